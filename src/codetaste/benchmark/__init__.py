@@ -1,0 +1,1 @@
+"""The published benchmark layout, read and written."""

@@ -1,0 +1,1 @@
+"""One coroutine per flow: each turns config and benchmark into jobs."""

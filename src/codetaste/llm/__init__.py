@@ -1,0 +1,1 @@
+"""Language models: provider-neutral messages, the Model protocol, its clients."""

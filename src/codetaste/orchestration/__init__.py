@@ -1,0 +1,1 @@
+"""Jobs, budgets, journal and scheduler. Knows nothing of models or refactoring."""

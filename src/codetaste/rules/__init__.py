@@ -1,0 +1,1 @@
+"""OpenGrep rules: parsing, scanning, validity and distinctness."""

@@ -1,0 +1,19 @@
+"""An OpenGrep rule as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule γ. ``body`` is all of it as plain data; ``line`` is where it starts in the text it came from."""
+
+    id: str
+    languages: tuple[str, ...]
+    body: Mapping[str, Any]
+    line: int = field(default=0, compare=False)

@@ -1,0 +1,1 @@
+"""Source code as data: git objects, archives, patches, and where R and R∘X* come from."""
