@@ -104,7 +104,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that a call used. The four input and output kinds are disjoint; ``reasoning`` is part of output."""
+    """Tokens that a call used: disjoint kinds, but ``reasoning`` is part of ``output``."""
 
     input: int = 0
     cache_read: int = 0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule γ. ``body`` is all of it as plain data; ``line`` is where it starts in the text it came from."""
+    """One rule γ: ``body`` is all of it as plain data, ``line`` where it starts in its text."""
 
     id: str
     languages: tuple[str, ...]
