@@ -1,0 +1,211 @@
+"""The tool-use loop: a model speaks, its tools answer, until it finishes or something ends it.
+
+Every reply and every answer is an effect of the job (``orchestration/job.py``): after a crash the same loop
+runs through what was recorded without buying or doing anything twice, and goes on with the next turn. What a
+model gets wrong (a reply cut off, a call that cannot be read, a tool that does not exist) goes back to it as
+an error, a bounded number of times in a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from codetaste.agent.tool import BadArguments, bound
+from codetaste.errors import BudgetExceeded, JournalError, ToolError
+from codetaste.llm.messages import Message, Request, Stop, Text, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codetaste.agent.facts import Facts
+    from codetaste.agent.tool import Tool
+    from codetaste.llm.messages import Reply, ToolCall
+    from codetaste.llm.metered import MeteredModel
+    from codetaste.orchestration.job import JobContext
+
+
+CUT_OFF = "Your reply was cut off at its limit of {limit} tokens."
+
+
+class End(StrEnum):
+    """Why a conversation ended."""
+
+    FINISHED = "finished"
+    MAX_TURNS = "max_turns"
+    NO_TOOL_CALL = "no_tool_call"
+    MALFORMED = "malformed"
+    REFUSED = "refused"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    TIMEOUT = "timeout"
+
+
+class HasFacts(Protocol):
+    """What the loop asks of an agent's context; the tools ask for more."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the tools have established."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What an agent is told and may use. ``patience`` bounds mistakes in a row before it is given up."""
+
+    system: str
+    task: str
+    tools: tuple[Tool, ...]
+    max_turns: int = 80
+    max_output_tokens: int = 8192
+    patience: int = 4
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A conversation as far as it has come; still readable when the loop was cancelled."""
+
+    messages: list[Message]
+    turns: int = 0
+    tool_calls: int = 0
+    mistakes: int = 0
+    end: End | None = None
+
+
+async def converse(
+    brief: Brief, model: MeteredModel, context: HasFacts, job: JobContext, conversation: Conversation
+) -> End:
+    """Let ``model`` work with ``brief.tools`` until it finishes, gives up, or exhausts turns or budget.
+
+    Cancellation (a deadline) passes through; ``conversation`` then holds what was said until there.
+
+    Raises:
+        ModelError: the provider stayed unusable after all retries.
+    """
+    try:
+        conversation.end = await _turns(brief, model, context, job, conversation)
+    except BudgetExceeded as error:
+        job.note(str(error))
+        conversation.end = End.BUDGET_EXCEEDED
+    return conversation.end
+
+
+async def _turns(
+    brief: Brief, model: MeteredModel, context: HasFacts, job: JobContext, conversation: Conversation
+) -> End:
+    mistakes_in_a_row = 0
+    while conversation.turns < brief.max_turns:
+        conversation.turns += 1
+        request = Request(
+            system=brief.system,
+            messages=tuple(conversation.messages),
+            tools=tuple(tool.spec for tool in brief.tools),
+            max_output_tokens=brief.max_output_tokens,
+            options=brief.options,
+        )
+        reply = await model.complete(request, ctx=job, name=f"turn-{conversation.turns}/reply")
+        if reply.stop is Stop.REFUSAL:
+            return End.REFUSED
+        if reply.message.content:
+            conversation.messages.append(reply.message)
+        calls = reply.message.tool_calls
+        if calls:
+            answers = await _answer_all(calls, reply.stop, brief, context, job, conversation)
+            conversation.messages.append(Message("user", tuple(answer.result for answer in answers)))
+            if any(answer.finish for answer in answers):
+                return End.FINISHED
+            mistaken = all(answer.mistake for answer in answers)
+        else:
+            conversation.messages.append(Message("user", (Text(_nudge(reply, brief)),)))
+            mistaken = True
+        mistakes_in_a_row = mistakes_in_a_row + 1 if mistaken else 0
+        conversation.mistakes += mistaken
+        if mistakes_in_a_row >= brief.patience:
+            return End.MALFORMED if calls or reply.stop is Stop.LENGTH else End.NO_TOOL_CALL
+    return End.MAX_TURNS
+
+
+def _nudge(reply: Reply, brief: Brief) -> str:
+    """What to tell a model that did not call a tool."""
+    if reply.stop is Stop.LENGTH:
+        return f"{CUT_OFF.format(limit=brief.max_output_tokens)} Go on in smaller steps."
+    if not reply.message.content:
+        return "Your reply was empty. Go on with a tool call."
+    names = ", ".join(tool.spec.name for tool in brief.tools)
+    return f"Your reply called no tool, so nothing happened. Work by calling tools ({names})."
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A tool call's answer; ``mistake`` when the call itself was wrong and nothing was run."""
+
+    result: ToolResult
+    mistake: bool = False
+    finish: bool = False
+
+
+async def _answer_all(
+    calls: Sequence[ToolCall],
+    stop: Stop,
+    brief: Brief,
+    context: HasFacts,
+    job: JobContext,
+    conversation: Conversation,
+) -> list[_Answered]:
+    """Answer the calls of one turn in their order: an earlier one may change what a later one sees."""
+    tools = {tool.spec.name: tool for tool in brief.tools}
+    answers: list[_Answered] = []
+    for number, call in enumerate(calls, 1):
+        if stop is Stop.LENGTH:
+            fault = f"{CUT_OFF.format(limit=brief.max_output_tokens)} This call was not run; make it smaller."
+        elif call.fault is not None:
+            fault = f"This call could not be read and was not run: {call.fault}"
+        elif call.name not in tools:
+            fault = f"There is no tool {call.name!r}. Tools: {', '.join(tools)}."
+        else:
+            name = f"turn-{conversation.turns}/tool-{number}"
+            answers.append(await _run_tool(tools[call.name], call, context, job, name))
+            conversation.tool_calls += 1
+            continue
+        answers.append(_Answered(ToolResult(call.id, fault, is_error=True), mistake=True))
+    return answers
+
+
+async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobContext, name: str) -> _Answered:
+    """Run one tool, or take its answer and its facts from the journal."""
+    replayed = job.recorded(name)
+
+    async def run() -> dict[str, Any]:
+        content, is_error, mistake, finish = "", False, False, False
+        try:
+            answer = await tool.call(context, call.arguments)
+            content, finish = answer.text, answer.finish
+        except BadArguments as error:
+            content, is_error, mistake = str(error), True, True
+        except ToolError as error:
+            content, is_error = str(error), True
+        except (BudgetExceeded, JournalError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a tool that fails must not end the run
+            content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
+            job.note(content)
+        if is_error:
+            context.facts.drop_pending()
+        return {
+            "content": bound(content, tool.output_limit),
+            "is_error": is_error,
+            "mistake": mistake,
+            "finish": finish,
+            "facts": context.facts.take_pending(),
+        }
+
+    recorded: Any = await job.effect(name, run)
+    if replayed:
+        context.facts.restore(recorded["facts"])
+    return _Answered(
+        ToolResult(call.id, recorded["content"], is_error=recorded["is_error"]),
+        mistake=recorded["mistake"],
+        finish=recorded["finish"],
+    )

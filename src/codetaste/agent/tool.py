@@ -1,0 +1,208 @@
+"""A tool that a model can call: an async function whose signature and docstring say all that is needed.
+
+::
+
+    @tool
+    async def count_lines(context: RuleContext, path: str, limit: int = 100) -> str:
+        ...
+
+The docstring's first lines become the tool's description, its ``Args:`` section describes the parameters.
+The first parameter is the agent's context and is not shown to the model; the others become the JSON schema.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, get_type_hints, overload
+
+from codetaste.errors import ConfigError, ToolError
+from codetaste.import_path import load_object
+from codetaste.llm.messages import ToolSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from pydantic import BaseModel
+
+OUTPUT_LIMIT = 24_000
+"""Characters of one answer that reach the model, unless the tool says otherwise."""
+
+
+class BadArguments(ToolError):
+    """The arguments do not fit the tool's schema; the tool was not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool says to the model; ``finish`` ends the conversation after it."""
+
+    text: str
+    finish: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model can call. ``digest`` changes when the code of its file does."""
+
+    spec: ToolSpec
+    function: Callable[..., Awaitable[str | Answer]]
+    arguments: type[BaseModel]
+    output_limit: int
+    digest: str
+
+    async def call(self, context: Any, arguments: Mapping[str, Any]) -> Answer:  # noqa: ANN401 - the agent's own
+        """Check ``arguments`` against the schema, run the function, bound what it says.
+
+        Raises:
+            BadArguments: the arguments do not fit; the message tells the model how.
+            Exception: whatever the function raises.
+        """
+        checked = _check(self, arguments)
+        answer = await self.function(context, **checked)
+        if isinstance(answer, str):
+            answer = Answer(answer)
+        return Answer(bound(answer.text, self.output_limit), finish=answer.finish)
+
+
+@overload
+def tool(function: Callable[..., Awaitable[str | Answer]], /) -> Tool: ...
+@overload
+def tool(*, output_limit: int = OUTPUT_LIMIT) -> Callable[[Callable[..., Awaitable[str | Answer]]], Tool]: ...
+def tool(
+    function: Callable[..., Awaitable[str | Answer]] | None = None, /, *, output_limit: int = OUTPUT_LIMIT
+) -> Tool | Callable[[Callable[..., Awaitable[str | Answer]]], Tool]:
+    """Make a tool of an async function; ``output_limit`` is in characters.
+
+    Raises:
+        TypeError: the function cannot be described to a model; the message says what is missing.
+    """
+    if function is not None:
+        return _make(function, output_limit)
+    return lambda decorated: _make(decorated, output_limit)
+
+
+def load_tools(paths: Sequence[str], *, base_dir: Path) -> tuple[Tool, ...]:
+    """Import the tools that a config names; files are looked up from ``base_dir``.
+
+    Raises:
+        ConfigError: every path that names no tool, and every name that two tools share.
+    """
+    problems: list[str] = []
+    tools: dict[str, Tool] = {}
+    for path in paths:
+        try:
+            found = load_object(path, base_dir=base_dir)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            continue
+        if not isinstance(found, Tool):
+            problems.append(
+                f"{path} is not a tool: decorate the async function with @codetaste.agent.tool.tool"
+            )
+        elif found.spec.name in tools:
+            problems.append(f"{path}: there is already a tool named {found.spec.name!r}")
+        else:
+            tools[found.spec.name] = found
+    if problems:
+        raise ConfigError(*problems)
+    return tuple(tools.values())
+
+
+def bound(text: str, limit: int) -> str:
+    """Shorten ``text`` to about ``limit`` characters, keeping both ends and saying what was left out."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
+
+
+def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int) -> Tool:
+    from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - heavy
+
+    name = getattr(function, "__name__", "")
+    if not inspect.iscoroutinefunction(function):
+        raise TypeError(f"tool {name}: write it as 'async def'")
+    docstring = parse(inspect.getdoc(function) or "", style=DocstringStyle.GOOGLE)
+    if not docstring.short_description:
+        raise TypeError(f"tool {name}: its docstring must tell the model what it does")
+    described = {parameter.arg_name: parameter.description or "" for parameter in docstring.params}
+    arguments = _arguments_model(function, described)
+    spec = ToolSpec(
+        name=name,
+        description="\n\n".join(filter(None, [docstring.short_description, docstring.long_description])),
+        parameters=_schema(arguments),
+    )
+    return Tool(spec, function, arguments, output_limit, _digest(function))
+
+
+def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:
+    """A pydantic model of every parameter but the first, which is the agent's context."""
+    from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 - heavy
+
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters:
+        raise TypeError(f"tool {function.__name__}: its first parameter is the agent's context")
+    shown = parameters[1:]
+    for parameter in shown:
+        if parameter.annotation is inspect.Parameter.empty:
+            raise TypeError(f"tool {function.__name__}: parameter {parameter.name!r} needs a type annotation")
+        if parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+            raise TypeError(f"tool {function.__name__}: a model cannot fill *{parameter.name}")
+    # Only these are resolved: the context's type is often imported for type checkers alone.
+    holder = type("holder", (), {"__annotations__": {each.name: each.annotation for each in shown}})
+    hints = get_type_hints(holder, globalns=function.__globals__, include_extras=True)
+    fields: dict[str, Any] = {
+        each.name: (
+            hints[each.name],
+            Field(
+                ... if each.default is inspect.Parameter.empty else each.default,
+                description=described.get(each.name) or None,
+            ),
+        )
+        for each in shown
+    }
+    return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _schema(arguments: type[BaseModel]) -> Mapping[str, Any]:
+    """The JSON schema of a tool's arguments, without the titles that pydantic adds."""
+    schema = arguments.model_json_schema()
+    return cast("Mapping[str, Any]", {**_untitled(schema), "type": "object"})
+
+
+def _untitled(node: Any) -> Any:  # noqa: ANN401 - JSON data
+    if isinstance(node, list):
+        return [_untitled(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: _untitled(value) for name, value in item.items()}
+        if key == "properties"
+        else _untitled(item)
+        for key, item in node.items()
+        if key != "title"
+    }
+
+
+def _check(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    from pydantic import ValidationError  # noqa: PLC0415 - heavy
+
+    try:
+        checked = tool.arguments.model_validate(dict(arguments))
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors()
+        )
+        expected = ", ".join(tool.spec.parameters.get("properties", {})) or "none"
+        raise BadArguments(f"bad arguments for {tool.spec.name}: {faults} (arguments: {expected})") from None
+    return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+
+def _digest(function: Callable[..., Any]) -> str:
+    """A hash of the file that holds ``function``: its answers may change when that file does."""
+    path = Path(inspect.getfile(function))
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -1,0 +1,20 @@
+"""``[benchmark]``: which tasks, and where their code is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from codetaste.section import Section
+
+
+class BenchmarkConfig(Section):
+    """A folder in the published layout, and clones of its repositories."""
+
+    path: str
+    """A folder in the published layout, relative to the config file; or "quickstart"."""
+    repos: Path | None = None
+    """A folder of OWNER/REPO clones, relative to the config file; otherwise the origin's URL is used."""
+    instances: tuple[str, ...] = Field(default=("*",), min_length=1)
+    """Globs on instance ids."""

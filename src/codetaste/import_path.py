@@ -1,0 +1,61 @@
+"""Objects named by text: ``package.module:name``, or ``path/to/file.py:name`` beside the config."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+
+def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever the path names
+    """Import what ``text`` names; files are looked up from ``base_dir``.
+
+    Raises:
+        ConfigError: there is no such module, file or name, or importing it failed.
+    """
+    where, separator, name = text.rpartition(":")
+    if not separator or not where or not name:
+        raise ConfigError(f"{text!r} is not an import path: write package.module:name or file.py:name")
+    module = _load_file(base_dir / where) if where.endswith(".py") else _load_module(where)
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise ConfigError(f"{where} has no {name!r}") from None
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module named {error.name!r}") from error
+    except Exception as error:
+        raise ConfigError(f"importing {name} failed: {type(error).__name__}: {error}") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    """Import a file once, under a name made from its place, so that its dataclasses and pickles work."""
+    path = path.resolve()
+    if not path.is_file():
+        raise ConfigError(f"no file {path}")
+    name = f"codetaste_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ConfigError(f"importing {path} failed: {type(error).__name__}: {error}") from error
+    return module

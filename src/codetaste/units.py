@@ -1,0 +1,88 @@
+"""Quantities as people write them in a config: ``"45m"``, ``"8GiB"``, ``3.50``."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {
+    "": 1,
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
+    "B": 1,
+}
+
+
+def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
+    """Return seconds: a number is seconds already, text is like "90s", "45m", "1h30m".
+
+    Raises:
+        ValueError: it is no duration above zero.
+    """
+    seconds = -1.0
+    if isinstance(value, str):
+        parts = re.findall(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", value)
+        if parts and "".join(f"{number}{unit}" for number, unit in parts) == value.replace(" ", ""):
+            seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        seconds = float(value)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f'{value!r} is no duration: write for example "90s", "45m" or "1h30m"')
+    return seconds
+
+
+def parse_size(value: Any) -> int:  # noqa: ANN401 - from a config
+    """Return bytes: a whole number is bytes already, text is like "512MiB" or "8GiB".
+
+    Raises:
+        ValueError: it is no size above zero.
+    """
+    size = -1
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)", value.strip())
+        if match is not None and match[2] in _BYTES:
+            size = int(Decimal(match[1]) * _BYTES[match[2]])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    if size <= 0:
+        raise ValueError(f'{value!r} is no size: write for example "512MiB" or "8GiB"')
+    return size
+
+
+def parse_usd(value: Any) -> Decimal:  # noqa: ANN401 - from a config
+    """Return US dollars, exact: 0.1 is one tenth.
+
+    Raises:
+        ValueError: it is no amount of zero or more.
+    """
+    try:
+        amount = Decimal(-1) if isinstance(value, bool) else Decimal(str(value))
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0:
+        raise ValueError(f"{value!r} is no amount of US dollars")
+    return amount
+
+
+def format_duration(seconds: float) -> str:
+    """Say a duration shortly: "8s", "4m05s", "2h03m"."""
+    whole = max(0, round(seconds))
+    if whole < 60:  # noqa: PLR2004 - a minute
+        return f"{whole}s"
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}h{minute:02d}m" if hours else f"{minute}m{second:02d}s"
+
+
+def format_usd(amount: Decimal) -> str:
+    """Say an amount of dollars: to the cent, or to four digits where it is less than a dime."""
+    return f"${amount:.2f}" if amount == 0 or amount >= Decimal("0.1") else f"${amount:.4f}"
+
+
+Seconds = Annotated[float, BeforeValidator(parse_duration)]
+Bytes = Annotated[int, BeforeValidator(parse_size)]
+Usd = Annotated[Decimal, BeforeValidator(parse_usd), PlainSerializer(str, when_used="json")]

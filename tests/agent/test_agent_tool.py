@@ -1,0 +1,172 @@
+"""A tool is made from a function's signature and docstring, and checks what it is called with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codetaste.agent.facts import Facts
+from codetaste.agent.tool import Answer, BadArguments, bound, load_tools, tool
+from codetaste.errors import ConfigError
+
+if TYPE_CHECKING:
+    from only_for_type_checkers import Context  # type: ignore[import-not-found]
+
+
+@tool
+async def count_lines(
+    context: Context, path: str, limit: int = 100, order: Literal["up", "down"] = "up"
+) -> str:
+    """Count the lines of a file.
+
+    Blank lines count too.
+
+    Args:
+        path: The file, relative to the root.
+        limit: Stop counting here.
+        order: Where to begin.
+    """
+    return f"{context}:{path}:{limit}:{order}"
+
+
+@tool(output_limit=30)
+async def talk(_context: object) -> Answer:
+    """Say too much and end."""
+    return Answer("x" * 100, finish=True)
+
+
+def test_name_description_and_schema_come_from_the_function() -> None:
+    spec = count_lines.spec
+    assert spec.name == "count_lines"
+    assert spec.description == "Count the lines of a file.\n\nBlank lines count too."
+    assert spec.parameters == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["path"],
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the root."},
+            "limit": {"type": "integer", "default": 100, "description": "Stop counting here."},
+            "order": {
+                "type": "string",
+                "enum": ["up", "down"],
+                "default": "up",
+                "description": "Where to begin.",
+            },
+        },
+    }
+    jsonschema.Draft202012Validator.check_schema(dict(spec.parameters))
+
+
+def test_defaults_are_filled_in_and_the_context_is_passed() -> None:
+    assert anyio.run(count_lines.call, "here", {"path": "a.py"}) == Answer("here:a.py:100:up")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "path: Field required"),
+        ({"path": "a", "lines": 3}, "lines: Extra inputs"),
+        ({"path": "a", "limit": "many"}, "limit: Input should be a valid integer"),
+        ({"path": "a", "order": "sideways"}, "order: Input should be 'up' or 'down'"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_explained_to_the_model(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadArguments, match=r"bad arguments for count_lines") as caught:
+        anyio.run(count_lines.call, None, arguments)
+    assert said in str(caught.value)
+    assert "arguments: path, limit, order" in str(caught.value)
+
+
+def test_what_a_tool_says_is_bounded() -> None:
+    answer = anyio.run(talk.call, None, {})
+    assert answer.finish
+    assert answer.text.startswith("x" * 20)
+    assert "70 characters left out" in answer.text
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=300), st.integers(min_value=3, max_value=200))
+def test_bounding_keeps_both_ends_and_counts_what_it_drops(text: str, limit: int) -> None:
+    short = bound(text, limit)
+    if len(text) <= limit:
+        assert short == text
+        return
+    head, _, rest = short.partition("\n[… ")
+    dropped, _, tail = rest.partition(" characters left out …]\n")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(head) + int(dropped) + len(tail) == len(text)
+    assert len(head) + len(tail) <= limit
+
+
+def test_a_function_that_cannot_be_a_tool_is_refused_where_it_is_written() -> None:
+    async def undocumented(context: object) -> str:
+        return ""
+
+    async def untyped(context: object, path) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        """Do something."""
+        return ""
+
+    async def greedy(context: object, *paths: str) -> str:
+        """Do something."""
+        return ""
+
+    def blocking(context: object) -> str:
+        """Do something."""
+        return ""
+
+    for function, said in [
+        (undocumented, "docstring"),
+        (untyped, "'path' needs a type"),
+        (greedy, "cannot fill"),
+        (blocking, "async def"),
+    ]:
+        with pytest.raises(TypeError, match=said):
+            tool(function)  # type: ignore[arg-type]
+
+
+def test_tools_are_loaded_by_import_path_and_by_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from codetaste.agent.tool import tool\n"
+        "@tool\nasync def shout(context: object, text: str) -> str:\n '''Shout.'''\n return text.upper()\n"
+    )
+    (shout,) = load_tools(["mine.py:shout"], base_dir=tmp_path)
+    assert anyio.run(shout.call, None, {"text": "a"}).text == "A"
+
+
+def test_every_tool_that_cannot_be_loaded_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "other.py").write_text("value = 3\n")
+    with pytest.raises(ConfigError) as caught:
+        load_tools(
+            ["nowhere", "no.such:thing", "gone.py:x", "broken.py:x", "other.py:value", "other.py:gone"],
+            base_dir=tmp_path,
+        )
+    said = caught.value.problems
+    assert len(said) == 6
+    for line, word in zip(
+        said,
+        ["import path", "no module", "no file", "ZeroDivisionError", "@codetaste", "has no 'gone'"],
+        strict=True,
+    ):
+        assert word in line
+
+
+def test_facts_of_a_failed_call_never_happened() -> None:
+    facts = Facts()
+    facts.add("rule", 1)
+    assert facts.of("rule") == [1]
+    facts.drop_pending()
+    assert facts.of("rule") == []
+    facts.add("rule", 2)
+    assert facts.take_pending() == [["rule", 2]]
+    facts.drop_pending()
+    other = Facts()
+    other.restore([["rule", 2]])
+    assert facts.of("rule") == other.of("rule") == [2]
