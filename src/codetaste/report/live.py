@@ -1,0 +1,156 @@
+"""What a person sees while a run is under way: a display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from codetaste.orchestration.events import Draining, JobFinished, JobRetrying, JobStarted, Note
+from codetaste.report.progress import Progress, printable
+from codetaste.units import format_duration, format_usd
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from typing import TextIO
+
+    from codetaste.orchestration.events import Event
+    from codetaste.orchestration.money import Snapshot
+    from codetaste.report.progress import JobView
+
+REFRESH_S = 0.25
+_ROWS = 20
+
+
+@asynccontextmanager
+async def shown(progress: Progress, title: str, stream: TextIO) -> AsyncIterator[Callable[[Event], None]]:
+    """Show a run on ``stream`` while the block lasts; yields the observer to subscribe.
+
+    On a terminal the display is redrawn four times a second; elsewhere each event that matters is one line.
+    """
+    if not stream.isatty():
+        yield PlainLines(progress, stream)
+        return
+    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+    from rich.live import Live  # noqa: PLC0415
+
+    display = Display(progress, title)
+    with Live(display, console=Console(file=stream), auto_refresh=False, transient=True) as live:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_redraw, live)
+            try:
+                yield progress.observe
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+async def _redraw(live: Any) -> None:  # noqa: ANN401 - rich.live.Live, imported late
+    while True:
+        live.refresh()
+        await anyio.sleep(REFRESH_S)
+
+
+class PlainLines:
+    """An observer that writes one line for each event that a person would want in a log."""
+
+    def __init__(self, progress: Progress, stream: TextIO) -> None:
+        self._progress = progress
+        self._stream = stream
+        self._began_s = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        """Take in an event and say it."""
+        self._progress.observe(event)
+        line = self._line(event)
+        if line:
+            elapsed = format_duration(time.monotonic() - self._began_s)
+            self._stream.write(f"{elapsed:>6}  {printable(line)}\n")
+            self._stream.flush()
+
+    def _line(self, event: Event) -> str:
+        match event:
+            case JobStarted():
+                again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+                return f"{event.key}: started{again}"
+            case JobFinished():
+                origin = ", from an earlier session" if event.resumed else ""
+                money = f", {format_usd(event.cost.spent.usd)}" if event.cost.spent.usd else ""
+                why = f": {event.error}" if event.error else ""
+                return f"{event.key}: {event.status}{origin}{money}{why}"
+            case JobRetrying():
+                return f"{event.key}: {event.cause}: {event.error}; again in {format_duration(event.delay_s)}"
+            case Note():
+                return f"{event.key}: {event.text}" if event.key else event.text
+            case Draining():
+                return f"stopping: {event.why}; what is finished is kept, the same command goes on later"
+            case _:
+                return ""
+
+
+class Display:
+    """The live display; rich asks it what to draw."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
+        self._title = title
+        self._began_s = time.monotonic()
+
+    def __rich__(self) -> Any:  # noqa: ANN401 - a rich renderable, imported late
+        """Draw the whole display."""
+        from rich.console import Group  # noqa: PLC0415 - only on a terminal
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        active = self._progress.in_state("running", "retrying")
+        table = Table(box=None, pad_edge=False, expand=True)
+        for name, ratio in (("job", 4), ("time", None), ("spent", None), ("now", 5)):
+            table.add_column(name, ratio=ratio, no_wrap=True, header_style="dim")
+        now_s = self._progress.clock()
+        for job in active[:_ROWS]:
+            began_s = job.started_s if job.started_s is not None else now_s
+            table.add_row(
+                Text(printable(job.title)),
+                format_duration(now_s - began_s),
+                spend_line(job.money),
+                Text(_doing(job, now_s), style="yellow" if job.waits or job.state == "retrying" else ""),
+            )
+        more = len(active) - _ROWS
+        lines: list[Any] = [Text(self._headline(), style="bold"), table]
+        if more > 0:
+            lines.append(Text(f"… and {more} more under way", style="dim"))
+        lines.append(Text(self._counts(), style="dim"))
+        if self._progress.draining:
+            lines.append(Text(f"stopping: {printable(self._progress.draining)}", style="bold red"))
+        return Group(*lines)
+
+    def _headline(self) -> str:
+        elapsed_s = time.monotonic() - self._began_s
+        limit_s = self._progress.root.limits.wall_s
+        left = f" · {format_duration(limit_s - elapsed_s)} left" if limit_s is not None else ""
+        return f"{self._title} · {format_duration(elapsed_s)}{left} · {spend_line(self._progress.root)}"
+
+    def _counts(self) -> str:
+        counts = self._progress.counts()
+        waiting = counts.pop("queued", 0)
+        said = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
+        return " · ".join([*said, f"{waiting} waiting"])
+
+
+def spend_line(money: Snapshot) -> str:
+    """Say what was spent, what is in flight or unknown, and of how much."""
+    limit = f" of {format_usd(money.limits.usd)}" if money.limits.usd is not None else ""
+    unknown = f" + {format_usd(money.unknown.usd)} unknown" if money.unknown.usd else ""
+    flight = f" + {format_usd(money.reserved.usd)} in flight" if money.reserved.usd else ""
+    return f"{format_usd(money.settled.usd)}{unknown}{flight}{limit}"
+
+
+def _doing(job: JobView, now_s: float) -> str:
+    if job.waits:
+        return "; ".join(
+            f"waits for {what} ({format_duration(now_s - at)})" for what, at in job.waits.items()
+        )
+    if job.state == "retrying":
+        return printable(f"tries again: {job.error}")
+    return printable(job.last_note)

@@ -1,0 +1,103 @@
+"""How far a run has come, as its events tell it: pure bookkeeping, drawn by others."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codetaste.orchestration.events import (
+    Draining,
+    JobFinished,
+    JobQueued,
+    JobRetrying,
+    JobStarted,
+    MoneyChanged,
+    Note,
+    WaitEnded,
+    WaitStarted,
+)
+from codetaste.orchestration.money import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.orchestration.events import Event
+
+
+@dataclass(slots=True)
+class JobView:
+    """What is known of one job. ``waits`` has what it waits for now and since when (monotonic seconds)."""
+
+    key: str
+    title: str
+    lane: str
+    state: str = "queued"
+    started_s: float | None = None
+    ended_s: float | None = None
+    attempt: int = 0
+    last_note: str = ""
+    error: str = ""
+    resumed: bool = False
+    money: Snapshot = field(default_factory=Snapshot)
+    waits: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Progress:
+    """The state of a run, fed by ``observe``."""
+
+    jobs: dict[str, JobView] = field(default_factory=dict)
+    root: Snapshot = field(default_factory=Snapshot)
+    draining: str = ""
+    clock: Callable[[], float] = time.monotonic
+
+    def observe(self, event: Event) -> None:
+        """Take in one event."""
+        match event:
+            case JobQueued():
+                self.jobs[event.key] = JobView(event.key, event.title or event.key, event.lane)
+            case JobStarted():
+                job = self._job(event.key)
+                job.state, job.attempt, job.started_s = "running", event.attempt, self.clock()
+            case JobRetrying():
+                job = self._job(event.key)
+                job.state, job.error = "retrying", event.error
+            case JobFinished():
+                job = self._job(event.key)
+                job.state, job.error, job.resumed = str(event.status), event.error, event.resumed
+                job.money, job.ended_s = event.cost, self.clock()
+                job.waits.clear()
+            case MoneyChanged():
+                self._job(event.key).money = event.node
+                self.root = event.root
+            case WaitStarted():
+                self._job(event.key).waits[event.what] = self.clock()
+            case WaitEnded():
+                self._job(event.key).waits.pop(event.what, None)
+            case Note() if event.key:
+                self._job(event.key).last_note = event.text
+            case Draining():
+                self.draining = event.why
+            case _:
+                pass
+
+    def in_state(self, *states: str) -> list[JobView]:
+        """The jobs in any of ``states``, in the order in which they were added."""
+        return [job for job in self.jobs.values() if job.state in states]
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs are in each state."""
+        counted: dict[str, int] = {}
+        for job in self.jobs.values():
+            counted[job.state] = counted.get(job.state, 0) + 1
+        return counted
+
+    def _job(self, key: str) -> JobView:
+        return self.jobs.setdefault(key, JobView(key, key, ""))
+
+
+def printable(text: str, limit: int = 300) -> str:
+    """Make untrusted text safe for one line of a terminal: no control characters, bounded."""
+    flat = "".join(char if char.isprintable() else " " for char in text)
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
