@@ -129,15 +129,20 @@ class DeadlineExceeded(CodetasteError):
 
 
 class ModelError(CodetasteError):
-    """A language model gave no usable reply."""
+    """A language model gave no usable reply.
+
+    ``unbilled`` says that the provider certainly did not charge for the call; otherwise it may have.
+    """
 
     cause = Cause.UNAVAILABLE
+    unbilled: bool = False
 
 
 class RateLimited(ModelError):
     """The provider asks to wait; ``retry_after_s`` in seconds where it said how long."""
 
     cause = Cause.RATE_LIMIT
+    unbilled = True
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -145,13 +150,24 @@ class RateLimited(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """The connection was lost, or the provider is failing or overloaded. It may have billed the call."""
+    """The connection was lost, or the provider is failing or overloaded; by default it may have billed.
+
+    ``retry_after_s`` in seconds where the provider said how long to wait.
+    """
+
+    def __init__(
+        self, message: str, *, unbilled: bool = False, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.unbilled = unbilled
+        self.retry_after_s = retry_after_s
 
 
 class ModelRefused(ModelError):
     """The provider will not serve this request: bad key, unknown model, request too large."""
 
     cause = Cause.REFUSED
+    unbilled = True
 
 
 class MalformedReply(ModelError):
@@ -164,6 +180,7 @@ class CassetteMiss(ModelError):
     """A replayed conversation asked something that was not recorded."""
 
     cause = Cause.CASSETTE
+    unbilled = True
 
 
 class JournalError(CodetasteError):

@@ -1,0 +1,123 @@
+"""The most that a call can cost, before it is made (docs: reserve, then settle).
+
+No tokenizer makes more tokens than there are bytes, and a provider's own count of a conversation so far is
+better still. So a prompt is at most: what the provider counted for the longest prefix that it has reported
+on, plus the bytes of what is new, plus an allowance for what the provider wraps around it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.codec import canonical, message_to_json, pack, tool_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.llm.messages import Message, Reply, Request
+
+LEAST_OUTPUT = 1024
+"""Output tokens below which a cap is never lowered: a shorter reply is of no use."""
+PER_CALL = 1024
+"""Tokens allowed for what a provider adds to every prompt, the preamble of tool use among it."""
+PER_MESSAGE = 32
+PER_TOOL = 64
+"""Tokens allowed for what a provider wraps around a message and a tool."""
+_REMEMBERED = 20_000
+
+_APART = frozenset({"mcp_servers", "container", "web_search_options", "plugins"})
+_FREE_TOOL_TYPES = frozenset({"custom", "function"})
+
+
+def wire_size(message: Message) -> int:
+    """Return at least the bytes of ``message`` as any client sends it, in UTF-8."""
+    written = message_to_json(replace(message, raw=None))
+    neutral = len(canonical(written))
+    raw = 0 if message.raw is None else len(canonical(pack(message.raw.blocks)))
+    return max(neutral, raw)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """A conversation up to some message: ``key`` names it, ``size`` bounds its tokens by bytes."""
+
+    key: bytes
+    size: int
+
+
+def _prefixes(request: Request) -> Iterator[_Prefix]:
+    """Yield the conversation's prefixes, from none of its messages to all of them."""
+    tools = [tool_to_json(tool) for tool in request.tools]
+    head = canonical([pack(request.system), tools, pack(request.options)])
+    key, size = sha256(head.encode()).digest(), PER_CALL + len(head) + PER_TOOL * len(tools)
+    yield _Prefix(key, size)
+    for message in request.messages:
+        key = _extend(key, message)
+        size += PER_MESSAGE + wire_size(message)
+        yield _Prefix(key, size)
+
+
+def _extend(key: bytes, message: Message) -> bytes:
+    return sha256(key + canonical(message_to_json(message)).encode()).digest()
+
+
+class PromptBound:
+    """Bounds prompts by what the provider has reported on; remembers conversations of one model."""
+
+    def __init__(self) -> None:
+        self._reported: OrderedDict[bytes, int] = OrderedDict()
+
+    def tokens(self, request: Request) -> int:
+        """Return a number of tokens that the prompt of ``request`` cannot exceed."""
+        bound = base = 0
+        for prefix in _prefixes(request):
+            reported = self._reported.get(prefix.key)
+            if reported is not None:
+                bound, base = reported, prefix.size
+            last = prefix.size
+        return bound + last - base
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Remember the provider's count for ``request`` and its reply, where it makes sense."""
+        usage = reply.usage
+        if usage is None or not all(map(_is_count, (usage.prompt, usage.output))):
+            return
+        *_, whole = _prefixes(request)
+        self._remember(_extend(whole.key, reply.message), usage.prompt + usage.output)
+
+    def _remember(self, key: bytes, tokens: int) -> None:
+        self._reported[key] = tokens
+        self._reported.move_to_end(key)
+        if len(self._reported) > _REMEMBERED:
+            self._reported.popitem(last=False)
+
+
+def _is_count(value: Any) -> bool:  # noqa: ANN401 - a provider said it
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def lower_output(request: Request, cap: int) -> Request:
+    """Return ``request`` with its output capped at ``cap`` tokens, and a thinking budget lowered with it."""
+    thinking = request.options.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    if not isinstance(thinking, dict) or not isinstance(budget, int) or budget < cap:
+        return replace(request, max_output_tokens=cap)
+    # A thinking budget must leave room for an answer, and is refused below the least.
+    room = max(cap // 2, min(LEAST_OUTPUT, cap - 1))
+    lowered = {**thinking, "budget_tokens": room} if room >= LEAST_OUTPUT else {"type": "disabled"}
+    return replace(request, max_output_tokens=cap, options={**request.options, "thinking": lowered})
+
+
+def billed_apart(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of options that a provider bills apart from tokens, or several times over."""
+    found = sorted(_APART & {name for name, value in options.items() if value})
+    tools = options.get("tools")
+    for tool in tools if isinstance(tools, list | tuple) else ():
+        kind = tool.get("type", "custom") if hasattr(tool, "get") else "custom"
+        if kind not in _FREE_TOOL_TYPES:
+            found.append(f"tools ({kind})")
+    found.extend(name for name in ("n", "best_of") if options.get(name, 1) != 1)
+    return found

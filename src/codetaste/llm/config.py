@@ -1,0 +1,149 @@
+"""``[[models]]``: a language model that the rest of the config can name, and how it is built."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from codetaste.llm.pricing import Price
+from codetaste.section import Section
+from codetaste.units import Seconds
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from codetaste.llm.model import Model
+
+Provider = Literal["anthropic", "scripted", "replay"]
+CassetteMode = Literal["record", "replay", "record-missing"]
+
+_KEY_ENV = {"anthropic": "ANTHROPIC_API_KEY"}
+_OURS = {
+    "model": "models[].model",
+    "messages": "nothing: the agent fills it",
+    "system": "nothing: the prompt fills it",
+    "stream": "nothing: replies are always streamed",
+    "max_tokens": "models[].max_output_tokens",
+    "max_output_tokens": "models[].max_output_tokens",
+    "max_completion_tokens": "models[].max_output_tokens",
+    "api_key": "models[].api_key_env",
+    "headers": "models[].api_key_env",
+    "extra_headers": "models[].api_key_env",
+}
+
+
+class ModelConfig(Section):
+    """A model of some provider. It costs nothing until a flow uses it."""
+
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    """What the rest of the file calls it."""
+    provider: Provider
+    """Whose protocol it speaks; "scripted" is a Python function, "replay" a recording."""
+    model: str = Field(min_length=1)
+    """The provider's name for it; for "scripted", "path/to/file.py:function" or "package.module:function"."""
+    base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
+    """Another server that speaks the provider's protocol."""
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """The environment variable that holds the key; the provider's usual one by default."""
+    max_concurrency: int = Field(default=16, ge=1, le=10_000)
+    """Requests in flight at once."""
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    """The most that one reply may have; an agent may ask for less."""
+    timeout: Seconds = 1800.0
+    """What one request may take in all."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Sent to the provider as they stand: temperature, thinking, and so on."""
+    price: Price | None = None
+    """US dollars for a million tokens; needed under a budget in dollars."""
+    cassette: Path | None = None
+    """Recorded conversations: a .jsonl file or a folder, relative to the config file."""
+    mode: CassetteMode = "replay"
+    """What is done with the cassette; provider "replay" can only replay."""
+
+    @field_validator("options")
+    @classmethod
+    def _options_are_the_providers(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for name, instead in _OURS.items():
+            if name in options:
+                raise ValueError(f"{name!r} is not an option; set {instead}")
+        plain: dict[str, Any] = _plain(options)
+        return plain
+
+    @model_validator(mode="after")
+    def _cassette_fits(self) -> Self:
+        if self.provider == "replay" and self.cassette is None:
+            raise ValueError('provider "replay" needs a cassette')
+        if self.provider == "replay" and self.mode != "replay":
+            raise ValueError(f'provider "replay" has no model to ask, so its mode cannot be "{self.mode}"')
+        if self.cassette is None and "mode" in self.model_fields_set:
+            raise ValueError("mode says what to do with a cassette, and there is none")
+        return self
+
+    @property
+    def key_env(self) -> str | None:
+        """The environment variable that must hold a key before this model is used; None where none must."""
+        if self.cassette is not None and self.mode == "replay":
+            return None
+        return self.api_key_env or _KEY_ENV.get(self.provider)
+
+
+def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Model:
+    """Make the model that ``config`` describes; the caller closes it.
+
+    Args:
+        config: one entry of ``[[models]]``.
+        base_dir: where the config file lies; paths in it are relative to this folder.
+        record_dir: where a model without a provider keeps its own record of what it answered in this run.
+
+    Raises:
+        ConfigError: a script that is not there, a key that is not set, a cassette that cannot be read.
+    """
+    # Clients are heavy: each is imported where it is wanted.
+    if config.cassette is not None:
+        from codetaste.llm.replay import Cassette, ReplayModel  # noqa: PLC0415
+
+        inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
+        cassette = Cassette.at(base_dir / config.cassette, config.id)
+        return ReplayModel(
+            config.id,
+            config.model,
+            cassette,
+            inner=inner,
+            mode=config.mode,
+            served=record_dir / f"{config.id}.replay.jsonl",
+        )
+    return _build_live(config, base_dir, record_dir)
+
+
+def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
+    if config.provider == "anthropic":
+        from codetaste.llm.anthropic import AnthropicModel  # noqa: PLC0415
+
+        return AnthropicModel.from_config(config)
+    from codetaste.llm.scripted import ScriptedModel, load_script  # noqa: PLC0415
+
+    script = load_script(config.model, base_dir=base_dir, model_id=config.id)
+    ledger = record_dir / f"{config.id}.ledger.jsonl"
+    return ScriptedModel(config.id, script, price=config.price, ledger=ledger)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - TOML data
+    """Return TOML data as JSON data.
+
+    Raises:
+        ValueError: JSON cannot say it.
+    """
+    match value:
+        case Decimal():
+            return float(value)
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            raise ValueError(f"{value!r}: a provider takes text, numbers, booleans, lists and tables only")

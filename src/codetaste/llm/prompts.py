@@ -1,0 +1,82 @@
+"""Prompts: one Markdown file each under ``prompts/``, filled in with jinja2.
+
+A prompt that uses a name which nobody gave it is an error: a model is never asked with a hole in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import ConfigError
+from codetaste.resources import resource_dir
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jinja2 import Environment
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The text of one prompt file, before it is filled in."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def digest(self) -> str:
+        """What a fingerprint needs to know of this prompt: the sha256 of its text, in hex."""
+        return sha256(self.text.encode()).hexdigest()
+
+    def render(self, **values: Any) -> str:  # noqa: ANN401 - whatever the prompt shows
+        """Fill in ``values``; white space around the whole is dropped.
+
+        Raises:
+            ConfigError: the prompt uses a name that is not among ``values``, or is no valid template.
+        """
+        from jinja2 import TemplateError  # noqa: PLC0415 - heavy
+
+        try:
+            return _environment().from_string(self.text).render(values).strip()
+        except TemplateError as error:
+            line = getattr(error, "lineno", None)
+            place = f"prompts/{self.name}.md" + (f":{line}" if line else "")
+            given = ", ".join(sorted(values)) or "nothing"
+            raise ConfigError(f"{place}: {error.message or type(error).__name__} (given: {given})") from error
+
+
+def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
+    """Read ``<name>.md`` from ``folder``, by default from ``prompts/`` of this installation.
+
+    Raises:
+        ConfigError: there is no such prompt, or it is not UTF-8.
+    """
+    place = folder or resource_dir("prompts")
+    path = place / f"{name}.md"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        known = ", ".join(
+            sorted(str(each.relative_to(place).with_suffix("")) for each in place.rglob("*.md"))
+        )
+        raise ConfigError(f"no prompt {name!r} in {place} (there are: {known or 'none'})")
+    try:
+        return Prompt(name, path.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from error
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - heavy
+
+    # No loader: a prompt is one file, so that its digest says all.
+    return Environment(
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - text for a model, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codetaste.llm.bound import PER_CALL, PER_MESSAGE, PromptBound, lower_output
+from codetaste.llm.messages import Message, Raw, Reply, Request, Stop, Text, ToolSpec, Usage
+
+TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
+
+
+def said(text: str) -> Message:
+    return Message("user", (Text(text),))
+
+
+def reply(text: str, usage: Usage | None) -> Reply:
+    return Reply(Message("assistant", (Text(text),)), Stop.END, usage, "m")
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_without_a_report_the_bound_is_above_the_bytes_of_everything_that_is_sent(
+    system: str, spoken: list[str]
+) -> None:
+    request = Request(system, tuple(map(said, spoken)), (TOOL,))
+    sent = json.dumps(
+        [system, spoken, TOOL.name, TOOL.description, dict(TOOL.parameters)], ensure_ascii=False
+    )
+    assert PromptBound().tokens(request) >= len(sent.encode("utf-8", "surrogatepass"))
+
+
+def test_the_providers_own_count_replaces_bytes_for_the_longest_prefix_it_reported_on() -> None:
+    bound = PromptBound()
+    first = Request("s" * 4000, (said("a" * 4000),), (TOOL,))
+    bound.learn(first, reply("b" * 400, Usage(input=1000, cache_read=200, cache_write=30, output=100)))
+    second = Request(
+        first.system, (*first.messages, reply("b" * 400, None).message, said("new")), first.tools, 99
+    )
+    assert 1330 < bound.tokens(second) < 1330 + PER_MESSAGE + 100
+    elsewhere = Request(first.system, (*first.messages, said("b" * 400), said("new")), first.tools)
+    assert bound.tokens(elsewhere) > 8000 + PER_CALL
+    assert bound.tokens(Request("other", second.messages, first.tools)) > 4000 + PER_CALL
+
+
+@pytest.mark.parametrize("usage", [None, Usage(input=-1, output=5), Usage(input=1.5)])  # type: ignore[arg-type]
+def test_a_report_that_makes_no_sense_is_not_learnt_from(usage: Usage | None) -> None:
+    bound = PromptBound()
+    request = Request("", (said("a" * 4000),))
+    bound.learn(request, reply("b", usage))
+    following = Request("", (*request.messages, reply("b", None).message, said("c")))
+    assert bound.tokens(following) > 4000
+
+
+def test_raw_blocks_count_where_they_are_longer_than_the_words() -> None:
+    signed = Message("assistant", (Text("hi"),), Raw("anthropic", ({"signature": "x" * 5000},)))
+    assert PromptBound().tokens(Request("", (signed,))) > 5000
+
+
+@given(st.integers(1, 50_000), st.integers(1024, 60_000))
+@settings(max_examples=200, deadline=None)
+def test_a_thinking_budget_always_leaves_room_and_is_never_below_the_least(cap: int, budget: int) -> None:
+    options: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": budget}, "top_k": 1}
+    lowered = lower_output(Request("", (), options=options), cap)
+    assert lowered.max_output_tokens == cap
+    assert lowered.options["top_k"] == 1
+    thinking = lowered.options["thinking"]
+    if thinking["type"] == "enabled":
+        assert 1024 <= thinking["budget_tokens"] < cap
+        assert thinking["budget_tokens"] <= budget
+    else:
+        assert thinking == {"type": "disabled"}
+        assert cap <= 1024
+    assert options["thinking"]["budget_tokens"] == budget
