@@ -1,0 +1,93 @@
+"""Who may start next: fair between lanes, first come first served within one, within fixed capacities.
+
+Among the lanes the one with the fewest running goes first, then the one served longest ago. The head of a
+lane that does not fit keeps a claim on what it needs, so that the lanes after it cannot take that away; and a
+head that was passed over too often goes first. So a big job never starves behind small ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+_PATIENCE = 32  # starts of others that a head which does not fit lets pass
+_ROUNDING = 1e-9
+
+
+@dataclass(slots=True)
+class _Lane(Generic[T]):
+    waiting: deque[tuple[T, Mapping[str, float]]] = field(default_factory=deque)
+    running: int = 0
+    served: int = 0
+    passed: int = 0
+
+
+class Admission(Generic[T]):
+    """Lanes of waiting items, and how much of each resource is free."""
+
+    def __init__(self, capacities: Mapping[str, float]) -> None:
+        self.capacities = dict(capacities)
+        self._free = dict(capacities)
+        self._lanes: dict[str, _Lane[T]] = {}
+        self._busy: dict[str, None] = {}
+        self._turn = 0
+
+    def push(self, item: T, lane: str, resources: Mapping[str, float]) -> None:
+        """Let ``item`` wait in ``lane`` for ``resources``, each known and within capacity."""
+        self._lanes.setdefault(lane, _Lane()).waiting.append((item, resources))
+        self._busy[lane] = None
+
+    def pop(self) -> T | None:
+        """Return the next item that may start, its resources taken; None when nothing fits now."""
+        claimed: dict[str, float] = {}
+        order = sorted(self._busy, key=self._rank) if len(self._busy) > 1 else self._busy
+        for name in order:
+            lane = self._lanes[name]
+            item, resources = lane.waiting[0]
+            if self._fits(resources, claimed):
+                self._start(name, lane, resources)
+                return item
+            for resource, amount in resources.items():
+                claimed[resource] = claimed.get(resource, 0.0) + amount
+        return None
+
+    def give_back(self, lane: str, resources: Mapping[str, float]) -> None:
+        """Free what an item of ``lane`` held."""
+        self._lanes[lane].running -= 1
+        for resource, amount in resources.items():
+            self._free[resource] += amount
+
+    def clear(self) -> list[T]:
+        """Return all that wait, and let nothing wait any more."""
+        waiting = [item for name in self._busy for item, _ in self._lanes[name].waiting]
+        for name in self._busy:
+            self._lanes[name].waiting.clear()
+        self._busy.clear()
+        return waiting
+
+    def _rank(self, name: str) -> tuple[bool, int, int]:
+        lane = self._lanes[name]
+        return (lane.passed < _PATIENCE, lane.running, lane.served)
+
+    def _fits(self, resources: Mapping[str, float], claimed: Mapping[str, float]) -> bool:
+        return all(
+            amount <= self._free[resource] - claimed.get(resource, 0.0) + _ROUNDING
+            for resource, amount in resources.items()
+        )
+
+    def _start(self, name: str, lane: _Lane[T], resources: Mapping[str, float]) -> None:
+        for other in self._busy:
+            if other != name and not self._fits(self._lanes[other].waiting[0][1], {}):
+                self._lanes[other].passed += 1
+        lane.waiting.popleft()
+        if not lane.waiting:
+            del self._busy[name]
+        for resource, amount in resources.items():
+            self._free[resource] -= amount
+        self._turn += 1
+        lane.running, lane.served, lane.passed = lane.running + 1, self._turn, 0

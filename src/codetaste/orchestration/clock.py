@@ -1,0 +1,146 @@
+"""The two clocks of a budget node, and the deadlines that follow them.
+
+The wall clock of a node runs while somebody is at work in it or beneath it. The working clock runs with it,
+but stands still while all of them wait (for a rate limit, a slot, a back-off). A deadline is a cancel scope
+that moves with the clocks of its node and of all ancestors.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Clock:
+    """Wall and working seconds of one node, and how many it may use of each."""
+
+    def __init__(self, parent: Clock | None, *, wall_s: float = 0.0, working_s: float = 0.0) -> None:
+        self.chain: tuple[Clock, ...] = (*parent.chain, self) if parent else (self,)
+        self.wall_limit_s = math.inf
+        self.working_limit_s = math.inf
+        self._parent = parent
+        self._wall_s, self._working_s = wall_s, working_s
+        self._since = time.monotonic()
+        self._entered = self._waits = self._running_children = self._working_children = 0
+        self._running = self._working = False
+        self._deadlines: set[_Deadline] = set()
+
+    @property
+    def running(self) -> bool:
+        """Whether anybody is at work here or beneath."""
+        return self._running
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds in which anybody was at work here or beneath, waiting included."""
+        return self._wall_s + (time.monotonic() - self._since if self._running else 0.0)
+
+    @property
+    def working_s(self) -> float:
+        """Seconds in which somebody was at work here or beneath and did not wait."""
+        return self._working_s + (time.monotonic() - self._since if self._working else 0.0)
+
+    def time_left_s(self) -> float:
+        """Seconds until the tightest limit of this node or an ancestor, waiting left aside."""
+        return min(
+            min(clock.wall_limit_s - clock.wall_s, clock.working_limit_s - clock.working_s)
+            for clock in self.chain
+        )
+
+    def wall_left_s(self) -> float:
+        """Seconds until the tightest wall limit of this node or an ancestor."""
+        return min(clock.wall_limit_s - clock.wall_s for clock in self.chain)
+
+    def limit(self, wall_s: float | None, working_s: float | None) -> None:
+        """Set the limits in seconds; ``None`` is no limit."""
+        self.wall_limit_s = math.inf if wall_s is None else wall_s
+        self.working_limit_s = math.inf if working_s is None else working_s
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Run the clocks of this node and its ancestors."""
+        self._entered += 1
+        self._turn()
+        try:
+            yield
+        finally:
+            self._entered -= 1
+            self._turn()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Stop the working clock; waits that overlap count once."""
+        self._waits += 1
+        self._turn()
+        try:
+            yield
+        finally:
+            self._waits -= 1
+            self._turn()
+
+    @contextmanager
+    def deadline(self, grace_s: float = 0.0) -> Iterator[anyio.CancelScope]:
+        """Give a scope that is cancelled ``grace_s`` after the tightest limit has been reached."""
+        with self.at_work():
+            deadline = _Deadline(self, grace_s)
+            watched = [clock for clock in self.chain if clock.working_limit_s < math.inf]
+            for clock in watched:
+                clock._deadlines.add(deadline)  # noqa: SLF001
+            try:
+                with deadline.scope as scope:
+                    yield scope
+            finally:
+                for clock in watched:
+                    clock._deadlines.discard(deadline)  # noqa: SLF001
+
+    def _turn(self) -> None:
+        """Start or stop the clocks as the counts say, here and upwards."""
+        running = self._entered > 0 or self._running_children > 0
+        # Whoever holds a parent open works through its children when there are any.
+        working = self._working_children > 0 if self._running_children else running and not self._waits
+        if (running, working) == (self._running, self._working):
+            return
+        now = time.monotonic()
+        self._wall_s += now - self._since if self._running else 0.0
+        self._working_s += now - self._since if self._working else 0.0
+        self._since = now
+        parent = self._parent
+        if parent is not None:
+            parent._running_children += running - self._running
+            parent._working_children += working - self._working
+        self._running, self._working = running, working
+        for deadline in self._deadlines:
+            deadline.move()
+        if parent is not None:
+            parent._turn()
+
+    def _ends_s(self) -> float:
+        """Seconds from now at which a limit of this node alone is reached if nothing changes."""
+        working_s = self.working_limit_s - self.working_s if self._working else math.inf
+        return min(self.wall_limit_s - self.wall_s, working_s)
+
+
+class _Deadline:
+    """A cancel scope, and the clocks that decide when it ends."""
+
+    __slots__ = ("_clock", "_grace_s", "scope")
+
+    def __init__(self, clock: Clock, grace_s: float) -> None:
+        self._clock, self._grace_s = clock, grace_s
+        self.scope = anyio.CancelScope()
+        self.move()
+
+    def move(self) -> None:
+        """Set the scope's deadline from the clocks as they run now."""
+        ends_s = min(clock._ends_s() for clock in self._clock.chain)  # noqa: SLF001
+        if ends_s < math.inf:
+            self.scope.deadline = anyio.current_time() + ends_s + self._grace_s
+        elif self.scope.deadline < math.inf:
+            self.scope.deadline = math.inf

@@ -1,0 +1,141 @@
+"""What observers of a run see: the live display, plain lines, tests.
+
+Observers are plain callables, called at once and in order. One that raises is logged and left out from then on:
+it cannot hurt the run. What must survive the process is in the journal, not here.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.errors import Cause
+    from codetaste.orchestration.money import Snapshot
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JobQueued:
+    """A job was added."""
+
+    key: str
+    title: str
+    lane: str
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """An attempt begins; ``attempt`` counts from 1 over all sessions."""
+
+    key: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobRetrying:
+    """An attempt failed and another follows in ``delay_s`` seconds."""
+
+    key: str
+    attempt: int
+    cause: Cause
+    error: str
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinished:
+    """A job ended; ``status`` is a ``Status``. ``resumed``: the result is from an earlier session."""
+
+    key: str
+    status: str
+    cause: Cause | None
+    error: str
+    resumed: bool
+    cost: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class WaitStarted:
+    """A job waits for ``what``."""
+
+    key: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEnded:
+    """A job has waited ``waited_s`` seconds for ``what`` and goes on."""
+
+    key: str
+    what: str
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyChanged:
+    """Money was reserved, settled or given up by job ``key``: its own node and the whole run."""
+
+    key: str
+    node: Snapshot
+    root: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line of text for people; ``key`` is empty when it is about the run."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """The run stops: nothing is admitted any more, and clean-up may take ``grace_s`` seconds."""
+
+    grace_s: float
+    why: str
+
+
+Event: TypeAlias = (
+    JobQueued
+    | JobStarted
+    | JobRetrying
+    | JobFinished
+    | WaitStarted
+    | WaitEnded
+    | MoneyChanged
+    | Note
+    | Draining
+)
+Observer: TypeAlias = "Callable[[Event], None]"
+
+
+class FanOut:
+    """Gives every event to every observer."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = list(observers)
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody observes; events that are dear to make can be left out otherwise."""
+        return bool(self._observers)
+
+    def add(self, observer: Observer) -> None:
+        """Let ``observer`` see all events from now on."""
+        self._observers.append(observer)
+
+    def publish(self, event: Event) -> None:
+        """Give ``event`` to every observer."""
+        for observer in tuple(self._observers):
+            try:
+                observer(event)
+            except Exception:  # whatever an observer raises, the run goes on
+                _log.exception("observer %r raised and is left out from now on", observer)
+                self._observers.remove(observer)

@@ -1,0 +1,238 @@
+"""What a journal says: results, effects, calls and money, folded line by line.
+
+The same fold serves a resume, which reads all lines of earlier sessions, the running session, which adds its
+own as it writes them, and ``codetaste status``, which reads the journal of a run that it does not own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from codetaste.orchestration.money import Cost, Prior
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from codetaste.orchestration.journal import Json
+
+_LIVE = {"queued", "running", "retrying"}
+
+
+@dataclass(slots=True)
+class Call:
+    """One reserved call. Its ``state`` is reserved, unknown, released or settled."""
+
+    call: str
+    key: str
+    fingerprint: str
+    effect: str
+    path: tuple[str, ...]
+    granted: Cost
+    note: Json = None
+    state: str = "reserved"
+    cost: Cost = field(default_factory=Cost)
+    session: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt at (key, fingerprint) ended; ``limits`` are those of the budget chain at that time."""
+
+    status: str
+    value: Json
+    cause: str | None
+    error: str
+    limits: Json
+
+
+@dataclass(slots=True)
+class JobHistory:
+    """One job over all sessions. ``state`` is queued, running, retrying, interrupted or a ``Status``."""
+
+    title: str = ""
+    lane: str = ""
+    needs: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    state: str = "queued"
+    attempts: int = 0
+    error: str = ""
+    retries: Counter[str] = field(default_factory=Counter)
+    waits: Counter[str] = field(default_factory=Counter)
+    effects: dict[str, dict[str, Json]] = field(default_factory=dict)
+    endings: dict[str, Ending] = field(default_factory=dict)
+
+
+class History:
+    """All that the lines read so far say."""
+
+    def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.sessions = 0
+        self.draining = False
+        self.jobs: dict[str, JobHistory] = {}
+        self.calls: dict[str, Call] = {}
+        self.clocks: dict[tuple[str, ...], tuple[float, float]] = {}
+        # Calls sent and not settled: (job key, fingerprint) → effect → call.
+        self._open: dict[tuple[str, str], dict[str, dict[str, Call]]] = {}
+        self._serials: Counter[str] = Counter()
+        for line in lines:
+            self.apply(line)
+
+    def apply(self, line: Mapping[str, Any]) -> None:
+        """Take one more line into account; an unknown event changes nothing."""
+        fold = _FOLDS.get(line["event"])
+        if fold is not None:
+            fold(self, line)
+
+    def job(self, key: str) -> JobHistory:
+        """Return the history of job ``key``, empty if there is none."""
+        found = self.jobs.get(key)
+        if found is None:
+            found = self.jobs[key] = JobHistory()
+        return found
+
+    def next_call(self, key: str, effect: str) -> str:
+        """Return the name of the next call made for ``effect``; no other call of the run has it."""
+        stem = f"{key}/{effect}"
+        return f"{stem}#{self._serials[stem] + 1}"
+
+    def dangling(self, key: str, fingerprint: str, effect: str) -> tuple[Call, ...]:
+        """Return the calls made for ``effect`` that were neither settled nor released, oldest first."""
+        return tuple(self._open.get((key, fingerprint), {}).get(effect, {}).values())
+
+    def begun(self, key: str, fingerprint: str) -> bool:
+        """Whether the job has effects or unsettled calls to go on from."""
+        return bool(self.job(key).effects.get(fingerprint)) or (key, fingerprint) in self._open
+
+    def prior(self) -> dict[tuple[str, ...], Prior]:
+        """Return what was charged at each path, and its clocks: what a new session starts from."""
+        settled: dict[tuple[str, ...], Cost] = {}
+        unknown: dict[tuple[str, ...], Cost] = {}
+        for call in self.calls.values():
+            if call.state == "settled":
+                settled[call.path] = settled.get(call.path, Cost()) + call.cost
+            elif call.state != "released":
+                unknown[call.path] = unknown.get(call.path, Cost()) + call.granted
+        return {
+            path: Prior(
+                settled.get(path, Cost()), unknown.get(path, Cost()), *self.clocks.get(path, (0.0, 0.0))
+            )
+            for path in {*settled, *unknown, *self.clocks}
+        }
+
+    def _session(self, _line: Mapping[str, Any]) -> None:
+        self.sessions += 1
+        self.draining = False
+        for job in self.jobs.values():
+            job.waits.clear()
+            if job.state in _LIVE:
+                job.state = "interrupted"
+
+    def _job(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.title, job.lane, job.needs = line["title"], line["lane"], tuple(line["needs"])
+        job.path, job.state = tuple(line["path"]), "queued"
+
+    def _rerun(self, line: Mapping[str, Any]) -> None:
+        """A new generation: what was recorded does not count any more, what it cost still does."""
+        job = self.job(line["key"])
+        job.effects.clear()
+        job.endings.clear()
+        for at in [at for at in self._open if at[0] == line["key"]]:
+            del self._open[at]
+
+    def _started(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.state, job.attempts = "running", line["attempt"]
+
+    def _retry(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.state, job.error = "retrying", line["error"]
+        job.retries[line["cause"]] += 1
+        job.waits.clear()
+
+    def _wait(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).waits[line["what"]] += 1
+
+    def _waited(self, line: Mapping[str, Any]) -> None:
+        waits = self.job(line["key"]).waits
+        waits[line["what"]] -= 1
+        if waits[line["what"]] <= 0:
+            del waits[line["what"]]
+
+    def _resumed(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).state = line["status"]
+
+    def _ended(self, line: Mapping[str, Any]) -> None:
+        key, fingerprint, status = line["key"], line["fingerprint"], line["status"]
+        job = self.job(key)
+        job.state, job.error = status, line.get("error", "")
+        job.waits.clear()
+        if status in {"done", "budget_exceeded", "timeout"}:
+            value, cause = line.get("value"), line.get("cause")
+            job.endings[fingerprint] = Ending(status, value, cause, job.error, line.get("limits"))
+        if status == "done":
+            job.effects.pop(fingerprint, None)
+
+    def _effect(self, line: Mapping[str, Any]) -> None:
+        effects = self.job(line["key"]).effects.setdefault(line["fingerprint"], {})
+        effects.setdefault(line["name"], line["value"])
+
+    def _reserved(self, line: Mapping[str, Any]) -> None:
+        key, fingerprint, effect, name = line["key"], line["fingerprint"], line["effect"], line["call"]
+        granted = Cost(Decimal(line["usd"]), line["tokens"])
+        call = Call(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
+        call.session = self.sessions
+        self.calls[name] = call
+        self._serials[f"{key}/{effect}"] += 1
+        self._open.setdefault((key, fingerprint), {}).setdefault(effect, {})[name] = call
+
+    def _settled(self, line: Mapping[str, Any]) -> None:
+        call = self.calls[line["call"]]
+        if call.state == "settled":
+            return
+        current = self._close(call)
+        call.state, call.cost = "settled", Cost(Decimal(line["usd"]), line["tokens"])
+        if "value" in line and current:
+            effects = self.job(call.key).effects.setdefault(call.fingerprint, {})
+            effects.setdefault(call.effect, line["value"])
+
+    def _released(self, line: Mapping[str, Any]) -> None:
+        call = self.calls[line["call"]]
+        if call.state != "settled":
+            self._close(call)
+            call.state = "released"
+
+    def _unknown(self, line: Mapping[str, Any]) -> None:
+        call = self.calls[line["call"]]
+        if call.state == "reserved":
+            call.state = "unknown"
+
+    def _clock(self, line: Mapping[str, Any]) -> None:
+        for path, wall_s, working_s in line["nodes"]:
+            self.clocks[tuple(path)] = (wall_s, working_s)
+
+    def _drain(self, _line: Mapping[str, Any]) -> None:
+        self.draining = True
+
+    def _close(self, call: Call) -> bool:
+        """Take ``call`` from the open ones; whether it belonged to its job's current generation."""
+        effects = self._open.get((call.key, call.fingerprint), {})
+        calls = effects.get(call.effect, {})
+        current = calls.pop(call.call, None) is not None
+        if current and not calls:
+            del effects[call.effect]
+        if current and not effects:
+            del self._open[call.key, call.fingerprint]
+        return current
+
+
+_EVENTS = (
+    "session job rerun started retry wait waited resumed ended effect "
+    "reserved settled released unknown clock drain"
+)
+_FOLDS: dict[str, Callable[[History, Mapping[str, Any]], None]] = {
+    event: getattr(History, f"_{event}") for event in _EVENTS.split()
+}

@@ -1,0 +1,280 @@
+"""The append-only journal of a run: one JSON line an event, durable in groups.
+
+Whoever appends sleeps until the line is on disk; all lines that come while a group is being written make the
+next group, so that a thousand appends cost a few fsyncs. One process owns a journal; anybody may read it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from codetaste.errors import JournalError
+from codetaste.orchestration.storage import lock_directory, storage_error, sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from pathlib import Path
+
+FORMAT = 1
+NAME = "journal.jsonl"
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Line: TypeAlias = "Mapping[str, Json]"
+
+encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+def plain(value: Json) -> Json:
+    """Return ``value`` as the journal would give it back, sharing nothing with it.
+
+    Raises:
+        TypeError: it is not JSON.
+        ValueError: it holds a number that is not finite.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    copy: Json = json.loads(encode(value))
+    return copy
+
+
+class Statistics(NamedTuple):
+    """What a journal has written since it was opened."""
+
+    lines: int
+    groups: int
+    size: int
+
+
+class Group:
+    """Lines that become durable together."""
+
+    __slots__ = ("done", "failure", "lines")
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.done = anyio.Event()
+        self.failure: JournalError | None = None
+
+    async def durable(self) -> None:
+        """Return when the lines are on disk.
+
+        Raises:
+            StorageFull: they never will be.
+        """
+        await self.done.wait()
+        if self.failure is not None:
+            raise type(self.failure)(str(self.failure))
+
+
+class Journal:
+    """A journal that this process owns. ``repaired`` says what was cut off when it was opened."""
+
+    def __init__(self, path: Path, descriptor: int, size: int, repaired: str) -> None:
+        self.path, self.repaired = path, repaired
+        self.failed = anyio.Event()
+        self._failure: JournalError | None = None
+        self._descriptor, self._size = descriptor, size
+        self._group = Group()
+        self._wake = anyio.Event()
+        self._closing = False
+        self._lines = self._groups = 0
+        self._limiter = anyio.CapacityLimiter(1)
+
+    @property
+    def failure(self) -> JournalError | None:
+        """Why nothing can be written any more, in a fresh exception; None while all is well."""
+        return None if self._failure is None else type(self._failure)(str(self._failure))
+
+    @property
+    def open(self) -> bool:
+        """Whether lines can be written."""
+        return self._failure is None and not self._closing
+
+    def statistics(self) -> Statistics:
+        """Return how many lines were written in how many groups, and the file's durable size in bytes."""
+        return Statistics(self._lines, self._groups, self._size)
+
+    def queue(self, line: Line) -> Group:
+        """Put one line into the next group, and return that group to be waited for.
+
+        Raises:
+            TypeError: the line is not JSON; ValueError: it holds a number that is not finite.
+            StorageFull: nothing can be written any more.
+        """
+        text = encode(line)
+        failure = self.failure
+        if failure is not None:
+            raise failure
+        if self._closing:
+            raise JournalError(f"{self.path} is closed")
+        self._group.lines.append(text)
+        self._wake.set()
+        return self._group
+
+    async def append(self, line: Line) -> None:
+        """Write one line; it is durable on return. A cancelled append is written all the same.
+
+        Raises:
+            StorageFull: it is not on disk, and nothing after it will be.
+        """
+        await self.queue(line).durable()
+
+    async def run(self) -> None:
+        """Write groups until closed. Shielded: what was queued before a cancellation becomes durable."""
+        with anyio.CancelScope(shield=True):
+            while True:
+                await self._wake.wait()
+                group, self._group, self._wake = self._group, Group(), anyio.Event()
+                if group.lines:
+                    await self._commit(group)
+                if self._closing and not self._group.lines:
+                    return
+
+    def close(self) -> None:
+        """Let ``run`` end once everything queued is durable."""
+        self._closing = True
+        self._wake.set()
+
+    async def _commit(self, group: _Group) -> None:
+        if self._failure is None:
+            data = ("\n".join(group.lines) + "\n").encode()
+            try:
+                await anyio.to_thread.run_sync(self._write, data, limiter=self._limiter)
+            except OSError as error:
+                self._failure = storage_error(error, self.path)
+                self.failed.set()
+            else:
+                self._size += len(data)
+                self._lines += len(group.lines)
+                self._groups += 1
+        group.failure = self.failure
+        group.done.set()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            _sync(self._descriptor)
+        except OSError:
+            # Whatever part of the group is there was promised to nobody; without it the file stays valid.
+            os.ftruncate(self._descriptor, self._size)
+            raise
+
+
+@asynccontextmanager
+async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]) -> AsyncIterator[Journal]:
+    """Own the journal in ``directory`` (made if need be) after giving every line in it to ``replay``.
+
+    A torn last line, left by a crash, is cut off and noted.
+
+    Raises:
+        RunBusy: another process owns the directory.
+        JournalError: a line in the middle is damaged, or a newer codetaste wrote it.
+        StorageFull: no space left.
+    """
+    path = directory / NAME
+    lock = await anyio.to_thread.run_sync(lock_directory, directory)
+    try:
+        journal = await anyio.to_thread.run_sync(_open, path, replay)
+        error: Exception | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(journal.run)
+                try:
+                    yield journal
+                except Exception as raised:  # noqa: BLE001  # raised again below, not wrapped into a group
+                    error = raised
+                finally:
+                    journal.close()
+        finally:
+            os.close(journal._descriptor)  # noqa: SLF001  # opened by this module
+        if error is not None:
+            raise error
+    finally:
+        os.close(lock)
+
+
+def read_journal(path: Path) -> Iterator[dict[str, Any]]:
+    """Give the lines of a journal that somebody may be writing; a line not finished yet is left out.
+
+    Raises:
+        JournalError: it is missing, a line in the middle is damaged, or a newer codetaste wrote it.
+    """
+    for _end, line in _read(path):
+        yield line
+
+
+def _read(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give each whole line and the offset of its end, up to a torn last line."""
+    end, broken = 0, 0
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if broken:
+                    raise JournalError(
+                        f"{path}, line {broken}: not a journal line though others follow; mend or remove it"
+                    )
+                line = _parse(raw)
+                if line is None:
+                    broken = number
+                    continue
+                if number == 1:
+                    _check_format(path, line)
+                end += len(raw)
+                yield end, line
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def _parse(raw: bytes) -> dict[str, Any] | None:
+    if not raw.endswith(b"\n"):
+        return None
+    try:
+        line = json.loads(raw)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) and isinstance(line.get("event"), str) else None
+
+
+def _check_format(path: Path, line: Mapping[str, Any]) -> None:
+    written = line.get("format")
+    if line["event"] != "journal" or not isinstance(written, int):
+        raise JournalError(f"{path} does not begin as a codetaste journal; use another run directory")
+    if written > FORMAT:
+        raise JournalError(
+            f"{path} has format {written}, this codetaste reads up to {FORMAT}; use a newer one"
+        )
+
+
+def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
+    descriptor = -1
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        end = 0
+        for end, line in _read(path):  # noqa: B007  # the last end is used below
+            replay(line)
+        torn = os.fstat(descriptor).st_size - end
+        if torn:
+            os.ftruncate(descriptor, end)
+        if not end:
+            header = encode({"event": "journal", "format": FORMAT, "t": round(time.time(), 3)}) + "\n"
+            end += os.write(descriptor, header.encode())
+        _sync(descriptor)
+        sync_directory(path.parent)
+    except BaseException as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        if isinstance(error, OSError):
+            raise storage_error(error, path) from error
+        raise
+    repaired = f"{path}: a torn last line of {torn} bytes was cut off" if torn else ""
+    return Journal(path, descriptor, end, repaired)

@@ -1,0 +1,112 @@
+"""One running session's view of its journal: every line is written and taken into account in one place."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from codetaste.orchestration.events import MoneyChanged
+from codetaste.orchestration.paid import Paid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.orchestration.budget import Budget, Reservation
+    from codetaste.orchestration.events import Event, FanOut
+    from codetaste.orchestration.grace import Grace
+    from codetaste.orchestration.history import History
+    from codetaste.orchestration.journal import Journal, Json
+    from codetaste.orchestration.storage import Blobs
+
+
+class Record:
+    """The journal and the history it makes, the long texts, the observers, and the grace of clean-up."""
+
+    def __init__(
+        self, *, journal: Journal, history: History, blobs: Blobs, observers: FanOut, grace: Grace
+    ) -> None:
+        self.journal, self.history, self.blobs = journal, history, blobs
+        self.observers, self.grace = observers, grace
+        # Calls that may still be settled, by name.
+        self._reservations: dict[str, Paid] = {}
+
+    async def write(self, line: dict[str, Json]) -> None:
+        """Take ``line`` into account and return when it is durable.
+
+        Raises:
+            StorageFull: it is not.
+        """
+        line["t"] = round(time.time(), 3)
+        group = self.journal.queue(line)
+        self.history.apply(line)
+        await group.durable()
+
+    def note(self, line: dict[str, Json]) -> None:
+        """Take ``line`` into account and write it soon; losing it in a crash, or a full disk, must do no harm."""
+        line["t"] = round(time.time(), 3)
+        if self.journal.open:
+            self.journal.queue(line)
+        self.history.apply(line)
+
+    def publish(self, event: Event) -> None:
+        """Show ``event`` to all observers."""
+        self.observers.publish(event)
+
+    def effects(self, key: str, fingerprint: str) -> Mapping[str, Json]:
+        """Return the recorded effects of a job, by name."""
+        return self.history.job(key).effects.get(fingerprint, {})
+
+    async def effect(self, key: str, fingerprint: str, name: str, value: Json) -> None:
+        """Record an effect, durably."""
+        line: dict[str, Json] = {"event": "effect", "key": key, "fingerprint": fingerprint, "name": name}
+        line["value"] = value
+        await self.write(line)
+
+    async def reserve(
+        self, key: str, fingerprint: str, effect: str, reservation: Reservation, note: Json
+    ) -> Paid:
+        """Make a granted reservation durable; gives it back when that fails or is cancelled."""
+        granted = reservation.granted
+        paid = Paid(self, key, self.history.next_call(key, effect), reservation, note)
+        line: dict[str, Json] = {
+            "event": "reserved",
+            "call": paid.call,
+            "key": key,
+            "fingerprint": fingerprint,
+            "effect": effect,
+            "path": list(reservation.budget.path),
+            "usd": str(granted.usd),
+            "tokens": granted.tokens,
+        }
+        if note is not None:
+            line["note"] = note
+        try:
+            await self.write(line)
+        except BaseException:
+            paid.release()
+            raise
+        self._reservations[paid.call] = paid
+        self.money_changed(key, reservation.budget)
+        return paid
+
+    def dangling(self, key: str, fingerprint: str, effect: str, budget: Budget) -> tuple[Paid, ...]:
+        """Return the calls made for an effect that were given up or lost before they were settled."""
+        found: list[Paid] = []
+        for call in self.history.dangling(key, fingerprint, effect):
+            paid = self._reservations.get(call.call)
+            if paid is None:
+                node = budget.chain[0].find(call.path)
+                paid = Paid(self, key, call.call, node.adopt(call.granted), call.note)
+                self._reservations[call.call] = paid
+            if not paid.open:
+                found.append(paid)
+        return tuple(found)
+
+    def forget(self, call: str) -> None:
+        """Drop a call that is settled or released."""
+        self._reservations.pop(call, None)
+
+    def money_changed(self, key: str, node: Budget) -> None:
+        """Tell observers what ``node`` and the whole run have spent now."""
+        if self.observers.heard:
+            self.publish(MoneyChanged(key, node.snapshot(), node.chain[0].snapshot()))

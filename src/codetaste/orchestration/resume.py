@@ -1,0 +1,88 @@
+"""What earlier sessions mean for a job: its identity, and whether it has been finished already."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from codetaste.errors import Cause
+from codetaste.orchestration.job import Outcome, Status
+from codetaste.orchestration.journal import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.orchestration.attempt import Entry
+    from codetaste.orchestration.budget import Budget
+    from codetaste.orchestration.history import History
+    from codetaste.orchestration.journal import Json
+
+_BY_KIND = {Status.BUDGET_EXCEEDED: (0, 1), Status.TIMEOUT: (2, 3)}
+
+
+def effective_fingerprint(entry: Entry, needed: Sequence[Entry]) -> str:
+    """Return the job's own fingerprint together with the results of what it needs."""
+    if not needed:
+        return entry.job.fingerprint
+    text = encode([entry.job.fingerprint, [[need.job.key, need.digest] for need in needed]])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest(outcome: Outcome) -> str:
+    """Return what stands for a result in the fingerprints of the jobs that need it."""
+    return hashlib.sha256(encode([outcome.status.value, outcome.value]).encode()).hexdigest()
+
+
+def finished(entry: Entry, history: History) -> Outcome | None:
+    """Return the outcome that an earlier session recorded for exactly this job, if it is final.
+
+    A job that was cut short is final while it has a value and the limit that stopped it has not been raised.
+    """
+    job = history.job(entry.job.key)
+    ending = job.endings.get(entry.fingerprint)
+    if ending is None:
+        return None
+    outcome = Outcome(
+        entry.job.key,
+        Status(ending.status),
+        ending.value,
+        Cause(ending.cause) if ending.cause else None,
+        ending.error,
+        job.attempts,
+        entry.budget.snapshot(),
+        resumed=True,
+    )
+    if not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
+        return None
+    return outcome
+
+
+def limits_of(budget: Budget) -> list[Json]:
+    """Return the limits of the chain from the root, one row a node: dollars, tokens, wall s, working s."""
+    rows: list[Json] = []
+    for node in budget.chain:
+        limits = node.limits
+        usd = None if limits.usd is None else str(limits.usd)
+        rows.append([usd, limits.tokens, limits.wall_s, limits.working_s])
+    return rows
+
+
+def _raised(status: Status, then: Json, budget: Budget) -> bool:
+    """Whether a limit of the kind that ended the job is higher now, anywhere in the chain."""
+    if status not in _BY_KIND:
+        return False
+    now = limits_of(budget)
+    if not isinstance(then, list) or len(then) != len(now):
+        return True
+    return any(
+        _higher(new[kind], old[kind])
+        for new, old in zip(now, then, strict=True)
+        for kind in _BY_KIND[status]
+        if isinstance(new, list) and isinstance(old, list)
+    )
+
+
+def _higher(new: Json, old: Json) -> bool:
+    if old is None or new is None:
+        return new is None and old is not None
+    return float(str(new)) > float(str(old))

@@ -1,0 +1,312 @@
+"""Runs jobs as coroutines under limits: needs, resources, budgets, deadlines, retries, resume and drain.
+
+Every step costs about the same however many jobs wait: a job that ends touches the jobs that need it and the
+heads of the lanes, nothing else. What happens inside one attempt is in ``attempt.py``; what the journal of
+earlier sessions means for a job is in ``resume.py``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+
+from codetaste.errors import Cause, JournalError
+from codetaste.orchestration import resume
+from codetaste.orchestration.admission import Admission
+from codetaste.orchestration.attempt import Entry, Verdict, attempt, not_carried
+from codetaste.orchestration.events import Draining, JobFinished, JobQueued, JobRetrying
+from codetaste.orchestration.job import Outcome, Status
+from codetaste.orchestration.plan import check_jobs
+from codetaste.orchestration.retry import delay_s
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from anyio.abc import TaskGroup
+
+    from codetaste.orchestration.budget import Budget
+    from codetaste.orchestration.job import Job
+    from codetaste.orchestration.journal import Json
+    from codetaste.orchestration.record import Record
+    from codetaste.orchestration.retry import Retry
+
+_CLOCK_EVERY_S = 5.0  # at most this much used time is forgotten by kill -9
+_LAST_GRACE_S = 2.0  # what a second request to stop leaves to clean-up
+
+
+class Scheduler:
+    """All jobs of one session, and all limits at once."""
+
+    def __init__(
+        self,
+        record: Record,
+        budget: Budget,
+        capacities: Mapping[str, float],
+        *,
+        rerun: AbstractSet[str] | Literal["all"],
+        retries: Mapping[Cause, Retry],
+        rng: random.Random,
+    ) -> None:
+        self.draining = False
+        self._record, self._budget = record, budget
+        self._admission: Admission[Entry] = Admission(capacities)
+        self._rerun, self._retries, self._rng = rerun, retries, rng
+        self._added: list[Job] = []
+        self._entries: dict[str, Entry] = {}
+        self._unfinished = 0
+        self._ready: deque[Entry] = deque()
+        self._tasks: TaskGroup | None = None
+        self._ended = anyio.Event()
+        self._clocks: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def add(self, *jobs: Job) -> None:
+        """Add jobs; during ``run`` they start as soon as they can.
+
+        Raises:
+            ConfigError: during ``run``: one of them cannot be run; none was added.
+        """
+        self._added.extend(jobs)
+        if self._tasks is not None:
+            self._enrol()
+            self._go_on()
+
+    async def run(self) -> dict[str, Outcome]:
+        """Run everything that was added until each job has ended, and return all outcomes by key.
+
+        Raises:
+            ConfigError: see ``check_jobs``; nothing was started.
+            StorageFull: the journal could not be written any more; what it holds is valid.
+        """
+        self._enrol()
+        self._ended = anyio.Event()
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                watch = anyio.CancelScope()
+                self._tasks.start_soon(self._watch, watch)
+                self._go_on()
+                await self._ended.wait()
+                watch.cancel()
+        finally:
+            self._tasks = None
+        failure = self._record.journal.failure
+        if failure is not None:
+            raise failure
+        return {key: entry.outcome for key, entry in self._entries.items() if entry.outcome is not None}
+
+    def drain(self, why: str) -> None:
+        """Admit nothing more and cancel what runs. A second call leaves less time to clean-up."""
+        if self.draining:
+            self._record.grace.cut(_LAST_GRACE_S)
+        else:
+            self.draining = True
+            self._record.note({"event": "drain", "why": why})
+        self._record.publish(Draining(self._record.grace.seconds, why))
+        for entry in self._admission.clear():
+            self._cancel_waiting(entry)
+        for entry in self._entries.values():
+            entry.stop.cancel()
+        self._go_on()
+
+    def write_clocks(self) -> None:
+        """Put the clocks that have moved into the journal, so that used time survives the process."""
+        moved: list[Json] = []
+        for node in self._budget.walk():
+            clock = (round(node.clock.wall_s, 3), round(node.clock.working_s, 3))
+            if self._clocks.get(node.path, (0.0, 0.0)) != clock:
+                self._clocks[node.path] = clock
+                moved.append([list(node.path), *clock])
+        if moved:
+            self._record.note({"event": "clock", "nodes": moved})
+
+    def _enrol(self) -> None:
+        jobs, self._added = self._added, []
+        check_jobs(jobs, self._entries, self._admission.capacities)
+        each = {"jobs": 1.0} if "jobs" in self._admission.capacities else {}
+        for job in jobs:
+            resources = {**each, **job.resources} if job.resources else each
+            self._entries[job.key] = Entry(job, job.budget.child(job.key), resources)
+            self._announce(job)
+        for job in jobs:
+            entry = self._entries[job.key]
+            for need in dict.fromkeys(job.needs):
+                needed = self._entries[need]
+                if needed.outcome is None:
+                    needed.dependents.append(entry)
+                    entry.needs_left += 1
+            if not entry.needs_left:
+                self._ready.append(entry)
+        self._unfinished += len(jobs)
+
+    def _announce(self, job: Job) -> None:
+        record = self._record
+        if (self._rerun == "all" or job.key in self._rerun) and job.key in record.history.jobs:
+            record.note({"event": "rerun", "key": job.key})
+        line: dict[str, Json] = {"event": "job", "key": job.key, "title": job.title, "lane": job.lane}
+        record.note({**line, "needs": list(job.needs), "path": list(job.budget.path)})
+        record.publish(JobQueued(job.key, job.title, job.lane, job.needs))
+
+    def _go_on(self) -> None:
+        """Take every step that can be taken now: sort those whose needs have ended, admit what fits."""
+        if self._tasks is None:
+            return
+        while self._ready:
+            self._sort(self._ready.popleft())
+        while not self.draining and (entry := self._admission.pop()) is not None:
+            self._tasks.start_soon(self._execute, entry, name=entry.job.key)
+        if not self._unfinished:
+            self._ended.set()
+
+    def _sort(self, entry: Entry) -> None:
+        """Decide what becomes of a job whose needs have all ended."""
+        needed = [self._entries[need] for need in entry.job.needs]
+        unmet = [need.job.key for need in needed if need.outcome is None or not need.outcome.usable]
+        if unmet and not self.draining:
+            verdict = Verdict(Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result")
+            self._conclude(entry, verdict)
+            return
+        if not unmet:
+            entry.fingerprint = resume.effective_fingerprint(entry, needed)
+            earlier = resume.finished(entry, self._record.history)
+            if earlier is not None:
+                self._record.note({"event": "resumed", "key": entry.job.key, "status": earlier.status.value})
+                self._settle(entry, earlier)
+                return
+        if self.draining:
+            self._cancel_waiting(entry)
+        else:
+            self._admission.push(entry, entry.job.lane, entry.resources)
+
+    def _cancel_waiting(self, entry: Entry) -> None:
+        self._conclude(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
+
+    async def _execute(self, entry: Entry) -> None:
+        """Make one attempt; then end the job, or wait and queue it again. No resource is held meanwhile."""
+        try:
+            verdict = not_carried(entry, self._record)
+            if verdict is None:
+                needs = {need: self._value(need) for need in entry.job.needs}
+                verdict = await attempt(entry, needs, self._record)
+        finally:
+            self._admission.give_back(entry.job.lane, entry.resources)
+        self._go_on()
+        delay = self._retry_after(entry, verdict)
+        if delay is not None and await self._back_off(entry, verdict, delay):
+            self._ready.append(entry)
+        elif delay is not None:
+            await self._end(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error))
+        else:
+            await self._end(entry, verdict)
+        self._go_on()
+
+    def _value(self, key: str) -> Json:
+        outcome = self._entries[key].outcome
+        return None if outcome is None else outcome.value
+
+    def _retry_after(self, entry: Entry, verdict: Verdict) -> float | None:
+        if verdict.status is not Status.FAILED or verdict.final or verdict.cause is None or self.draining:
+            return None
+        entry.failures += 1
+        delay = delay_s(
+            verdict.cause,
+            entry.failures,
+            retry_after_s=verdict.retry_after_s,
+            rng=self._rng,
+            table=self._retries,
+        )
+        return delay if delay is not None and delay < entry.budget.clock.wall_left_s() else None
+
+    async def _back_off(self, entry: Entry, verdict: Verdict, delay: float) -> bool:
+        """Wait before the next attempt; False when the run is drained meanwhile."""
+        key, cause = entry.job.key, verdict.cause or Cause.FAULT
+        number = self._record.history.job(key).attempts
+        self._record.note(
+            {
+                "event": "retry",
+                "key": key,
+                "attempt": number,
+                "cause": cause.value,
+                "error": verdict.error,
+                "delay_s": round(delay, 3),
+            }
+        )
+        self._record.publish(JobRetrying(key, number, cause, verdict.error, delay))
+        entry.stop = anyio.CancelScope()
+        with entry.stop, entry.budget.clock.at_work(), entry.budget.waiting():
+            await anyio.sleep(delay)
+        slept = not entry.stop.cancelled_caught
+        entry.stop = anyio.CancelScope()
+        return slept and not self.draining
+
+    async def _end(self, entry: Entry, verdict: Verdict) -> None:
+        """Make the end of a job durable, then tell everybody."""
+        try:
+            await self._record.write(self._ending(entry, verdict))
+        except JournalError as error:
+            verdict = Verdict(Status.FAILED, cause=Cause.STORAGE, error=str(error))
+        self._settle(entry, self._outcome(entry, verdict))
+
+    def _conclude(self, entry: Entry, verdict: Verdict) -> None:
+        """End a job that was not run; the next session finds that out again, so nobody waits for the disk."""
+        self._record.note(self._ending(entry, verdict))
+        self._settle(entry, self._outcome(entry, verdict))
+
+    def _ending(self, entry: Entry, verdict: Verdict) -> dict[str, Json]:
+        line: dict[str, Json] = {
+            "event": "ended",
+            "key": entry.job.key,
+            "fingerprint": entry.fingerprint,
+            "status": verdict.status.value,
+        }
+        if verdict.value is not None:
+            line["value"] = verdict.value
+        if verdict.cause is not None:
+            line["cause"], line["error"] = verdict.cause.value, verdict.error
+        if verdict.traceback:
+            line["traceback"] = verdict.traceback
+        if verdict.status in {Status.BUDGET_EXCEEDED, Status.TIMEOUT}:
+            line["limits"] = resume.limits_of(entry.budget)
+        return line
+
+    def _outcome(self, entry: Entry, verdict: Verdict) -> Outcome:
+        return Outcome(
+            entry.job.key,
+            verdict.status,
+            verdict.value,
+            verdict.cause,
+            verdict.error,
+            self._record.history.job(entry.job.key).attempts,
+            entry.budget.snapshot(),
+            traceback=verdict.traceback,
+        )
+
+    def _settle(self, entry: Entry, outcome: Outcome) -> None:
+        entry.outcome = outcome
+        if entry.dependents:
+            entry.digest = resume.digest(outcome)
+        self._unfinished -= 1
+        for dependent in entry.dependents:
+            dependent.needs_left -= 1
+            if not dependent.needs_left:
+                self._ready.append(dependent)
+        if self._record.observers.heard:
+            self._record.publish(
+                JobFinished(
+                    outcome.key, outcome.status, outcome.cause, outcome.error, outcome.resumed, outcome.cost
+                )
+            )
+
+    async def _watch(self, scope: anyio.CancelScope) -> None:
+        """Write the clocks now and then, and stop the run when the journal cannot be written."""
+        with scope:
+            while True:
+                with anyio.move_on_after(_CLOCK_EVERY_S):
+                    await self._record.journal.failed.wait()
+                    failure = self._record.journal.failure
+                    if failure is not None and not self.draining:
+                        self.drain(str(failure))
+                    await anyio.sleep_forever()
+                self.write_clocks()

@@ -1,0 +1,128 @@
+"""One process at work on one run directory: journal, budget, observers and scheduler, tied together here.
+
+::
+
+    async with open_session(directory, Limits(usd=Decimal(5)), capacities={"jobs": 64}) as session:
+        instance = session.budget.child("discover").child("koajs__koa-1234")
+        session.add(Job("discover/koajs__koa-1234/additive", run, instance, fingerprint))
+        outcomes = await session.run()
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+from codetaste.orchestration.budget import Budget
+from codetaste.orchestration.events import FanOut, Note
+from codetaste.orchestration.grace import Grace
+from codetaste.orchestration.history import History
+from codetaste.orchestration.journal import open_journal
+from codetaste.orchestration.money import Limits
+from codetaste.orchestration.record import Record
+from codetaste.orchestration.retry import TABLE
+from codetaste.orchestration.scheduler import Scheduler
+from codetaste.orchestration.storage import Blobs
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
+
+    from codetaste.errors import Cause
+    from codetaste.orchestration.events import Observer
+    from codetaste.orchestration.job import Job, Outcome
+    from codetaste.orchestration.retry import Retry
+
+
+class Session:
+    """What a command holds while it works on a run. Made by ``open_session``."""
+
+    def __init__(self, record: Record, budget: Budget, scheduler: Scheduler) -> None:
+        self.record, self.budget, self.scheduler = record, budget, scheduler
+
+    @property
+    def history(self) -> History:
+        """What the journal says so far, this session included."""
+        return self.record.history
+
+    def observe(self, observer: Observer) -> None:
+        """Let ``observer`` see all events from now on."""
+        self.record.observers.add(observer)
+
+    def add(self, *jobs: Job) -> None:
+        """Add jobs: before ``run``, or from inside a running job.
+
+        Raises:
+            ConfigError: during ``run``: one of them cannot be run; none of them was added.
+        """
+        self.scheduler.add(*jobs)
+
+    async def run(self, jobs: Iterable[Job] = ()) -> dict[str, Outcome]:
+        """Run ``jobs`` and all that were added until each has ended; outcomes by key.
+
+        Raises:
+            ConfigError: unknown needs, circles, too large demands; nothing was started.
+            StorageFull: the journal could not be written any more. Nothing finished before is lost.
+        """
+        self.scheduler.add(*jobs)
+        return await self.scheduler.run()
+
+    def drain(self, why: str = "stopped by the user") -> None:
+        """Stop admitting and cancel what runs; the run can be resumed. A second call cuts clean-up short."""
+        self.scheduler.drain(why)
+
+
+@asynccontextmanager
+async def open_session(  # noqa: PLR0913  # the one place where all of it is tied together
+    directory: Path,
+    limits: Limits | None = None,
+    *,
+    capacities: Mapping[str, float] | None = None,
+    observers: Iterable[Observer] = (),
+    rerun: AbstractSet[str] | Literal["all"] = frozenset(),
+    grace_s: float = 20.0,
+    retries: Mapping[Cause, Retry] = TABLE,
+    rng: random.Random | None = None,
+) -> AsyncIterator[Session]:
+    """Own ``directory`` and go on where its journal ends.
+
+    Args:
+        directory: the run directory, made if need be.
+        limits: of the whole run, earlier sessions included.
+        capacities: how much there is of each resource; "jobs" bounds how many run at once, each takes one.
+        observers: called with every event.
+        rerun: keys of jobs whose recorded work does not count any more, or "all".
+        grace_s: how long clean-up may take, and how long a job may outlive its deadline.
+        retries: what is tried again.
+        rng: source of jitter.
+
+    Raises:
+        RunBusy: another process works on it.
+        JournalError: its journal is damaged or from a newer codetaste.
+    """
+    history = History()
+    async with open_journal(directory, history.apply) as journal:
+        grace = Grace(grace_s)
+        record = Record(
+            journal=journal,
+            history=history,
+            blobs=Blobs(directory / "blobs"),
+            observers=FanOut(*observers),
+            grace=grace,
+        )
+        budget = Budget.root(limits or Limits(), prior=history.prior())
+        await record.write({"event": "session", "pid": os.getpid(), "host": socket.gethostname()})
+        if journal.repaired:
+            record.note({"event": "note", "key": "", "text": journal.repaired})
+            record.publish(Note("", journal.repaired))
+        chance = rng or random.Random()  # noqa: S311  # jitter, not a secret
+        scheduler = Scheduler(record, budget, capacities or {}, rerun=rerun, retries=retries, rng=chance)
+        with budget.clock.at_work():
+            try:
+                yield Session(record, budget, scheduler)
+            finally:
+                scheduler.write_clocks()

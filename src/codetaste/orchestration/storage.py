@@ -1,0 +1,141 @@
+"""The run directory as storage: who owns it, its long texts, and what a failing disk means.
+
+Long texts are stored once, under the SHA-256 of their bytes, so that the journal's lines stay short.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import itertools
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from codetaste.errors import JournalError, RunBusy, StorageFull
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
+_LOCK = "lock"
+
+
+def storage_error(error: OSError, path: Path) -> JournalError:
+    """Say what ``error`` means for ``path``: StorageFull where space or the disk ran out."""
+    if error.errno in _FULL:
+        return StorageFull(
+            f"{path}: {error.strerror}; make room on that disk, then give the same command again"
+        )
+    return JournalError(f"{path}: {error.strerror or error}; the run directory must be readable and writable")
+
+
+def lock_directory(directory: Path) -> int:
+    """Own ``directory`` (made if need be) until the returned descriptor is closed or this process ends.
+
+    Raises:
+        RunBusy: another process owns it.
+        JournalError: it cannot be made or written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise storage_error(error, directory) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _sign(descriptor)
+    except OSError as error:
+        owner = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            raise RunBusy(f"{directory} is in use by {owner}; wait for it or stop it") from error
+        raise storage_error(error, directory) from error
+    return descriptor
+
+
+def _sign(descriptor: int) -> None:
+    """Write who owns the lock, for people; the lock itself is the kernel's."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+
+class Blobs:
+    """Long texts by content hash, beneath ``directory``."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._known: set[str] = set()
+        self._serial = itertools.count()
+
+    async def keep(self, text: str) -> str:
+        """Store ``text`` unless it is there, and return its digest; durable on return.
+
+        Raises:
+            StorageFull: no space left; nothing is left behind.
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self._known:
+            await anyio.to_thread.run_sync(self._store, data, digest)
+            self._known.add(digest)
+        return digest
+
+    async def fetch(self, digest: str) -> str:
+        """Return the text whose digest is ``digest``.
+
+        Raises:
+            JournalError: it is missing or damaged.
+        """
+        data = await anyio.to_thread.run_sync(self._load, digest)
+        return data.decode("utf-8", "surrogatepass")
+
+    def path(self, digest: str) -> Path:
+        """Return where the text with ``digest`` lies."""
+        return self._directory / digest[:2] / digest
+
+    def _store(self, data: bytes, digest: str) -> None:
+        target = self.path(digest)
+        if target.exists():
+            return
+        temporary = target.with_name(f".{digest}.{os.getpid()}.{next(self._serial)}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                _write_durably(temporary, data)
+                temporary.rename(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            sync_directory(target.parent)
+            sync_directory(self._directory)
+        except OSError as error:
+            raise storage_error(error, target) from error
+
+    def _load(self, digest: str) -> bytes:
+        path = self.path(digest)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise storage_error(error, path) from error
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise JournalError(f"{path} is damaged: its content does not have that hash; remove it")
+        return data
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in ``directory`` durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
