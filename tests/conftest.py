@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+import dockerd
 
 REQUIRE_ALL = os.environ.get("CODETASTE_REQUIRE") == "all"
 
@@ -42,3 +44,13 @@ def published_data() -> Path:
     if not folder or not Path(folder).is_dir():
         _missing("CODETASTE_DATA does not name a folder with the published benchmark data")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[dockerd.DockerEngine]:
+    """A Docker engine that is ours alone, started once."""
+    missing = dockerd.missing_programs()
+    if os.geteuid() != 0 or missing:
+        _missing(f"a Docker engine of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
+    with dockerd.running_engine() as engine:
+        yield engine

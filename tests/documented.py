@@ -1,0 +1,43 @@
+"""The commands that our pages tell people to type: each line of a fence marked ``sh`` is one.
+
+``python3 tests/documented.py README.md 1`` prints the first, for scripts that must do as the page says.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+FENCE = "```"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line to type; ``line`` counts from 1 in ``page``."""
+
+    page: str
+    line: int
+    text: str
+
+
+def commands(page: Path) -> list[Command]:
+    """Return the commands of a Markdown page in order; comment lines are none."""
+    found: list[Command] = []
+    language: str | None = None
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        text = line.strip()
+        if text.startswith(FENCE):
+            language = None if language is not None else text.removeprefix(FENCE)
+        elif language == "sh" and text and not text.startswith("#"):
+            found.append(Command(page.name, number, text))
+    return found
+
+
+def pieces(command: str) -> list[str]:
+    """Split a one-line command at its ``&&``."""
+    return [piece.strip() for piece in command.split(" && ")]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(commands(Path(sys.argv[1]))[int(sys.argv[2]) - 1].text + "\n")

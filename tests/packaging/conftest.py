@@ -1,0 +1,41 @@
+"""The minimal Debian system, built once for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import minimal_system
+
+
+@pytest.fixture(scope="session")
+def minimal_archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The root file system as a tar archive; ask for ``as_root`` first."""
+    archive = tmp_path_factory.mktemp("minimal") / "minimal.tar"
+    minimal_system.build(archive)
+    yield archive
+    archive.unlink()
+
+
+@pytest.fixture
+def as_root(require: Callable[..., None]) -> None:
+    """Namespaces without a user namespace, and mmdebstrap's devices, are for root."""
+    require("root", ok=os.geteuid() == 0, reason="building and entering a root file system needs root")
+    for program in ("mmdebstrap", "unshare", "setpriv", "git"):
+        require(program)
+
+
+@pytest.fixture
+def minimal_system_with_checkout(
+    as_root: None, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[minimal_system.MinimalSystem]:
+    """An unpacked minimal system of this test's own, with the checkout in it."""
+    archive: Path = request.getfixturevalue("minimal_archive")
+    root = tmp_path / "root"
+    try:
+        yield minimal_system.unpack(archive, root)
+    finally:
+        minimal_system.remove(root)

@@ -1,0 +1,76 @@
+"""constraints.txt, pyproject.toml and what is installed agree."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LINES = [
+    line
+    for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+PINS = {canonicalize_name(line.partition("==")[0]): Version(line.partition("==")[2]) for line in LINES}
+
+
+def declared() -> list[Requirement]:
+    """Every requirement that pyproject.toml names, of all extras, but codetaste itself."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    requirements = [Requirement(text) for texts in lists for text in texts]
+    return [requirement for requirement in requirements if requirement.name != "codetaste"]
+
+
+def applies(requirement: Requirement, extras: frozenset[str]) -> bool:
+    """Whether a requirement is wanted here by a package that is asked for with ``extras``."""
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras | {""})
+
+
+def installed_closure() -> dict[str, Version]:
+    """What the declared requirements bring here, followed through the installed packages."""
+    found: dict[str, Version] = {}
+    todo = [(item, frozenset(item.extras)) for item in declared() if applies(item, frozenset())]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while todo:
+        requirement, extras = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        try:
+            package = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # an extra that is not installed here: the linters, on a user's machine
+        found[name] = Version(package.version)
+        needs = [Requirement(text) for text in package.requires or ()]
+        todo += [(need, frozenset(need.extras)) for need in needs if applies(need, extras)]
+    return found
+
+
+def test_every_line_is_one_exact_release_and_nothing_else() -> None:
+    assert [line for line in LINES if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line)] == []
+    assert len(PINS) == len(LINES)
+
+
+def test_every_pin_is_a_release_that_the_project_allows() -> None:
+    wrong = [
+        f"{requirement} but {PINS.get(canonicalize_name(requirement.name))}"
+        for requirement in declared()
+        if not requirement.specifier.contains(PINS.get(canonicalize_name(requirement.name), Version("0")))
+    ]
+    assert wrong == []
+
+
+def test_nothing_that_is_installed_for_codetaste_lacks_its_pin() -> None:
+    closure = installed_closure()
+    assert "anyio" in closure
+    assert "iniconfig" in closure, "the tests' own requirements are followed too"
+    assert {name: version for name, version in closure.items() if PINS.get(name) != version} == {}

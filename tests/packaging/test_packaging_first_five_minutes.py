@@ -1,0 +1,87 @@
+"""The README's first command, as a person types it on a machine that has next to nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import documented
+import minimal_system
+
+if TYPE_CHECKING:
+    from dockerd import DockerEngine
+    from minimal_system import MinimalSystem
+
+COMMAND = documented.commands(minimal_system.CHECKOUT / "README.md")[0].text
+INSTALL = COMMAND.rpartition(" && ")[0]
+RUN = COMMAND.rpartition(" && ")[2]
+PINS = set((minimal_system.CHECKOUT / "constraints.txt").read_text().split("\n"))
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("as_root")]
+
+
+def rule_files(project: Path) -> list[Path]:
+    """The rule files of the quickstart run below a checkout."""
+    return sorted((project / "runs/quickstart/discover").rglob("rules_*.yml"))
+
+
+def test_the_first_command_works_for_a_normal_user_on_a_minimal_debian(
+    minimal_system_with_checkout: MinimalSystem,
+) -> None:
+    system = minimal_system_with_checkout
+    bare = "command -v git || command -v bwrap || command -v rg || python3 -m venv /tmp/no"
+    assert system.run(bare).exit_code != 0, "the system is not as minimal as this test means it to be"
+
+    first = system.run(COMMAND)
+    assert first.exit_code == 0, first.output[-4000:]
+    assert "scripted" in first.output
+    files = rule_files(system.project)
+    assert [file.name for file in files] == ["rules_negative.yml", "rules_positive.yml"]
+    assert files[0].parent.parent.parent.parent.parent.name == "assets", files[0]
+    for file in files:
+        text = file.read_text("utf-8")
+        assert "nr_refactored_patterns" in text
+        assert "nr_legacy_patterns" in text
+
+    journal = (system.project / "runs/quickstart/journal.jsonl").read_bytes()
+    before = [file.read_bytes() for file in files]
+    again = system.run(COMMAND, timeout_s=120)
+    assert again.exit_code == 0, again.output[-4000:]
+    assert [file.read_bytes() for file in rule_files(system.project)] == before
+    new = (system.project / "runs/quickstart/journal.jsonl").read_bytes().removeprefix(journal)
+    assert b"effect" not in new, f"the second run did something again: {new.decode()}"
+
+    installed = system.run(".venv/bin/pip freeze --exclude codetaste 2>/dev/null").output.splitlines()
+    assert set(installed) <= PINS
+    assert system.run("command -v git || command -v bwrap || command -v rg").exit_code != 0
+    report = json.loads(system.run(".venv/bin/codetaste doctor --json").output)
+    assert report["usable"] is True
+    assert report["sandbox"]["kind"] == "bubblewrap"
+
+
+def test_in_a_plain_container_the_first_command_falls_back_to_landlock(
+    minimal_archive: Path, docker_engine: DockerEngine
+) -> None:
+    docker_engine.import_image(minimal_archive, "codetaste-minimal")
+    environment = dict(pair.split("=", 1) for pair in minimal_system.user_environment())
+    as_user = {"user": minimal_system.USER, "workdir": minimal_system.PROJECT, "env": environment}
+    with docker_engine.container("codetaste-minimal") as container:
+        container.run(["mkdir", minimal_system.PROJECT])
+        container.put(minimal_system.committed_files(), minimal_system.PROJECT)
+        container.run(["chown", "-R", f"{minimal_system.USER}:", minimal_system.PROJECT])
+        refused, said = container.run(["unshare", "--user", "true"], **as_user)
+        assert refused != 0, f"user namespaces are not forbidden here: {said}"
+
+        code, output = container.run(["bash", "-c", COMMAND], **as_user)
+        assert code == 0, output[-4000:]
+        found, listing = container.run(
+            ["find", "runs/quickstart/discover", "-name", "rules_*.yml"], **as_user
+        )
+        assert found == 0
+        assert len(listing.split()) == 2, listing
+        usable, words = container.run([".venv/bin/codetaste", "doctor"], **as_user)
+        assert usable == 0, words
+        assert "landlock" in words.lower()
