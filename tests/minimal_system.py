@@ -1,7 +1,8 @@
 """A minimal Debian 12 as a test fixture: what a person has who has only just installed it.
 
-Nothing but mmdebstrap's ``minbase``, ``python3`` and ``sudo``: Python 3.11.2 that is externally managed, no git,
-no venv, no bubblewrap. A user ``dev`` may use sudo without a password, and has the checkout in ``~/codetaste``.
+Nothing but mmdebstrap's ``minbase``, ``python3`` and ``sudo``: Python 3.11.2 that is externally managed, no
+git, no venv, no bubblewrap. A user ``dev`` may use sudo without a password, and has the checkout in
+``~/codetaste``.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class MinimalSystem:
 
 
 def user_environment() -> list[str]:
-    """``NAME=value`` for the user's shell: no API keys; how the network is reached only as this machine says."""
+    """``NAME=value`` for the user's shell: no API keys, and how this machine reaches the network."""
     own = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
     own["PATH"] = "/usr/local/bin:/usr/bin:/bin"
     own |= {name: _CA_FILE for name in _CA_VARIABLES if name in os.environ}

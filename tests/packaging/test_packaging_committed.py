@@ -1,4 +1,4 @@
-"""Nothing is committed that tells where a machine gets its packages, what its folders are called, or a key."""
+"""Nothing is committed that tells where a machine gets its packages, what its folders are called, or keys."""
 
 from __future__ import annotations
 

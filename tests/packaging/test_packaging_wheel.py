@@ -19,7 +19,8 @@ from codetaste.resources import resource_dir
 assert codetaste.__file__.startswith(sys.argv[1]), codetaste.__file__
 for name in ("agents", "examples", "prompts"):
     folder = resource_dir(name)
-    print(name, folder.is_relative_to(sys.argv[1]), *sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()))
+    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    print(name, folder.is_relative_to(sys.argv[1]), *files)
 """
 
 
