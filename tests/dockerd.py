@@ -126,7 +126,7 @@ def missing_programs() -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def running_engine() -> Iterator[DockerEngine]:
-    """Start an engine, give it, and stop it again; nothing of it is left but the bridge that the kernel keeps.
+    """Start an engine, give it, and stop it again; only the kernel's bridge is left of it.
 
     Raises:
         RuntimeError: it did not come up; the end of its log is in the message.

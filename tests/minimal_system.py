@@ -21,6 +21,8 @@ UID = 1000
 HOME = f"/home/{USER}"
 PROJECT = f"{HOME}/codetaste"
 
+_OWN_NAMESPACES = ("unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child")
+_AS_USER = ("setpriv", f"--reuid={UID}", f"--regid={UID}", "--init-groups", "env", "-i")
 _CA_FILE = "/etc/ssl/machine-ca.crt"
 _CA_VARIABLES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 _NETWORK_VARIABLES = (
@@ -50,31 +52,9 @@ class MinimalSystem:
 
     def run(self, script: str, *, timeout_s: float = 600) -> Ended:
         """Run a bash script as the normal user in the checkout; all its processes end with it."""
-        user = (
-            "setpriv",
-            f"--reuid={UID}",
-            f"--regid={UID}",
-            "--init-groups",
-            "env",
-            "-i",
-            *user_environment(),
-        )
         shell = ("bash", "-c", f"cd {PROJECT}\n{script}")
         done = subprocess.run(
-            (
-                "unshare",
-                "--mount",
-                "--pid",
-                "--uts",
-                "--ipc",
-                "--fork",
-                "--kill-child",
-                "sh",
-                str(ENTER),
-                str(self.root),
-                *user,
-                *shell,
-            ),
+            [*_OWN_NAMESPACES, "sh", ENTER, self.root, *_AS_USER, *user_environment(), *shell],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
