@@ -1,12 +1,28 @@
-"""An OpenGrep rule as data."""
+"""OpenGrep rules as data: reading them from YAML with line-accurate errors.
+
+A rule is kept as plain data, whatever keys it has: which of them make sense is the engine's to say.
+Writing rules is in ``dump.py``.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.errors import RuleError
+from codetaste.rules import yaml_text
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+MAX_RULES = 2_000
+MAX_CANDIDATE_BYTES = 256 * 1024
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
+_TEXT_KEYS = ("id", "message", "severity", "pattern", "pattern-regex", "mode")
+_REQUIRED = ("id", "message", "severity", "languages")
+_ITEM = re.compile(r"^([ ]*)-(?:[ ]|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +33,179 @@ class Rule:
     languages: tuple[str, ...]
     body: Mapping[str, Any]
     line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a text held: the well-formed rules in order, and what is wrong with the others."""
+
+    rules: tuple[Rule, ...]
+    errors: tuple[RuleError, ...]
+
+
+def make_rule(body: Mapping[str, Any], *, line: int = 0) -> Rule:
+    """Return ``body`` as a rule, having checked what every rule needs.
+
+    Raises:
+        RuleError: an id with characters other than letters, digits, ``_`` and ``-``; a missing or mistyped key.
+    """
+    rule_id = body.get("id")
+    known = rule_id[:128] if isinstance(rule_id, str) else ""
+    for name in _REQUIRED:
+        if body.get(name) is None:
+            raise RuleError(f"{name} is missing", line=line, rule_id=known)
+    for name in _TEXT_KEYS:
+        value = body.get(name, "")
+        if not isinstance(value, str):
+            raise RuleError(f"{name} must be text, not {_kind(value)}; quote it", line=line, rule_id=known)
+    if not _ID.fullmatch(known) or known != rule_id:
+        raise RuleError(
+            f"the id {known!r} must be 1 to 128 letters, digits, '_' and '-'", line=line, rule_id=known
+        )
+    languages = body["languages"]
+    if not isinstance(languages, list) or not languages:
+        raise RuleError("languages must be a list with at least one name", line=line, rule_id=known)
+    if not all(isinstance(language, str) for language in languages):
+        raise RuleError("every language must be text; quote it", line=line, rule_id=known)
+    for name in ("metadata", "options", "paths"):
+        if not isinstance(body.get(name, {}), dict):
+            raise RuleError(f"{name} must be a mapping", line=line, rule_id=known)
+    return Rule(known, tuple(languages), body, line)
+
+
+def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
+    """Read a rule file: a mapping whose key ``rules`` lists rules with distinct ids.
+
+    Args:
+        text: the file, at most 2 MiB.
+        source: what to call it in messages.
+
+    Raises:
+        RuleError: anything is wrong; the message has one line for each fault, ``line`` is that of the first.
+    """
+    try:
+        decoded = yaml_text.decode(text)
+        root = yaml_text.compose(decoded)
+        if not yaml_text.is_mapping(root):
+            raise RuleError("a rule file is a mapping with the key 'rules'", line=1)
+        listed = dict(yaml_text.pairs(root)).get("rules")
+        if listed is None:
+            raise RuleError("the key 'rules' is missing", line=1)
+        if not yaml_text.is_sequence(listed):
+            raise RuleError("'rules' must be a list", line=yaml_text.line_of(listed))
+        found = _read_items(listed)
+    except RuleError as error:
+        raise RuleError(f"{source}:{error.line}: {error}", line=error.line, rule_id=error.rule_id) from None
+    if found.errors:
+        lines = (f"{source}:{e.line}: {f'rule {e.rule_id}: ' if e.rule_id else ''}{e}" for e in found.errors)
+        raise RuleError("\n".join(lines), line=found.errors[0].line, rule_id=found.errors[0].rule_id)
+    return found.rules
+
+
+def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:
+    """Read what an agent submits: rules with or without the key ``rules``; one bad rule does not sink the others.
+
+    Never raises for what the text says; everything wrong is in ``errors``.
+    """
+    try:
+        decoded = yaml_text.decode(text, max_bytes=max_bytes)
+    except RuleError as error:
+        return Candidates((), (error,))
+    try:
+        return _read_items(_listed(yaml_text.compose(decoded)))
+    except RuleError as error:
+        return _read_apart(decoded) or Candidates((), (error,))
+
+
+def _listed(root: Any) -> Any:
+    """The node that lists the rules, whichever of the three shapes the text has."""
+    if root is None:
+        raise RuleError("there are no rules in this text")
+    if yaml_text.is_mapping(root):
+        keys = dict(yaml_text.pairs(root))
+        if "rules" in keys:
+            root = keys["rules"]
+        elif "id" in keys:
+            return [root]
+        else:
+            raise RuleError("expected a list of rules, or a mapping with the key 'rules'", line=1)
+    if not yaml_text.is_sequence(root):
+        raise RuleError("expected a list of rules", line=yaml_text.line_of(root))
+    return root
+
+
+def _read_items(listed: Any) -> Candidates:
+    """Read each item of a sequence node (or of a list of nodes) on its own."""
+    nodes = listed if isinstance(listed, list) else listed.value
+    if not nodes:
+        return Candidates((), (RuleError("the list of rules is empty", line=0),))
+    if len(nodes) > MAX_RULES:
+        return Candidates((), (RuleError(f"{len(nodes):,} rules; at most {MAX_RULES:,} are read"),))
+    reader = yaml_text.Reader()
+    rules: dict[str, Rule] = {}
+    errors: list[RuleError] = []
+    for node in nodes:
+        try:
+            rule = _read_rule(node, reader)
+            if rule.id in rules:
+                message = f"the id {rule.id} is used twice; the first is at line {rules[rule.id].line}"
+                raise RuleError(message, line=rule.line, rule_id=rule.id)
+        except RuleError as error:
+            errors.append(error)
+        else:
+            rules[rule.id] = rule
+    return Candidates(tuple(rules.values()), tuple(errors))
+
+
+def _read_rule(node: Any, reader: yaml_text.Reader) -> Rule:
+    line = yaml_text.line_of(node)
+    if not yaml_text.is_mapping(node):
+        raise RuleError("a rule must be a mapping", line=line)
+    try:
+        return make_rule(reader.plain(node), line=line)
+    except RuleError as error:
+        raise RuleError(str(error), line=error.line, rule_id=error.rule_id or _id_of(node)) from None
+
+
+def _id_of(node: Any) -> str:
+    """The id of a rule that cannot be read, for the message about it."""
+    texts = (value.value for key, value in node.value if key.value == "id" and value.id == "scalar")
+    return str(next(texts, ""))[:128]
+
+
+def _read_apart(text: str) -> Candidates | None:
+    """Read a list whose YAML is broken item by item; None when it does not fall into two or more items."""
+    pieces = list(_pieces(text))
+    if len(pieces) < 2:  # noqa: PLR2004  (one piece is the text that failed)
+        return None
+    rules: dict[str, Rule] = {}
+    errors: list[RuleError] = []
+    for piece in pieces:
+        try:
+            found = _read_items(_listed(yaml_text.compose(piece)))
+        except RuleError as error:
+            errors.append(error)
+            continue
+        errors += found.errors
+        for rule in found.rules:
+            if rule.id in rules:
+                errors.append(RuleError(f"the id {rule.id} is used twice", line=rule.line, rule_id=rule.id))
+            else:
+                rules[rule.id] = rule
+    return Candidates(tuple(rules.values()), tuple(errors))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The items of the outermost list, each preceded by as many empty lines as keep its line numbers."""
+    first = _ITEM.search(text)
+    if first is None:
+        return
+    indent = first[1]
+    starts = [match.start() for match in _ITEM.finditer(text) if match[1] == indent][: MAX_RULES + 1]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield "\n" * text.count("\n", 0, start) + text[start:end]
+
+
+def _kind(value: object) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
+    return names.get(type(value), "nothing")

@@ -6,11 +6,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+import anyio.to_thread
+
+from codetaste.rules.ignore import IgnoreFile
+from codetaste.rules.selection import select
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from codetaste.rules.rule import Rule
+
+_PARTIAL = frozenset(("rule", "timeout", "engine"))
 
 Line = tuple[str, int]
 """A path below the tree (POSIX, surrogateescape for bytes that are not UTF-8) and a line number from 1."""
@@ -69,7 +76,12 @@ class Scan:
     @property
     def partial(self) -> bool:
         """True when matches may be missing: the engine crashed, a rule failed or time ran out."""
-        return any(problem.kind in {"rule", "timeout", "engine"} for problem in self.problems)
+        return any(problem.kind in _PARTIAL for problem in self.problems)
+
+    def failures(self, rule_id: str) -> tuple[Problem, ...]:
+        """What may have kept matches of this rule from being found; empty when its count is exact."""
+        concerned = {"", rule_id}
+        return tuple(p for p in self.problems if p.kind in _PARTIAL and p.rule_id in concerned)
 
     def count(self, rule_id: str) -> int:
         """M(γ, R): how many witnesses the rule has (CodeTaste §3.4)."""
@@ -94,3 +106,46 @@ class Scanner(Protocol):
             EngineError: the engine could not be run at all; lesser trouble is in ``problems``.
         """
         ...
+
+
+class Matcher(Protocol):
+    """Anything that matches rules against given files of a tree (``opengrep.OpenGrep``)."""
+
+    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+        """Match ``rules`` against ``files``, POSIX paths below ``tree``."""
+        ...
+
+
+class FullScanner:
+    """A scanner that matches every rule against every file each time."""
+
+    def __init__(self, engine: Matcher, ignore: str = "") -> None:
+        """Prepare.
+
+        Args:
+            engine: what matches.
+            ignore: the text of the benchmark's ignore file (``default.semgrepignore``).
+        """
+        self._engine = engine
+        self._ignore = IgnoreFile(ignore) if ignore else None
+
+    async def scan(self, rules: Sequence[Rule], tree: Path) -> Scan:
+        """Scan ``tree`` with ``rules``, whose ids are unique.
+
+        Raises:
+            EngineError: the engine could not be run at all, or the tree cannot be listed.
+        """
+        selection = await anyio.to_thread.run_sync(select, tree, self._ignore)
+        scan = await self._engine.match(rules, tree, selection.files)
+        skipped = tuple(Problem("skipped", reason, path=path) for path, reason in selection.skipped)
+        return Scan(scan.matches, skipped + scan.problems, scan.scanned)
+
+
+def merge(scans: Iterable[Scan]) -> Scan:
+    """Return what several scans of one tree found together; no match may be in two of them."""
+    scans = list(scans)
+    return Scan(
+        matches=tuple(sorted(match for scan in scans for match in scan.matches)),
+        problems=tuple(dict.fromkeys(problem for scan in scans for problem in scan.problems)),
+        scanned=frozenset().union(*(scan.scanned for scan in scans)),
+    )

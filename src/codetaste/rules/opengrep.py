@@ -1,0 +1,276 @@
+"""Running the OpenGrep engine on given files: one program per call, bounded in time, memory and output.
+
+Flags and meaning are the published ones (DESIGN §7). The engine is told its files by name: which they are is decided in
+``selection.py``. It gets no environment of ours, no home, and its output goes to files of a private folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from anyio import CancelScope, CapacityLimiter
+
+from codetaste.errors import EngineError
+from codetaste.rules.isolate import Failure, isolate
+from codetaste.rules.sarif import Unreadable, read_output
+from codetaste.rules.scan import Scan, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from anyio.abc import Process
+
+    from codetaste.rules.engine_install import Engine
+    from codetaste.rules.rule import Rule
+
+PROCESSES = 2
+REAP_S = 10.0
+_ARGUMENT_BYTES = 1024**2 if sys.platform == "linux" else 192 * 1024
+_FLAGS = ("--no-rewrite-rule-ids", "--timeout-threshold", "0", "--max-memory", "0", "--disable-version-check")
+_CORE_FLAGS = ("--experimental", "--project-root", ".", "--x-ignore-semgrepignore-files")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What one call of the engine may use.
+
+    Attributes:
+        wall_s: for a scan; finding out what hung may take as long again.
+        pair_s: the engine's own limit for one rule on one file, set only once a scan ran out of time.
+        memory_bytes: address space of a process (Linux).
+        output_bytes: of each file that it writes (Linux).
+    """
+
+    wall_s: float = 900.0
+    pair_s: float = 10.0
+    memory_bytes: int = 8 * 1024**3
+    output_bytes: int = 1024**3
+
+
+class OpenGrep:
+    """The engine; ``match`` may be called many times at once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        limits: EngineLimits | None = None,
+        processes: CapacityLimiter | None = None,
+        jobs: int = 0,
+        scratch: Path | None = None,
+    ) -> None:
+        """Prepare; nothing is started yet.
+
+        Args:
+            engine: from ``find_engine``.
+            limits: of one call.
+            processes: how many engine processes run at once, shared between engines; default 2.
+            jobs: cores that one process uses; default an even share.
+            scratch: where private folders are made; default the system's.
+        """
+        self.engine = engine
+        self._limits = limits or EngineLimits()
+        self._processes = processes or CapacityLimiter(PROCESSES)
+        self._jobs = jobs or max(1, (os.cpu_count() or 1) // int(min(self._processes.total_tokens, 1024)))
+        self._scratch = scratch
+
+    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+        """Match ``rules``, whose ids are unique, against ``files`` of ``tree``.
+
+        Rules are read by the engine even if there are no files.
+
+        Raises:
+            EngineError: the engine cannot be run at all, or the disk is full.
+        """
+        if not rules:
+            return Scan(())
+        scans: dict[int, Scan] = {}
+
+        async def one(number: int, chunk: Sequence[str]) -> None:
+            scans[number] = await self._match_chunk(rules, tree, chunk)
+
+        async with anyio.create_task_group() as group:
+            for number, chunk in enumerate(_chunks(files)):
+                group.start_soon(one, number, chunk)
+        return merge([scans[number] for number in sorted(scans)])
+
+    async def _match_chunk(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+        wall_s = self._limits.wall_s
+        answer = await self._attempt(tree, 0.0, rules, files, wall_s)
+        left_s = wall_s
+        if isinstance(answer, Failure) and answer.kind == "timeout" and files:
+            # The engine's own clock is off (DESIGN §7), but it finds all pairs of rule and file that hang at once.
+            pair_s = min(self._limits.pair_s, wall_s / 8)
+            second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
+            answer, left_s = (second, 0.0) if isinstance(second, Scan) else (answer, wall_s / 2)
+        if isinstance(answer, Failure):
+            return await isolate(partial(self._attempt, tree, 0.0), rules, files, answer, extra_s=left_s)
+        return answer
+
+    async def _attempt(
+        self, tree: Path, pair_s: float, rules: Sequence[Rule], files: Sequence[str], wall_s: float
+    ) -> Scan | Failure:
+        """Run the engine once."""
+        async with self._processes:
+            try:
+                folder = await anyio.to_thread.run_sync(self._prepare, rules)
+                try:
+                    return await self._run(tree, pair_s, rules, files, wall_s, folder)
+                finally:
+                    with CancelScope(shield=True):
+                        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+            except OSError as error:
+                raise EngineError(f"the rule engine cannot be run: {error.strerror or error}") from None
+
+    def _prepare(self, rules: Sequence[Rule]) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="codetaste-scan-", dir=self._scratch))
+        bodies = [{**rule.body, "id": _alias(number)} for number, rule in enumerate(rules)]
+        (folder / "none").mkdir()
+        # JSON is YAML that every YAML reader understands alike.
+        (folder / "rules.json").write_text(json.dumps({"rules": bodies}, ensure_ascii=False), "utf-8")
+        return folder
+
+    async def _run(
+        self,
+        tree: Path,
+        pair_s: float,
+        rules: Sequence[Rule],
+        files: Sequence[str],
+        wall_s: float,
+        folder: Path,
+    ) -> Scan | Failure:
+        command, env = self._command(folder, files, pair_s)
+        with (folder / "out.sarif").open("wb") as out, (folder / "errors").open("wb") as errors:
+            process = await anyio.open_process(
+                command,
+                cwd=tree,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                start_new_session=True,
+            )
+        try:
+            self._bound(process.pid)
+            with anyio.move_on_after(wall_s) as scope:
+                await process.wait()
+        finally:
+            await _end(process)
+        if scope.cancelled_caught:
+            return Failure("timeout", f"no answer in {wall_s:.0f} s")
+        return await anyio.to_thread.run_sync(_read, folder, process.returncode, rules, files)
+
+    def _command(self, folder: Path, files: Sequence[str], pair_s: float) -> tuple[list[str], dict[str, str]]:
+        special = _CORE_FLAGS if self.engine.core else ()
+        command = [str(self.engine.program), "scan", *special, *_FLAGS]
+        command += [
+            "--timeout",
+            f"{pair_s:g}",
+            "--jobs",
+            str(self._jobs),
+            "--config",
+            str(folder / "rules.json"),
+        ]
+        command += [
+            "--sarif",
+            "--json-output",
+            str(folder / "out.json"),
+            "--",
+            *(files or [str(folder / "none")]),
+        ]
+        env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
+        if not self.engine.core:  # a bundle unpacks itself into a cache, and wants a home
+            env |= {
+                "PATH": os.environ.get("PATH", os.defpath),
+                "HOME": str(folder),
+                "SEMGREP_SEND_METRICS": "off",
+            }
+            env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return command, env
+
+    def _bound(self, pid: int) -> None:
+        """Limit the process that just started: it takes a tenth of a second to read its rules."""
+        if sys.platform != "linux":
+            return
+        import resource  # noqa: PLC0415  (not on every platform)
+
+        bounds = {
+            resource.RLIMIT_AS: self._limits.memory_bytes,
+            resource.RLIMIT_FSIZE: self._limits.output_bytes,
+            resource.RLIMIT_CORE: 0,
+        }
+        for which, amount in bounds.items():
+            try:
+                resource.prlimit(pid, which, (amount, amount))
+            except (OSError, ValueError):  # it has ended already, or a lower limit holds
+                continue
+
+
+def _alias(number: int) -> str:
+    """What a rule is called while the engine has it: ids of its own choosing may be anything."""
+    return f"codetaste-rule-{number:05d}"
+
+
+def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Runs of ``files`` that fit on a command line; one empty run when there are none."""
+    start, size = 0, 0
+    for number, path in enumerate(files):
+        cost = len(os.fsencode(path)) + 1 + 8
+        if size + cost > _ARGUMENT_BYTES and number > start:
+            yield files[start:number]
+            start, size = number, 0
+        size += cost
+    yield files[start:]
+
+
+async def _end(process: Process) -> None:
+    """Kill whatever is left of the process group, and wait for it; bounded, and not cancelled itself."""
+    with anyio.move_on_after(REAP_S, shield=True):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        await process.wait()
+        await process.aclose()
+
+
+def _read(
+    folder: Path, returncode: int | None, rules: Sequence[Rule], files: Sequence[str]
+) -> Scan | Failure:
+    complaint = (folder / "errors").read_bytes()[-65536:].decode("utf-8", "replace")
+    if "No space left on device" in complaint:
+        raise EngineError(f"no space left in {folder.parent} for the rule engine's output; free some")
+    report = folder / "out.json"
+    ids = {_alias(number): rule.id for number, rule in enumerate(rules)}
+    try:
+        return read_output(
+            (folder / "out.sarif").read_bytes(),
+            report.read_bytes() if report.exists() else b"",
+            ids,
+            frozenset(files),
+        )
+    except Unreadable as error:
+        if error.rules_refused:
+            return Failure("rule", str(error))
+        return Failure("engine", f"the engine {_death(returncode)}: {error}")
+
+
+def _death(returncode: int | None) -> str:
+    if returncode is None or returncode >= 0:
+        return f"ended with exit code {returncode}"
+    try:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"was killed by signal {-returncode}"

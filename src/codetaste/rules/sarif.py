@@ -1,0 +1,145 @@
+"""Reading what the engine wrote: SARIF for the matches, its JSON for errors and scanned files.
+
+The JSON drops results that a ``nosemgrep`` comment suppresses, which count (DESIGN §7); SARIF keeps them. Only the JSON names
+the rule and file of an error.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+from codetaste.rules.scan import Match, Problem, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MAX_MESSAGE = 600
+
+_PARSE = frozenset((
+    "Syntax error", "Lexical error", "Other syntax error", "Partial parsing", "PartialParsing", "AST builder error",
+    "ParseError", "LexicalError", "OtherParseError", "AstBuilderError",
+))  # fmt: skip
+_RULE = frozenset((
+    "Rule parse error", "RuleParseError", "Pattern parse error", "PatternParseError", "Invalid YAML", "InvalidYaml",
+    "Incompatible rule", "IncompatibleRule", "Missing plugin", "MissingPlugin", "SemgrepMatchFound",
+    "Too many matches", "TooManyMatches", "Invalid rule schema error", "InvalidRuleSchemaError", "Unknown language",
+    "UnknownLanguageError",
+))  # fmt: skip
+_TIME = frozenset(("Timeout", "Fixpoint timeout", "FixpointTimeout", "Rule timeout"))
+
+
+class Unreadable(ValueError):
+    """The engine's output is not what it should be: it died, or refused the rules as a whole."""
+
+    def __init__(self, message: str, *, rules_refused: bool = False) -> None:
+        super().__init__(message)
+        self.rules_refused = rules_refused
+
+
+def read_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Collection[str]) -> Scan:
+    """Return what the engine found.
+
+    Args:
+        sarif: its SARIF.
+        report: its JSON.
+        ids: the rule's own id for each id that the engine was given.
+        files: the paths that it was given.
+
+    Raises:
+        Unreadable: one of the two is damaged, or an error concerns the rules as a whole.
+    """
+    stated = _json(report)
+    errors = [error for error in _list(stated, "errors") if isinstance(error, dict)]
+    problems = tuple(_problem(error, ids, files) for error in errors)
+    refused = next((p for p in problems if p.kind == "rule" and not p.rule_id), None)
+    if refused is not None:
+        raise Unreadable(refused.message, rules_refused=True)
+    runs = _list(_json(sarif), "runs")
+    results = [result for run in runs for result in _list(run, "results")]
+    try:
+        matches = tuple(sorted(_match(result, ids, files) for result in results))
+    except (KeyError, IndexError, TypeError) as error:
+        raise Unreadable(f"a result without {error}") from None
+    paths = stated.get("paths")
+    scanned = _list(paths, "scanned") if isinstance(paths, dict) else []
+    return Scan(matches, problems, frozenset(_path(path, files) for path in scanned))
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    """Paths that are not UTF-8 stand in the output as they are."""
+    try:
+        value = json.loads(text.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Unreadable("the engine's output is cut off")
+    return value
+
+
+def _list(value: Any, key: str) -> list[Any]:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _path(text: str, files: Collection[str]) -> str:
+    """The core writes paths as they are, other versions percent-encode them in SARIF."""
+    for candidate in (text, text.removeprefix("./")):
+        if candidate in files:
+            return candidate
+        decoded = unquote_to_bytes(candidate.encode("utf-8", "surrogateescape")).decode(
+            "utf-8", "surrogateescape"
+        )
+        if decoded in files:
+            return decoded
+    return text
+
+
+def _match(result: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> Match:
+    place = result["locations"][0]["physicalLocation"]
+    region = place["region"]
+    start = int(region["startLine"])
+    return Match(
+        rule_id=ids[result["ruleId"]],
+        path=_path(place["artifactLocation"]["uri"], files),
+        start_line=start,
+        end_line=int(region.get("endLine", start)),
+        start_column=int(region.get("startColumn", 0)),
+        end_column=int(region.get("endColumn", 0)),
+    )
+
+
+def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> Problem:
+    given = error.get("type")
+    name = str(given[0] if isinstance(given, list) and given else given)
+    message = str(error.get("message", "")).strip()
+    for alias, own in ids.items():
+        if alias in message:
+            message = message.replace(alias, own)
+    path, rule_id = str(error.get("path") or ""), ids.get(str(error.get("rule_id")), "")
+    if name in _RULE:
+        # The first line repeats what the problem says anyway: the kind of error, and the rule.
+        message = message.partition(":\n")[2] or message
+    return Problem(
+        kind=_kind(name, message),
+        message=f"{name}: {' '.join(message.split())[:MAX_MESSAGE]}",
+        rule_id=rule_id,
+        path=_path(path, files) if path else "",
+        line=_line(error),
+    )
+
+
+def _kind(name: str, message: str) -> str:
+    if name in _PARSE:
+        return "parse"
+    if name in _RULE or "Rule parse error" in message:
+        return "rule"
+    return "timeout" if name in _TIME else "engine"
+
+
+def _line(error: Mapping[str, Any]) -> int:
+    spans = _list(error, "spans")
+    start = spans[0].get("start") if spans and isinstance(spans[0], dict) else None
+    line = start.get("line") if isinstance(start, dict) else 0
+    return line if isinstance(line, int) else 0

@@ -1,0 +1,127 @@
+"""Which files of a tree are scanned.
+
+The published harness scans a git work tree in which everything was committed: tracked files count even if
+``.gitignore`` names them, untracked ones count unless it does, the benchmark's ignore file stands at the root in place of
+the repository's, nested ignore files mean nothing, links and files over 1,000,000 bytes are skipped. A plain folder, which
+is how the content of one commit is materialised, is the case that all files are tracked. That rule is kept here, for the
+engine's core would decide otherwise in two of these points; it is then given the files by name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from codetaste.rules.ignore import IgnoreFile
+
+MAX_TARGET_BYTES = 1_000_000
+GIT_S = 120.0
+_GIT_ENV = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+# A repository is untrusted: its own config must not name a program to run.
+_GIT_CONFIG = (
+    "safe.directory=*",
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    "core.untrackedCache=false",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The files to scan, sorted, and those that are skipped although nothing ignores them, with the reason."""
+
+    files: tuple[str, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+def select(tree: Path, ignore: IgnoreFile | None) -> Selection:
+    """Walk ``tree`` and decide; paths are POSIX with surrogateescape. Blocking: call it in a thread.
+
+    Raises:
+        EngineError: ``tree`` is not a readable folder, or a git work tree that git cannot list.
+    """
+    if not tree.is_dir():
+        raise EngineError(f"{tree} is not a folder; there is nothing to scan")
+    present = dict(_walk(tree))
+    if (tree / ".git").exists():
+        listed = _git_files(tree)
+        present = {path: entry for path, entry in present.items() if path in listed}
+    present.pop(".semgrepignore", None)  # the benchmark's stands in its place
+    kept = ignore.survivors(present) if ignore else list(present)
+    files, skipped = [], []
+    for path in sorted(kept):
+        reason = _why_not(tree, path, present[path])
+        if reason:
+            skipped.append((path, reason))
+        elif present[path]:
+            files.append(path)
+    return Selection(tuple(files), tuple(skipped))
+
+
+def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
+    """Every regular file below ``tree`` with its state; None for a folder that cannot be listed. Links are not followed."""
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        try:
+            entries = list(os.scandir(os.path.join(tree, folder) if folder else tree))  # noqa: PTH118  (bytes in names)
+        except OSError as error:
+            if not folder:
+                raise EngineError(f"{tree} cannot be read: {error.strerror}") from None
+            yield folder, None
+            continue
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != ".git":
+                    pending.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                yield path, entry.stat(follow_symlinks=False)
+
+
+def _why_not(tree: Path, path: str, state: os.stat_result | None) -> str:
+    """Why a file that nothing ignores is not scanned, "" when it is."""
+    if state is None:
+        return "the folder cannot be read"
+    if state.st_size > MAX_TARGET_BYTES:
+        return f"{state.st_size:,} bytes; files over {MAX_TARGET_BYTES:,} are not scanned"
+    if not state.st_mode & stat.S_IROTH and not os.access(tree / path, os.R_OK):
+        return "the file cannot be read"
+    return ""
+
+
+def _git_files(tree: Path) -> frozenset[str]:
+    """What git tracks, and what it does not track but does not ignore."""
+    config = [word for entry in _GIT_CONFIG for word in ("-c", entry)]
+    command = ["git", *config, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        said = subprocess.run(
+            command, cwd=tree, env=_GIT_ENV, capture_output=True, timeout=GIT_S, check=False
+        )
+    except FileNotFoundError:
+        raise EngineError(
+            f"{tree} is a git work tree, and there is no git to list its files; install git"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise EngineError(f"git could not list the files of {tree} in {GIT_S:.0f} s") from None
+    if said.returncode:
+        complaint = " ".join(said.stderr.decode(errors="replace").split())[:300]
+        raise EngineError(f"git cannot list the files of {tree}: {complaint}")
+    return frozenset(os.fsdecode(name) for name in said.stdout.split(b"\0") if name)

@@ -1,0 +1,164 @@
+"""YAML 1.2 from strangers: bounded in size, depth and aliases, duplicate keys refused, every error with its line.
+
+ruamel.yaml composes the nodes; turning them into plain data is done here, because the core schema of YAML 1.2
+(``on``, ``yes`` and ``1:20`` are text) and the bounds are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import RuleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_BYTES = 2 * 1024**2
+"""Ten times the largest published rule file; composing it takes seconds, not minutes."""
+MAX_DEPTH = 64
+MAX_NODES = 250_000
+MAX_KEY = 128
+
+_CORE = "tag:yaml.org,2002:"
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT = re.compile(r"[-+]?[0-9]{1,64}|0o[0-7]{1,64}|0x[0-9a-fA-F]{1,64}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?")
+_TYPED = {_CORE + name for name in ("null", "bool", "int", "float")}
+_TEXT = {_CORE + name for name in ("str", "timestamp", "value", "merge")}
+
+
+def decode(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> str:
+    """Return ``text`` as a string without a byte order mark.
+
+    Raises:
+        RuleError: it is too large or not UTF-8.
+    """
+    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
+    if size > max_bytes:
+        raise RuleError(f"the text has {size:,} bytes; at most {max_bytes:,} are read")
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            raise RuleError(f"byte {error.start} is not UTF-8; save the file as UTF-8", line=line) from None
+    return text.removeprefix("\ufeff")
+
+
+def compose(text: str) -> Any:
+    """Return the root node of the one document in ``text``, None when it is empty.
+
+    Raises:
+        RuleError: it is not YAML.
+    """
+    from ruamel.yaml import YAML  # noqa: PLC0415  (heavy: only who reads rules pays)
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
+    from ruamel.yaml.reader import ReaderError  # noqa: PLC0415
+
+    try:
+        return YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 0 if mark is None else mark.line + 1
+        said = "; ".join(part for part in (error.context, error.problem) if part)
+        raise RuleError(f"not YAML: {said}", line=line) from None
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise RuleError(f"not YAML: the character {error.character!r} is not allowed", line=line) from None
+    except RecursionError:
+        raise RuleError(f"nested too deeply; at most {MAX_DEPTH} levels are read") from None
+    except (YAMLError, ValueError, TypeError, IndexError, KeyError, AttributeError, AssertionError) as error:
+        # ruamel lets some of these escape on damaged text.
+        raise RuleError(f"not YAML: {' '.join(str(error).split())[:200]}") from None
+
+
+def is_mapping(node: Any) -> bool:
+    """True for a mapping node."""
+    return getattr(node, "id", "") == "mapping"
+
+
+def is_sequence(node: Any) -> bool:
+    """True for a sequence node."""
+    return getattr(node, "id", "") == "sequence"
+
+
+def line_of(node: Any) -> int:
+    """The line, from 1, where a node starts."""
+    return int(node.start_mark.line) + 1
+
+
+def pairs(node: Any) -> Iterator[tuple[str, Any]]:
+    """The keys and value nodes of a mapping node, whose keys must be distinct text.
+
+    Raises:
+        RuleError: a key is not text, too long, a merge, or there twice.
+    """
+    _check_tag(node, "map")
+    seen: set[str] = set()
+    for key, value in node.value:
+        line = line_of(key)
+        name = _scalar(key) if key.id == "scalar" else None
+        if not isinstance(name, str):
+            raise RuleError("a key must be text", line=line)
+        if len(name) > MAX_KEY:
+            raise RuleError(f"the key {name[:40]!r}… is longer than {MAX_KEY} characters", line=line)
+        if key.tag == _CORE + "merge":
+            raise RuleError("merge keys (<<) are not supported; write the keys out", line=line)
+        if name in seen:
+            raise RuleError(f"the key {name!r} is there twice", line=line)
+        seen.add(name)
+        yield name, value
+
+
+class Reader:
+    """Turns nodes into plain data; one reader counts all nodes of a text, aliases expanded."""
+
+    def __init__(self, max_nodes: int = MAX_NODES) -> None:
+        self._left = max_nodes
+
+    def plain(self, node: Any, depth: int = 0) -> Any:
+        """Return ``node`` as dict, list, str, int, float, bool or None.
+
+        Raises:
+            RuleError: it is too deep, too large, or uses a tag that is not plain data.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise RuleError("aliases make this text too large to expand", line=line_of(node))
+        if depth > MAX_DEPTH:
+            raise RuleError(f"nested deeper than {MAX_DEPTH} levels", line=line_of(node))
+        if is_mapping(node):
+            return {name: self.plain(value, depth + 1) for name, value in pairs(node)}
+        if is_sequence(node):
+            _check_tag(node, "seq")
+            return [self.plain(child, depth + 1) for child in node.value]
+        return _scalar(node)
+
+
+def _check_tag(node: Any, expected: str) -> None:
+    if node.tag != _CORE + expected:
+        raise RuleError(f"the tag {node.tag} is not plain data", line=line_of(node))
+
+
+def _scalar(node: Any) -> str | int | float | bool | None:
+    text: str = node.value
+    quoted = bool(node.style)
+    if node.tag in _TEXT or (node.tag in _TYPED and not quoted):
+        return text if quoted or node.tag in _TEXT else _resolve(text)
+    raise RuleError(f"the tag {node.tag} is not plain data", line=line_of(node))
+
+
+def _resolve(text: str) -> str | int | float | bool | None:
+    """The core schema of YAML 1.2; what it does not know is text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text
