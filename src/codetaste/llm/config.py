@@ -103,10 +103,13 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
     """
     # Clients are heavy: each is imported where it is wanted.
     if config.cassette is not None:
-        from codetaste.llm.replay import Cassette, ReplayModel  # noqa: PLC0415
+        from codetaste.llm.cassette import Cassette  # noqa: PLC0415
+        from codetaste.llm.replay import ReplayModel  # noqa: PLC0415
 
         inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
         cassette = Cassette.at(base_dir / config.cassette, config.id)
+        if config.mode == "replay":
+            cassette.require()
         return ReplayModel(
             config.id,
             config.model,

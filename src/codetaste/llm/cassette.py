@@ -1,0 +1,201 @@
+"""A recording of what a model was asked and answered, and where an unrecorded request departs from it.
+
+A cassette holds each message once, however many requests of a conversation it stands in. A request is known
+by what decides its answer: model, system, tools, options and messages; not by the provider's raw blocks, by
+the ids that a provider gives to tool calls (they are numbered instead), or by the output cap, which a budget
+may lower. It holds no keys and no headers: a request has none.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from codetaste.errors import ConfigError, JournalError
+from codetaste.llm.codec import (
+    block_to_json,
+    digest,
+    pack,
+    reply_from_json,
+    reply_to_json,
+    tool_to_json,
+)
+from codetaste.llm.messages import ToolCall, ToolResult
+from codetaste.llm.record import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.llm.messages import Block, Reply, Request
+
+_SHOWN = 60
+"""Characters on each side of a difference that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as a cassette knows it: named parts, each by its digest, and ``key`` for all of them."""
+
+    key: str
+    parts: tuple[tuple[str, str], ...]
+    bodies: dict[str, Any] = field(compare=False)
+
+    @classmethod
+    def of(cls, model: str, request: Request) -> Asked:
+        """Take ``request`` to ``model`` apart."""
+        numbers: dict[str, str] = {}
+        named: list[tuple[str, Any]] = [
+            ("model", model),
+            ("system", pack(request.system)),
+            ("tools", [tool_to_json(tool) for tool in request.tools]),
+            ("options", pack(request.options)),
+        ]
+        for number, message in enumerate(request.messages, 1):
+            content = [_numbered(block, numbers) for block in message.content]
+            named.append((f"message {number} ({message.role})", [message.role, content]))
+        parts = tuple((name, digest(body)) for name, body in named)
+        return cls(digest(parts), parts, {digest(body): body for _, body in named})
+
+
+def _numbered(block: Block, numbers: dict[str, str]) -> dict[str, Any]:
+    """Write a block with the ids of tool calls numbered in the order in which they come up."""
+    written = block_to_json(block)
+    if isinstance(block, ToolCall):
+        written["id"] = numbers.setdefault(block.id, f"call-{len(numbers) + 1}")
+    elif isinstance(block, ToolResult):
+        written["call"] = numbers.setdefault(block.call_id, f"call-{len(numbers) + 1}")
+    return written
+
+
+class Cassette:
+    """A recording in one file; several processes may append to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._record = Record(path)
+        self._bodies: dict[str, Any] = {}
+        self._parts: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._replies: dict[tuple[str, int], dict[str, Any]] = {}
+        self._loaded = False
+        self._lock = anyio.Lock()
+
+    @classmethod
+    def at(cls, path: Path, model_id: str) -> Cassette:
+        """Return the cassette at ``path``: a ``.jsonl`` file, or a folder with one for each model."""
+        return cls(path if path.suffix == ".jsonl" else path / f"{model_id}.jsonl")
+
+    def require(self) -> None:
+        """Check that there is something to replay.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        if not self.path.is_file():
+            raise ConfigError(f'no cassette {self.path}; record one first with mode = "record"')
+
+    async def load(self) -> None:
+        """Read the file, once.
+
+        Raises:
+            JournalError: it cannot be read.
+        """
+        async with self._lock:
+            if not self._loaded:
+                await anyio.to_thread.run_sync(self._load)
+                self._loaded = True
+
+    def _load(self) -> None:
+        for line in self._record.read():
+            if "body" in line and "part" in line:
+                self._bodies[line["part"]] = line["body"]
+            elif {"key", "nth", "parts", "reply"} <= line.keys():
+                self._parts[line["key"]] = tuple((name, part) for name, part in line["parts"])
+                # Of two recordings of one request the later one counts.
+                self._replies[line["key"], line["nth"]] = line["reply"]
+
+    def reply(self, key: str, nth: int) -> Reply | None:
+        """Return what the ``nth`` request (from 0) of this ``key`` was answered.
+
+        Raises:
+            JournalError: the recorded reply cannot be read.
+        """
+        written = self._replies.get((key, nth))
+        if written is None:
+            return None
+        try:
+            return reply_from_json(written)
+        except (KeyError, TypeError, ValueError) as error:
+            raise JournalError(f"{self.path}: a recorded reply cannot be read: {error!r}") from error
+
+    def times(self, key: str) -> int:
+        """Return how often in a row a request was recorded."""
+        nth = 0
+        while (key, nth) in self._replies:
+            nth += 1
+        return nth
+
+    async def add(self, asked: Asked, nth: int, reply: Reply) -> None:
+        """Record a reply; it is on disk when this returns.
+
+        Raises:
+            JournalError: the file cannot be written.
+        """
+        written = reply_to_json(reply)
+        new = {part: body for part, body in asked.bodies.items() if part not in self._bodies}
+        entry = {
+            "key": asked.key,
+            "nth": nth,
+            "parts": [list(part) for part in asked.parts],
+            "reply": written,
+        }
+        await self._record.append([*({"part": part, "body": body} for part, body in new.items()), entry])
+        self._bodies.update(new)
+        self._parts[asked.key] = asked.parts
+        self._replies[asked.key, nth] = written
+
+    def departure(self, asked: Asked) -> str:
+        """Say in one line where ``asked`` departs from the recorded request that is most like it."""
+        if not self._parts:
+            return f"{self.path} holds no recorded request"
+        nearest = max(self._parts.values(), key=lambda parts: _agreement(parts, asked.parts))
+        for at, (name, part) in enumerate(asked.parts):
+            if at >= len(nearest):
+                return (
+                    f"{name} comes after the end of the recorded conversation: {_start(asked.bodies[part])}"
+                )
+            if nearest[at][1] != part:
+                return f"{name} differs: {_difference(self._bodies.get(nearest[at][1]), asked.bodies[part])}"
+        return (
+            f"the recorded conversation goes on with {nearest[len(asked.parts)][0]}, this one stops before it"
+        )
+
+
+def _agreement(
+    recorded: tuple[tuple[str, str], ...], asked: tuple[tuple[str, str], ...]
+) -> tuple[int, int, int]:
+    """Rank a recorded request: by the parts in common before the first difference, then by those in all."""
+    same = [one == other for one, other in zip(recorded, asked, strict=False)]
+    leading = same.index(False) if False in same else len(same)
+    return leading, sum(same), -abs(len(recorded) - len(asked))
+
+
+def _start(body: Any) -> str:  # noqa: ANN401 - JSON data
+    text = _readable(body)
+    return repr(text[: 2 * _SHOWN]) + ("…" if len(text) > 2 * _SHOWN else "")
+
+
+def _readable(body: Any) -> str:  # noqa: ANN401 - JSON data
+    return json.dumps(body, sort_keys=True, ensure_ascii=False)
+
+
+def _difference(recorded: Any, asked: Any) -> str:  # noqa: ANN401 - JSON data
+    """Show two texts around the first character in which they differ."""
+    one, other = _readable(recorded), _readable(asked)
+    pairs = zip(one, other, strict=False)
+    at = next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    window = slice(max(0, at - _SHOWN // 2), at + _SHOWN)
+    return f"at character {at}, recorded {one[window]!r}, asked {other[window]!r}"

@@ -1,0 +1,229 @@
+"""The Anthropic Messages protocol: requests, replies, usage, stop reasons and errors, without any network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
+from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult, Usage
+from codetaste.llm.wire.http import checked_arguments, error_for_status, one_line, retry_after_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from codetaste.errors import ModelError
+    from codetaste.llm.messages import Block, Request
+
+PROTOCOL = "anthropic"
+
+_STOPS = {
+    "end_turn": Stop.END,
+    "stop_sequence": Stop.END,
+    "tool_use": Stop.TOOL_USE,
+    "max_tokens": Stop.LENGTH,
+    "model_context_window_exceeded": Stop.LENGTH,
+    "refusal": Stop.REFUSAL,
+    "pause_turn": Stop.OTHER,
+}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_NOT_CACHEABLE = frozenset({"thinking", "redacted_thinking"})
+# A cache entry is looked for some twenty blocks back: two moving breakpoints outlast turns with many tools.
+_MOVING_BREAKPOINTS = 2
+
+
+def request_body(request: Request, model: str) -> dict[str, Any]:
+    """Return the body of a streamed request to ``model``.
+
+    Two options are ours: ``cache_control`` is the marker put at up to four places of the prompt (a table,
+    or false for none), and ``betas`` is left out, as it belongs into a header. Tools among the options are
+    added to those of the request.
+    """
+    options = {
+        name: value for name, value in request.options.items() if name not in {"cache_control", "betas"}
+    }
+    marker = request.options.get("cache_control", {"type": "ephemeral"})
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+        for tool in request.tools
+    ]
+    tools = [*options.pop("tools", ()), *tools]
+    messages = [
+        {"role": message.role, "content": blocks}
+        for message in request.messages
+        if (blocks := message_blocks(message))
+    ]
+    body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens, "stream": True}
+    if tools:
+        body |= {"tools": tools, "tool_choice": {"type": "auto"}}
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system}]
+    body["messages"] = messages
+    if marker:
+        _mark(body, dict(marker))
+    return body | options
+
+
+def message_blocks(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks of a message: the provider's own where it has given them, word for word."""
+    if message.raw is not None and message.raw.protocol == PROTOCOL:
+        blocks = [dict(block) for block in message.raw.blocks]
+    else:
+        # Results come first: the protocol wants them right after the calls that they answer.
+        ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
+        blocks = [_block(block) for block in ordered]
+    # The provider may give empty texts, and does not take them.
+    return [block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()]
+
+
+def _block(block: Block) -> dict[str, Any]:
+    match block:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case ToolCall(call_id, name, arguments):
+            return {"type": "tool_use", "id": call_id, "name": name, "input": dict(arguments)}
+        case ToolResult(call_id, content, is_error):
+            result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
+            if content.strip():
+                result["content"] = content
+            return {**result, "is_error": True} if is_error else result
+
+
+def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
+    """Put the cache marker after the tools, after the system prompt, and after the last messages."""
+    if body.get("tools"):
+        body["tools"] = [*body["tools"][:-1], {**body["tools"][-1], "cache_control": marker}]
+    if "system" in body:
+        body["system"][-1]["cache_control"] = marker
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    for message in users[-_MOVING_BREAKPOINTS:]:
+        *before, last = message["content"]
+        if last.get("type") not in _NOT_CACHEABLE:
+            message["content"] = [*before, {**last, "cache_control": marker}]
+
+
+def usage_from(reported: object) -> Usage | None:
+    """Return what the provider counted, or None where it does not say, or says what is no count."""
+    if not hasattr(reported, "get"):
+        return None
+    details = reported.get("output_tokens_details")
+    counts = {
+        "input": reported.get("input_tokens"),
+        "cache_read": reported.get("cache_read_input_tokens") or 0,
+        "cache_write": reported.get("cache_creation_input_tokens")
+        or _written(reported.get("cache_creation")),
+        "output": reported.get("output_tokens"),
+        "reasoning": (details.get("thinking_tokens") if hasattr(details, "get") else 0) or 0,
+    }
+    if not all(type(count) is int and count >= 0 for count in counts.values()):
+        return None
+    return Usage(**counts)
+
+
+def _written(by_lifetime: object) -> int:
+    """Sum the tokens written to the cache for five minutes and for an hour."""
+    if not hasattr(by_lifetime, "get"):
+        return 0
+    counts = [by_lifetime.get(f"ephemeral_{life}_input_tokens") or 0 for life in ("5m", "1h")]
+    return sum(counts) if all(isinstance(count, int) for count in counts) else -1
+
+
+def stop_from(reason: object) -> Stop:
+    """Return why a reply ended; a reason that is not known is OTHER."""
+    return _STOPS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
+
+
+def reply_from(
+    message: Mapping[str, Any], *, request_id: str = "", faults: Mapping[int, str] | None = None
+) -> Reply:
+    """Return a whole response message as a reply.
+
+    Args:
+        message: the response, its blocks as the provider gave them.
+        request_id: the provider's name for the request.
+        faults: what is wrong with the arguments of the tool calls at these places.
+
+    Raises:
+        MalformedReply: it has no content.
+    """
+    blocks = message.get("content")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise MalformedReply(f"a reply without content: {one_line(str(dict(message)))}")
+    content = tuple(_neutral(blocks, faults or {}))
+    raw = Raw(PROTOCOL, tuple(blocks)) if blocks else None
+    model = message.get("model")
+    return Reply(
+        message=Message("assistant", content, raw),
+        stop=stop_from(message.get("stop_reason")),
+        usage=usage_from(message.get("usage")),
+        model=model if isinstance(model, str) else "",
+        request_id=request_id or str(message.get("id") or ""),
+    )
+
+
+def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> Iterable[Block]:
+    for place, block in enumerate(blocks):
+        if block.get("type") == "text":
+            yield Text(str(block.get("text", "")))
+        elif block.get("type") == "tool_use":
+            arguments, fault = checked_arguments(block.get("input"))
+            call_id, name = str(block.get("id", "")), str(block.get("name", ""))
+            yield ToolCall(call_id, name, arguments, faults.get(place, fault))
+
+
+def error_from(
+    status: int, body: object, headers: Mapping[str, str], *, secret: str = "", now: datetime | None = None
+) -> ModelError:
+    """Return the error for a response that is no success.
+
+    Args:
+        status: of HTTP.
+        body: parsed JSON, or text.
+        headers: of the response, names in lower case.
+        secret: the API key, which must not stand in a message.
+        now: for a Retry-After that is a date.
+    """
+    wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
+    said, code = _said(body)
+    said = one_line(said, secret=secret)
+    if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not mend this one
+        return ModelRefused(f"HTTP {status}: {said} (a spending limit of the account is reached)")
+    return error_for_status(status, said, wait_s=wait_s)
+
+
+def error_in_stream(body: object, *, started: bool, secret: str = "") -> ModelError:
+    """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
+    kind = _part(_part(body, "error"), "type")
+    said = one_line(_said(body)[0], secret=secret)
+    error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {said}" if kind else said)
+    if not started:
+        return error
+    if isinstance(error, ModelRefused):
+        return ModelUnavailable(f"the reply broke off: {error}")
+    error.unbilled = False
+    return error
+
+
+def _said(body: object) -> tuple[str, str]:
+    """Return the provider's message, and its code for the cause where it has one."""
+    error = _part(body, "error")
+    said, code = _part(error, "message"), _part(_part(error, "details"), "error_code")
+    if isinstance(said, str):
+        return said, str(code or "")
+    text = body if isinstance(body, str) else "" if body is None else str(body)
+    return ("an HTML page" if "<html" in text.lower() else text), ""
+
+
+def _part(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
+    return value.get(name) if isinstance(value, dict) else None

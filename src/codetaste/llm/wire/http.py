@@ -1,0 +1,114 @@
+"""What HTTP says of a model call that failed, whatever the protocol."""
+
+from __future__ import annotations
+
+import json
+import math
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable, RateLimited
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from codetaste.errors import ModelError
+
+_SAID = 300
+"""Characters of a provider's own words that are passed on."""
+_DEPTH = 100
+"""Nesting of arguments beyond which nobody means it."""
+_LONGEST_WAIT_S = 3600.0
+
+_HINTS = {
+    400: "the request does not suit the model; see its options",
+    401: "the API key is not accepted; see api_key_env",
+    402: "the account has no credit left",
+    403: "the API key may not use this model",
+    404: "there is no such model or address; see model and base_url",
+    413: "the conversation is too large for the provider",
+    422: "the request does not suit the model; see its options",
+}
+
+
+def one_line(text: str, *, secret: str = "") -> str:
+    """Return the start of ``text`` in one line, without ``secret``."""
+    clean = " ".join((text.replace(secret, "…") if secret else text).split())
+    return clean if len(clean) <= _SAID else clean[:_SAID] + "…"
+
+
+def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Return the seconds that a response asks to wait: a number, or the time until an HTTP date."""
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        try:
+            wait_s = float(value) * unit_s
+        except ValueError:
+            continue
+        if math.isfinite(wait_s) and wait_s >= 0:
+            return min(wait_s, _LONGEST_WAIT_S)
+    try:
+        wait_s = (parsedate_to_datetime(headers.get("retry-after", "")) - now).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(wait_s, 0.0), _LONGEST_WAIT_S)
+
+
+def error_for_status(status: int, said: str, *, wait_s: float | None = None) -> ModelError:
+    """Return the error for a response that is no success; ``said`` is the provider's message, one line.
+
+    What a provider refuses with 4xx or 529 it does not bill; after any other failure it may have.
+    """
+    text = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    if status == 429:  # noqa: PLR2004 - too many requests
+        return RateLimited(text, retry_after_s=wait_s)
+    if status in {408, 409, 425, 499}:
+        return ModelUnavailable(text, unbilled=True, retry_after_s=wait_s)
+    if status >= 500:  # noqa: PLR2004 - server errors
+        return ModelUnavailable(text, unbilled=status == 529, retry_after_s=wait_s)  # noqa: PLR2004 - overloaded
+    if 300 <= status < 400:  # noqa: PLR2004 - redirects
+        return ModelRefused(f"{text} (the address redirects; set base_url to where it leads)")
+    hint = _HINTS.get(status)
+    return ModelRefused(f"{text} ({hint})" if hint else text)
+
+
+def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
+    """Parse JSON as its standard has it: no NaN, no infinities, no number that Python cannot read.
+
+    Raises:
+        MalformedReply: it is none.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedReply(f"not JSON ({error}): {one_line(text)}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
+    """Read the arguments of a tool call: an object, or an empty one and what is wrong with the text."""
+    try:
+        arguments = read_json(text) if text.strip() else {}
+    except MalformedReply as error:
+        return {}, f"the arguments are {error}"
+    return checked_arguments(arguments)
+
+
+def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # noqa: ANN401 - JSON data
+    """Return parsed arguments, or an empty object and what is wrong with them."""
+    if not isinstance(arguments, dict):
+        return {}, f"the arguments are {type(arguments).__name__}, not a JSON object"
+    if _deeper_than(arguments, _DEPTH):
+        return {}, f"the arguments are nested deeper than {_DEPTH} levels"
+    return arguments, None
+
+
+def _deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_deeper_than(item, depth - 1) for item in inner)
