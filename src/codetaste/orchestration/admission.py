@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 T = TypeVar("T")
-_PATIENCE = 32  # starts of others that a head which does not fit lets pass
+_PATIENCE = 32  # starts of smaller ones that the head of a lane lets pass
 _ROUNDING = 1e-9
 
 
@@ -80,14 +80,21 @@ class Admission(Generic[T]):
             for resource, amount in resources.items()
         )
 
+    def _too_big(self, demand: Mapping[str, float], started: Mapping[str, float]) -> bool:
+        """Whether ``demand`` does not fit now because it is bigger than what was ``started`` in its stead."""
+        return any(
+            amount > self._free[resource] + _ROUNDING and amount > started.get(resource, 0.0)
+            for resource, amount in demand.items()
+        )
+
     def _start(self, name: str, lane: _Lane[T], resources: Mapping[str, float]) -> None:
-        for other in self._busy:
-            if other != name and not self._fits(self._lanes[other].waiting[0][1], {}):
-                self._lanes[other].passed += 1
         lane.waiting.popleft()
         if not lane.waiting:
             del self._busy[name]
         for resource, amount in resources.items():
             self._free[resource] -= amount
+        for other in self._busy:
+            if other != name and self._too_big(self._lanes[other].waiting[0][1], resources):
+                self._lanes[other].passed += 1
         self._turn += 1
         lane.running, lane.served, lane.passed = lane.running + 1, self._turn, 0

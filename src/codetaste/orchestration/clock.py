@@ -28,9 +28,9 @@ class Clock:
         self._parent = parent
         self._wall_s, self._working_s = wall_s, working_s
         self._since = time.monotonic()
-        self._entered = self._waits = self._running_children = self._working_children = 0
+        self._entered = self._waits = self.running_children = self.working_children = 0
         self._running = self._working = False
-        self._deadlines: set[_Deadline] = set()
+        self.deadlines: set[_Deadline] = set()
 
     @property
     def running(self) -> bool:
@@ -67,23 +67,23 @@ class Clock:
     def at_work(self) -> Iterator[None]:
         """Run the clocks of this node and its ancestors."""
         self._entered += 1
-        self._turn()
+        self.turn()
         try:
             yield
         finally:
             self._entered -= 1
-            self._turn()
+            self.turn()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Stop the working clock; waits that overlap count once."""
         self._waits += 1
-        self._turn()
+        self.turn()
         try:
             yield
         finally:
             self._waits -= 1
-            self._turn()
+            self.turn()
 
     @contextmanager
     def deadline(self, grace_s: float = 0.0) -> Iterator[anyio.CancelScope]:
@@ -92,19 +92,19 @@ class Clock:
             deadline = _Deadline(self, grace_s)
             watched = [clock for clock in self.chain if clock.working_limit_s < math.inf]
             for clock in watched:
-                clock._deadlines.add(deadline)  # noqa: SLF001
+                clock.deadlines.add(deadline)
             try:
                 with deadline.scope as scope:
                     yield scope
             finally:
                 for clock in watched:
-                    clock._deadlines.discard(deadline)  # noqa: SLF001
+                    clock.deadlines.discard(deadline)
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
         """Start or stop the clocks as the counts say, here and upwards."""
-        running = self._entered > 0 or self._running_children > 0
+        running = self._entered > 0 or self.running_children > 0
         # Whoever holds a parent open works through its children when there are any.
-        working = self._working_children > 0 if self._running_children else running and not self._waits
+        working = self.working_children > 0 if self.running_children else running and not self._waits
         if (running, working) == (self._running, self._working):
             return
         now = time.monotonic()
@@ -113,15 +113,15 @@ class Clock:
         self._since = now
         parent = self._parent
         if parent is not None:
-            parent._running_children += running - self._running
-            parent._working_children += working - self._working
+            parent.running_children += running - self._running
+            parent.working_children += working - self._working
         self._running, self._working = running, working
-        for deadline in self._deadlines:
+        for deadline in self.deadlines:
             deadline.move()
         if parent is not None:
-            parent._turn()
+            parent.turn()
 
-    def _ends_s(self) -> float:
+    def ends_s(self) -> float:
         """Seconds from now at which a limit of this node alone is reached if nothing changes."""
         working_s = self.working_limit_s - self.working_s if self._working else math.inf
         return min(self.wall_limit_s - self.wall_s, working_s)
@@ -139,7 +139,7 @@ class _Deadline:
 
     def move(self) -> None:
         """Set the scope's deadline from the clocks as they run now."""
-        ends_s = min(clock._ends_s() for clock in self._clock.chain)  # noqa: SLF001
+        ends_s = min(clock.ends_s() for clock in self._clock.chain)
         if ends_s < math.inf:
             self.scope.deadline = anyio.current_time() + ends_s + self._grace_s
         elif self.scope.deadline < math.inf:

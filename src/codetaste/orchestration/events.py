@@ -1,7 +1,7 @@
 """What observers of a run see: the live display, plain lines, tests.
 
-Observers are plain callables, called at once and in order. One that raises is logged and left out from then on:
-it cannot hurt the run. What must survive the process is in the journal, not here.
+Observers are plain callables, called at once and in order. One that raises is logged and left out from then
+on: it cannot hurt the run. What must survive the process is in the journal, not here.
 """
 
 from __future__ import annotations
@@ -136,6 +136,6 @@ class FanOut:
         for observer in tuple(self._observers):
             try:
                 observer(event)
-            except Exception:  # whatever an observer raises, the run goes on
+            except Exception:  # noqa: BLE001  # whatever an observer raises, the run goes on
                 _log.exception("observer %r raised and is left out from now on", observer)
                 self._observers.remove(observer)

@@ -143,7 +143,7 @@ class Journal:
         self._closing = True
         self._wake.set()
 
-    async def _commit(self, group: _Group) -> None:
+    async def _commit(self, group: Group) -> None:
         if self._failure is None:
             data = ("\n".join(group.lines) + "\n").encode()
             try:

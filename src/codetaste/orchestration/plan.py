@@ -17,7 +17,7 @@ def check_jobs(jobs: Sequence[Job], known: Collection[str], capacities: Mapping[
     """Check jobs that are to be added beside those whose keys are ``known``.
 
     Raises:
-        ConfigError: keys given twice, needs that nobody meets, circles, resources beyond capacity; all of them.
+        ConfigError: keys given twice, needs that nobody meets, circles, demands beyond capacity.
     """
     new = {job.key: job for job in jobs}
     problems = [*_doubles(jobs, known), *_resources(jobs, capacities), *_unmet(jobs, {*known, *new})]

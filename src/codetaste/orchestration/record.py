@@ -42,7 +42,7 @@ class Record:
         await group.durable()
 
     def note(self, line: dict[str, Json]) -> None:
-        """Take ``line`` into account and write it soon; losing it in a crash, or a full disk, must do no harm."""
+        """Take ``line`` into account and write it soon; losing it in a crash must do no harm."""
         line["t"] = round(time.time(), 3)
         if self.journal.open:
             self.journal.queue(line)

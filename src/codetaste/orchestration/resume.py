@@ -12,7 +12,7 @@ from codetaste.orchestration.journal import encode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.orchestration.attempt import Entry
+    from codetaste.orchestration.attempt import Entry, Verdict
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.history import History
     from codetaste.orchestration.journal import Json
@@ -65,6 +65,39 @@ def limits_of(budget: Budget) -> list[Json]:
         usd = None if limits.usd is None else str(limits.usd)
         rows.append([usd, limits.tokens, limits.wall_s, limits.working_s])
     return rows
+
+
+def ending_line(entry: Entry, verdict: Verdict) -> dict[str, Json]:
+    """Return the journal's line for the end of a job: what ``finished`` reads in the next session."""
+    line: dict[str, Json] = {
+        "event": "ended",
+        "key": entry.job.key,
+        "fingerprint": entry.fingerprint,
+        "status": verdict.status.value,
+    }
+    if verdict.value is not None:
+        line["value"] = verdict.value
+    if verdict.cause is not None:
+        line["cause"], line["error"] = verdict.cause.value, verdict.error
+    if verdict.traceback:
+        line["traceback"] = verdict.traceback
+    if verdict.status in _BY_KIND:
+        line["limits"] = limits_of(entry.budget)
+    return line
+
+
+def outcome_of(entry: Entry, verdict: Verdict, history: History) -> Outcome:
+    """Return what a job's end looks like from outside."""
+    return Outcome(
+        entry.job.key,
+        verdict.status,
+        verdict.value,
+        verdict.cause,
+        verdict.error,
+        history.job(entry.job.key).attempts,
+        entry.budget.snapshot(),
+        traceback=verdict.traceback,
+    )
 
 
 def _raised(status: Status, then: Json, budget: Budget) -> bool:

@@ -17,7 +17,7 @@ from codetaste.orchestration import resume
 from codetaste.orchestration.admission import Admission
 from codetaste.orchestration.attempt import Entry, Verdict, attempt, not_carried
 from codetaste.orchestration.events import Draining, JobFinished, JobQueued, JobRetrying
-from codetaste.orchestration.job import Outcome, Status
+from codetaste.orchestration.job import Status
 from codetaste.orchestration.plan import check_jobs
 from codetaste.orchestration.retry import delay_s
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from codetaste.orchestration.budget import Budget
-    from codetaste.orchestration.job import Job
+    from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.journal import Json
     from codetaste.orchestration.record import Record
     from codetaste.orchestration.retry import Retry
@@ -244,44 +244,15 @@ class Scheduler:
     async def _end(self, entry: Entry, verdict: Verdict) -> None:
         """Make the end of a job durable, then tell everybody."""
         try:
-            await self._record.write(self._ending(entry, verdict))
+            await self._record.write(resume.ending_line(entry, verdict))
         except JournalError as error:
             verdict = Verdict(Status.FAILED, cause=Cause.STORAGE, error=str(error))
-        self._settle(entry, self._outcome(entry, verdict))
+        self._settle(entry, resume.outcome_of(entry, verdict, self._record.history))
 
     def _conclude(self, entry: Entry, verdict: Verdict) -> None:
         """End a job that was not run; the next session finds that out again, so nobody waits for the disk."""
-        self._record.note(self._ending(entry, verdict))
-        self._settle(entry, self._outcome(entry, verdict))
-
-    def _ending(self, entry: Entry, verdict: Verdict) -> dict[str, Json]:
-        line: dict[str, Json] = {
-            "event": "ended",
-            "key": entry.job.key,
-            "fingerprint": entry.fingerprint,
-            "status": verdict.status.value,
-        }
-        if verdict.value is not None:
-            line["value"] = verdict.value
-        if verdict.cause is not None:
-            line["cause"], line["error"] = verdict.cause.value, verdict.error
-        if verdict.traceback:
-            line["traceback"] = verdict.traceback
-        if verdict.status in {Status.BUDGET_EXCEEDED, Status.TIMEOUT}:
-            line["limits"] = resume.limits_of(entry.budget)
-        return line
-
-    def _outcome(self, entry: Entry, verdict: Verdict) -> Outcome:
-        return Outcome(
-            entry.job.key,
-            verdict.status,
-            verdict.value,
-            verdict.cause,
-            verdict.error,
-            self._record.history.job(entry.job.key).attempts,
-            entry.budget.snapshot(),
-            traceback=verdict.traceback,
-        )
+        self._record.note(resume.ending_line(entry, verdict))
+        self._settle(entry, resume.outcome_of(entry, verdict, self._record.history))
 
     def _settle(self, entry: Entry, outcome: Outcome) -> None:
         entry.outcome = outcome

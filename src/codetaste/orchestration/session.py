@@ -77,7 +77,7 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(  # noqa: PLR0913  # the one place where all of it is tied together
+async def open_session(
     directory: Path,
     limits: Limits | None = None,
     *,

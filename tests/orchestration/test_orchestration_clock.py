@@ -1,0 +1,96 @@
+"""Time limits: what counts, what stands still, and what is cancelled when."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from codetaste.orchestration.budget import Budget, Limits, Prior
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_deadline_cancels_at_the_tightest_limit_of_all_ancestors() -> None:
+    root = Budget.root(Limits(wall_s=0.05))
+    job = root.child("job", Limits(wall_s=5))
+    with job.deadline() as scope:
+        await anyio.sleep(1)
+    assert scope.cancelled_caught
+
+
+async def test_the_working_clock_stands_still_while_waiting() -> None:
+    job = Budget.root().child("job", Limits(working_s=0.1))
+    with anyio.fail_after(5), job.deadline() as scope:
+        with job.waiting():
+            await anyio.sleep(0.3)
+        waited = True
+        await anyio.sleep(3)
+    assert waited
+    assert scope.cancelled_caught
+    snapshot = job.snapshot()
+    assert 0.3 <= snapshot.waited_s < 0.38
+    assert 0.1 <= snapshot.wall_s - snapshot.waited_s < 0.2
+
+
+async def test_waits_of_one_job_that_overlap_count_once() -> None:
+    job = Budget.root().child("job")
+
+    async def wait(seconds: float) -> None:
+        with job.waiting():
+            await anyio.sleep(seconds)
+
+    with job.deadline():
+        async with anyio.create_task_group() as tasks:
+            for seconds in (0.05, 0.1, 0.1):
+                tasks.start_soon(wait, seconds)
+    assert 0.1 <= job.snapshot().waited_s < 0.18
+
+
+async def test_an_instance_works_while_any_of_its_jobs_works() -> None:
+    instance = Budget.root().child("instance", Limits(working_s=60))
+    busy, idle = instance.child("busy"), instance.child("idle")
+    with busy.deadline(), idle.deadline(), idle.waiting():
+        await anyio.sleep(0.05)
+        with busy.waiting():
+            await anyio.sleep(0.1)
+    snapshot = instance.snapshot()
+    assert 0.1 <= snapshot.waited_s < 0.14
+    assert snapshot.wall_s >= 0.15
+
+
+async def test_time_between_jobs_does_not_count() -> None:
+    instance = Budget.root().child("instance", Limits(wall_s=60))
+    for _ in range(2):
+        with instance.child("job").deadline():
+            await anyio.sleep(0.02)
+        await anyio.sleep(0.1)
+    assert 0.04 <= instance.snapshot().wall_s < 0.1
+
+
+async def test_time_used_by_earlier_sessions_counts() -> None:
+    root = Budget.root(prior={("job",): Prior(wall_s=9.95, working_s=1.0)})
+    job = root.child("job", Limits(wall_s=10))
+    assert job.clock.time_left_s() == pytest.approx(0.05)
+    with anyio.fail_after(1), job.deadline() as scope:
+        await anyio.sleep(5)
+    assert scope.cancelled_caught
+
+
+async def test_an_ancestors_working_limit_moves_with_the_waits_of_its_jobs() -> None:
+    root = Budget.root(Limits(working_s=0.1))
+    job = root.child("flow").child("job")
+    with anyio.fail_after(5), job.deadline() as scope:
+        with job.waiting():
+            await anyio.sleep(0.2)
+        survived_the_wait = True
+        await anyio.sleep(3)
+    assert survived_the_wait
+    assert scope.cancelled_caught
+
+
+async def test_a_grace_moves_the_deadline_back() -> None:
+    job = Budget.root().child("job", Limits(wall_s=0.02))
+    with job.deadline(grace_s=0.1) as hard, job.deadline() as soft:
+        await anyio.sleep(1)
+    assert soft.cancelled_caught
+    assert not hard.cancel_called
