@@ -1,0 +1,237 @@
+"""What of codetaste works on this machine, and how to get the rest: tools, sandbox, container engines, keys.
+
+Everything is really tried: programs are asked for their version, a command is run in the sandbox, a container
+engine is greeted on its socket. Of keys only the presence is told.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from codetaste.config import read_config
+from codetaste.errors import CodetasteError
+from codetaste.resources import resource_dir
+from codetaste.rules.engine_install import find_engine
+from codetaste.sandbox.engine import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_GREETING_S = 3.0
+_VERSION_S = 10.0
+
+_GIT_FOR = "only instances whose commits come from a repository need it; the quickstart does not"
+_OPENGREP_WHEELS = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}
+_OPENGREP_BY_HAND = "name a program of release 1.30.0 in OPENGREP_BIN"
+
+ELSEWHERE = (
+    "Linux x86-64: everything; codetaste is tested there.",
+    "Linux aarch64: opengrep, ripgrep and bubblewrap come with the packages too, but nobody has tested it.",
+    "macOS: no sandbox, so no rule agent (bubblewrap and Landlock are Linux's): use a virtual machine.",
+    "macOS on Apple silicon: opengrep comes with the packages; `codetaste rules check` is untested there.",
+)
+"""What other machines can do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked for.
+
+    Attributes:
+        name: what it is.
+        ready: it is here and works.
+        needed: the main job cannot run without it.
+        detail: version and place, or what is wrong.
+        remedy: the command or the deed that mends it, "" when nothing is to be done.
+    """
+
+    name: str
+    ready: bool
+    needed: bool
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a machine can do. Of the ways in ``sandbox``, best first, a run takes the first that is ready."""
+
+    system: str
+    tools: tuple[Finding, ...]
+    sandbox: tuple[Finding, ...]
+    containers: tuple[Finding, ...]
+    keys: tuple[Finding, ...]
+
+    @property
+    def usable(self) -> bool:
+        """True when the main job can run here."""
+        everything = (*self.tools, *self.sandbox, *self.containers, *self.keys)
+        return all(finding.ready for finding in everything if finding.needed)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as plain data, ``usable`` and what other machines can do included."""
+        return {"usable": self.usable, **asdict(self), "elsewhere": list(ELSEWHERE)}
+
+
+async def examine(configs: Sequence[Path] = ()) -> Report:
+    """Look at this machine.
+
+    Args:
+        configs: config files whose models' keys are wanted, beside those of the shipped examples.
+    """
+    return Report(
+        system=f"{platform.system()} {platform.machine()}",
+        tools=(
+            _python(),
+            await _opengrep(),
+            _ripgrep(),
+            await _program("git", _GIT_FOR, "sudo apt-get install git"),
+        ),
+        sandbox=await _sandbox(),
+        containers=tuple([await _engine(name, socket) for name, socket in _sockets()]),
+        keys=_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
+    )
+
+
+def render(report: Report) -> str:
+    """Return the report as lines for people."""
+    blocks = (
+        ("tools", report.tools),
+        ("sandbox for untrusted commands (the first that works is used)", report.sandbox),
+        ("container engines (optional: nothing uses them yet)", report.containers),
+        ("keys (only whether they are set)", report.keys),
+    )
+    lines = [f"codetaste on {report.system}"]
+    for title, findings in blocks:
+        lines += ["", title, *(line for finding in findings for line in _lines(finding))]
+    lines += ["", "other machines", *(f"  {text}" for text in ELSEWHERE), ""]
+    lines.append(
+        "ready: the main job can run here" if report.usable else "not ready: mend what is marked NEEDED"
+    )
+    return "\n".join(lines)
+
+
+def _lines(finding: Finding) -> list[str]:
+    mark = "ok" if finding.ready else "NEEDED" if finding.needed else "-"
+    lines = [f"  {mark:<7}{finding.name}: {finding.detail}"]
+    return (
+        [*lines, f"         to get it: {finding.remedy}"] if finding.remedy and not finding.ready else lines
+    )
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    return Finding("python", ready=True, needed=True, detail=f"{version} at {sys.executable}")
+
+
+async def _opengrep() -> Finding:
+    packaged = (platform.system(), platform.machine()) in _OPENGREP_WHEELS
+    remedy = f"pip install tackbox-opengrep, or {_OPENGREP_BY_HAND}" if packaged else _OPENGREP_BY_HAND
+    try:
+        engine = await find_engine()
+    except CodetasteError as error:
+        return Finding("opengrep", ready=False, needed=True, detail=str(error), remedy=remedy)
+    kind = "pinned" if engine.pinned else engine.warning
+    detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.found}"
+    return Finding("opengrep", ready=True, needed=True, detail=detail)
+
+
+def _ripgrep() -> Finding:
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which("rg") or shutil.which("rg", path=beside)
+    purpose = "the rule agent's shell has it where it is here, and grep elsewhere"
+    return Finding(
+        "ripgrep",
+        found is not None,
+        needed=False,
+        detail=found or purpose,
+        remedy="pip install ripgrep==14.1.0",
+    )
+
+
+async def _sandbox() -> tuple[Finding, ...]:
+    """Try each way of containing commands; only when none works is any of them needed."""
+    tried = await anyio.to_thread.run_sync(probe)
+    needed = not any(report.works for report in tried)
+    return tuple(
+        Finding(
+            report.kind,
+            ready=report.works,
+            needed=needed,
+            detail=f"{report.origin}: {', '.join(report.protections) if report.works else report.problem}",
+            remedy=report.fix,
+        )
+        for report in tried
+    )
+
+
+async def _program(name: str, purpose: str, remedy: str) -> Finding:
+    found = shutil.which(name)
+    if found is None:
+        return Finding(name, ready=False, needed=False, detail=purpose, remedy=remedy)
+    with anyio.move_on_after(_VERSION_S):
+        done = await anyio.run_process([found, "--version"], check=False, stderr=subprocess.STDOUT)
+        said = done.stdout.decode(errors="replace").strip().splitlines()
+        detail = f"{said[0] if said else 'no version'} at {found}"
+        return Finding(name, ready=done.returncode == 0, needed=False, detail=detail, remedy=remedy)
+    return Finding(name, ready=False, needed=False, detail=f"{found} does not answer", remedy=remedy)
+
+
+def _sockets() -> list[tuple[str, Path]]:
+    """Where container engines listen: (name, socket), each socket once."""
+    own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+    named = os.environ.get("DOCKER_HOST", "")
+    places = [
+        *([("DOCKER_HOST", Path(named.removeprefix("unix://")))] if named.startswith("unix://") else ()),
+        ("docker", Path("/var/run/docker.sock")),
+        ("docker, rootless", own / "docker.sock"),
+        ("podman, rootless", own / "podman" / "podman.sock"),
+        ("podman", Path("/run/podman/podman.sock")),
+    ]
+    return list({socket: (name, socket) for name, socket in reversed(places)}.values())[::-1]
+
+
+async def _engine(name: str, socket: Path) -> Finding:
+    """Greet the engine behind a socket."""
+    import httpx  # noqa: PLC0415 - heavy
+
+    remedy = "sudo apt-get install docker.io" if name == "docker" else ""
+    if not await anyio.Path(socket).exists():
+        return Finding(name, ready=False, needed=False, detail=f"nothing at {socket}", remedy=remedy)
+    transport = httpx.AsyncHTTPTransport(uds=str(socket))
+    try:
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://engine", timeout=_GREETING_S
+        ) as client:
+            answer = await client.get("/version")
+            version = answer.raise_for_status().json()["Version"]
+    except (httpx.HTTPError, OSError, ValueError, KeyError, TypeError) as error:
+        detail = f"{socket} does not answer as an engine does: {type(error).__name__} {error}".rstrip()
+        remedy = "sudo usermod -aG docker $USER, then log in again" if not os.access(socket, os.W_OK) else ""
+        return Finding(name, ready=False, needed=False, detail=detail, remedy=remedy)
+    return Finding(name, ready=True, needed=False, detail=f"{version} at {socket}")
+
+
+def _keys(configs: Sequence[Path]) -> tuple[Finding, ...]:
+    """Find which keys the configs' models want and whether they are set; nothing of their values."""
+    wanted: dict[str, list[str]] = {}
+    for path in configs:
+        for name in {model.key_env for model in read_config(path).models} - {None}:
+            wanted.setdefault(str(name), []).append(path.name)
+    return tuple(_key(name, files) for name, files in sorted(wanted.items()))
+
+
+def _key(name: str, files: Sequence[str]) -> Finding:
+    there = bool(os.environ.get(name))
+    detail = f"{'set' if there else 'not set'}; {', '.join(files)} needs it"
+    return Finding(name, ready=there, needed=False, detail=detail, remedy=f"export {name}=…")

@@ -1,0 +1,99 @@
+"""docs/architecture.md shows the house that stands: its rooms, their floors, and who imports whom."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PACKAGE = CHECKOUT / "src" / "codetaste"
+PAGE = (CHECKOUT / "docs" / "architecture.md").read_text("utf-8")
+
+WITHIN_A_FLOOR = {1, 8, 9}
+"""The floors whose modules may lean on each other, in the order that the contract gives."""
+
+
+def rooms_in(folder: Path) -> set[str]:
+    """Names of the modules and packages directly in the package."""
+    modules = {path.stem for path in folder.glob("*.py") if path.stem != "__init__"}
+    return modules | {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def floors_on_the_page() -> dict[str, int]:
+    """Room to floor, as the page's table says: ``| 2 | `sandbox/` | … |``."""
+    rows = re.findall(r"^\| (\d) \| ([^|]+) \|", PAGE, re.MULTILINE)
+    return {
+        name.removesuffix("/").removesuffix(".py"): int(floor)
+        for floor, names in rows
+        for name in re.findall(r"`([\w./]+)`", names)
+    }
+
+
+def layers_of_the_contract() -> list[set[str]]:
+    """The layers of the import contract that are built, bottom first."""
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
+    [contract] = settings["tool"]["importlinter"]["contracts"]
+    layers = [
+        {name.strip() for name in layer.split("|") if not name.strip().startswith("(")}
+        for layer in reversed(contract["layers"])
+    ]
+    return [layer for layer in layers if layer]
+
+
+def imports_between_rooms() -> set[tuple[str, str]]:
+    """(importing room, imported room) anywhere in the source, in functions and for types too."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else []
+            )
+            if isinstance(node, ast.ImportFrom) and node.module == "codetaste":
+                names = [f"codetaste.{alias.name}" for alias in node.names]
+            found |= {(room, name.split(".")[1]) for name in names if name.startswith("codetaste.")}
+    return {(importer, imported) for importer, imported in found if importer not in {imported, "__init__"}}
+
+
+def test_the_page_shows_the_rooms_that_there_are() -> None:
+    assert set(floors_on_the_page()) == rooms_in(PACKAGE)
+
+
+def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
+    floors = floors_on_the_page()
+    layers = layers_of_the_contract()
+    assert {name for layer in layers for name in layer} == set(floors)
+    numbers = [{floors[name] for name in layer} for layer in layers]
+    assert all(len(number) == 1 for number in numbers), "one layer of the contract lies on one floor"
+    heights = [number.pop() for number in numbers]
+    assert heights == sorted(heights)
+    assert {floor for floor in heights if heights.count(floor) > 1} <= WITHIN_A_FLOOR
+
+
+def test_every_room_imports_only_from_the_floors_below_it() -> None:
+    floors = floors_on_the_page()
+    imports = imports_between_rooms()
+    assert ("rules", "errors") in imports
+    wrong = [
+        (importer, imported)
+        for importer, imported in imports
+        if floors[importer] < floors[imported]
+        or (floors[importer] == floors[imported] and floors[importer] not in WITHIN_A_FLOOR)
+    ]
+    assert wrong == []
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    named = re.findall(r"`((?:src|tests|docs|\.ci|examples|prompts|agents|runs|perf)/[\w./-]*)`", PAGE)
+    assert named
+    assert [name for name in named if not (CHECKOUT / name).exists()] == []
+    floors = floors_on_the_page()
+    inside = re.findall(r"`(\w+/\w+\.py)`", PAGE)
+    assert inside
+    assert [name for name in inside if name.split("/")[0] in floors and not (PACKAGE / name).is_file()] == []
