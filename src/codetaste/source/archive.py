@@ -1,0 +1,227 @@
+"""Unpacking an archive that nobody vouches for.
+
+Tar (plain, gzip, bzip2, xz) and zip are read member by member with Python's readers; what a member may be and
+where it may go is decided here and in ``writing.py``, on every Python alike (3.11.2, Debian 12's, has no
+extraction filters).
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import shutil
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, cast
+
+from codetaste.errors import SourceError, UnsafeArchive
+from codetaste.source.writing import TreeLimits, TreeWriter, show, storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_CHUNK_BYTES = 1 << 20
+_BAD_DATA = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,  # a zip's exotic compression
+    RecursionError,  # a chain of extended headers
+)
+_ENCRYPTED = 0x1
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """What an archive may unpack to. Sizes in bytes.
+
+    ``ratio`` bounds the unpacked size by the packed one, but never below ``ratio_floor_bytes``.
+    """
+
+    tree: TreeLimits = field(default_factory=lambda: TreeLimits(members=100_000, total_bytes=2 * 1024**3))
+    ratio: int = 200
+    ratio_floor_bytes: int = 64 * 1024**2
+
+
+def unpack(
+    archive: Path,
+    into: Path,
+    *,
+    label: str = "",
+    limits: ArchiveLimits | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Unpack ``archive`` to the new folder ``into``, without the single top folder it may have.
+
+    Blocks: call it in a thread.
+
+    Args:
+        archive: a tar (plain, gzip, bzip2, xz) or zip file; its content says which.
+        into: must not exist; it appears when all is unpacked.
+        label: what messages call the archive; its name by default.
+        limits: more than that is refused.
+        check: called now and then; it raises to stop the work.
+
+    Raises:
+        UnsafeArchive: a member that must not be unpacked, named.
+        SourceError: it is damaged, or no archive.
+        StorageFull: no space left.
+    """
+    label = label or archive.name
+    limits = limits or ArchiveLimits()
+    stage = into.with_name(f"{into.name}.unpacking")
+    try:
+        stage.mkdir(parents=True)
+        writer = TreeWriter(stage, label, limits.tree, check)
+        _read(archive, writer, limits, label)
+        tops = writer.tops()
+        top = next(iter(tops)) if len(tops) == 1 else ()
+        top = top if writer.is_folder(top) else ()
+        writer.finish(top, contained=True)
+        stage.joinpath(*map(os.fsdecode, top)).rename(into)
+    except _BAD_DATA as error:
+        raise SourceError(f"{label}: the archive is damaged: {error or type(error).__name__}") from error
+    except OSError as error:
+        raise storage_error(error, label) from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _read(archive: Path, writer: TreeWriter, limits: ArchiveLimits, label: str) -> None:
+    with archive.open("rb") as file:
+        start = file.read(6)
+        file.seek(0)
+        packed = os.fstat(file.fileno()).st_size
+        bound = max(limits.ratio_floor_bytes, limits.ratio * packed)
+        if start.startswith(b"PK"):
+            _read_zip(file, writer, min(bound, limits.tree.total_bytes), limits)
+            return
+        # Headers and padding count too: no more than this is ever decompressed.
+        overhead = 2048 * limits.tree.members
+        stream = _Bounded(_decompressed(file, start), min(bound, limits.tree.total_bytes + overhead), label)
+        _read_tar(stream, writer)
+
+
+def _decompressed(file: IO[bytes], start: bytes) -> IO[bytes]:
+    if start.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.open(file))
+    if start.startswith(b"BZh"):
+        return cast("IO[bytes]", bz2.open(file))
+    if start.startswith(b"\xfd7zXZ\0"):
+        return cast("IO[bytes]", lzma.open(file))
+    return file
+
+
+class _Bounded:
+    """A stream that refuses to be read beyond a number of bytes."""
+
+    def __init__(self, stream: IO[bytes], bound: int, label: str) -> None:
+        self._stream = stream
+        self._bound = self._left = bound
+        self._label = label
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read(size)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise UnsafeArchive(
+                f"{self._label}: unpacks to more than {self._bound:,} bytes, too many for its size"
+            )
+        return chunk
+
+
+def _read_tar(stream: _Bounded, writer: TreeWriter) -> None:
+    with tarfile.open(
+        fileobj=cast("IO[bytes]", stream),  # in stream mode only read() is called
+        mode="r|",
+        encoding="utf-8",
+        errors="surrogateescape",
+    ) as tar:
+        for member in tar:
+            name = _raw(member.name)
+            if member.isdir():
+                writer.folder(name)
+            elif member.issym():
+                writer.link(name, _raw(member.linkname))
+            elif member.islnk():
+                writer.copy(name, _raw(member.linkname))
+            elif member.isreg() and not member.issparse():
+                writer.file(name, _tar_chunks(tar, member), executable=bool(member.mode & 0o100))
+            else:
+                raise writer.refuse(name, f"is {_kind(member)}")
+
+
+def _kind(member: tarfile.TarInfo) -> str:
+    if member.issparse():
+        return "a sparse file"
+    kinds = {tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device", tarfile.FIFOTYPE: "a named pipe"}
+    return kinds.get(member.type, f"of the unknown kind {member.type!r}")
+
+
+def _raw(name: str) -> bytes:
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a lone surrogate, spelt out in an extended header
+        return name.encode("utf-8", "backslashreplace")
+
+
+def _tar_chunks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    content = tar.extractfile(member)
+    left = member.size
+    while content is not None and left:
+        chunk = content.read(min(_CHUNK_BYTES, left))
+        if not chunk:
+            raise EOFError(f"it ends within {show(_raw(member.name))}")
+        left -= len(chunk)
+        yield chunk
+
+
+def _read_zip(file: IO[bytes], writer: TreeWriter, bound: int, limits: ArchiveLimits) -> None:
+    with zipfile.ZipFile(file) as packed:
+        members = packed.infolist()
+        if len(members) > limits.tree.members:
+            raise writer.refuse(_raw(members[-1].filename), f"is one of {len(members):,} members, too many")
+        total = 0
+        for member in members:
+            name = _raw(member.filename)
+            total += member.file_size
+            if total > bound:
+                raise writer.refuse(
+                    name, f"makes it unpack to more than {bound:,} bytes, too many for its size"
+                )
+            _read_zip_member(packed, member, name, writer)
+
+
+def _read_zip_member(
+    packed: zipfile.ZipFile, member: zipfile.ZipInfo, name: bytes, writer: TreeWriter
+) -> None:
+    mode = member.external_attr >> 16
+    if member.flag_bits & _ENCRYPTED:
+        raise writer.refuse(name, "is encrypted")
+    if member.is_dir():
+        writer.folder(name)
+    elif stat.S_ISLNK(mode):
+        with packed.open(member) as content:
+            writer.link(name, content.read(_CHUNK_BYTES))
+    elif stat.S_IFMT(mode) in {0, stat.S_IFREG}:
+        writer.file(name, _zip_chunks(packed, member), executable=bool(mode & 0o100))
+    else:
+        raise writer.refuse(name, "is a device or a named pipe")
+
+
+def _zip_chunks(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    with packed.open(member) as content:
+        while chunk := content.read(_CHUNK_BYTES):
+            yield chunk

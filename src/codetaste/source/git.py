@@ -1,0 +1,160 @@
+"""Running ``git`` as a reader of other people's data: without configuration, hooks, filters and prompts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import SourceError, StorageFull, ToolMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from anyio.abc import ByteReceiveStream, Process
+
+_KEPT = (
+    *("PATH", "TMPDIR", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE"),
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+)
+_PROTOCOLS = "file:git:http:https:ssh"
+_SETTINGS = (
+    "safe.directory=*",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.fsmonitor=false",
+    "core.autocrlf=false",
+    "core.symlinks=true",
+    "core.protectNTFS=true",
+    "core.protectHFS=true",
+    "credential.helper=",
+    "protocol.ext.allow=never",
+    "fetch.recurseSubmodules=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "http.lowSpeedLimit=1000",
+    "http.lowSpeedTime=60",
+)
+_ERROR_BYTES = 16 * 1024
+NO_GIT = "git is needed to read repositories and is not on PATH: install it (apt-get install git)"
+
+
+@dataclass(frozen=True, slots=True)
+class GitResult:
+    """What a git command that ended said."""
+
+    exit_code: int
+    output: bytes
+    complaint: str
+
+    @property
+    def ok(self) -> bool:
+        """True when it succeeded."""
+        return self.exit_code == 0
+
+
+def git_command(args: Sequence[str], git_dir: Path | None = None) -> list[str]:
+    """Return the command line for ``git args``, with every setting that could run a program turned off."""
+    settings = [item for setting in _SETTINGS for item in ("-c", setting)]
+    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
+    return ["git", "--no-pager", *where, *settings, *args]
+
+
+def git_environment(*, network: bool = False) -> dict[str, str]:
+    """Return git's environment. Without ``network`` it speaks no protocol: a partial clone stays as it is."""
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environment.setdefault("PATH", os.defpath)
+    environment.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=20")
+    return environment | {
+        "HOME": "/nonexistent",
+        "XDG_CONFIG_HOME": "/nonexistent",
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS if network else "none",
+    }
+
+
+async def run_git(
+    *args: str,
+    git_dir: Path | None = None,
+    network: bool = False,
+    timeout_s: float = 120.0,
+    output_bytes: int = 256 * 1024**2,
+) -> GitResult:
+    """Run git to its end; it and what it started are gone when this returns or is cancelled.
+
+    Args:
+        args: the command and its arguments.
+        git_dir: the repository, never looked for anywhere else.
+        network: allow git to fetch.
+        timeout_s: it may not take longer.
+        output_bytes: it may not say more.
+
+    Raises:
+        ToolMissing: there is no git.
+        SourceError: it took too long or said too much.
+        StorageFull: git found no space left.
+    """
+    what = f"git {args[0]}"
+    try:
+        with anyio.fail_after(timeout_s):
+            result = await _run(git_command(args, git_dir), git_environment(network=network), output_bytes)
+    except FileNotFoundError:
+        raise ToolMissing(NO_GIT) from None
+    except TimeoutError:
+        raise SourceError(f"{what} took more than {timeout_s:g} s; try again, or use a local clone") from None
+    if result is None:
+        raise SourceError(f"{what} said more than {output_bytes:,} bytes; the repository is too large")
+    if not result.ok and "No space left on device" in result.complaint:
+        raise StorageFull(f"{what}: no space left on the device; free some, or name another cache folder")
+    return result
+
+
+async def _run(command: list[str], environment: dict[str, str], output_bytes: int) -> GitResult | None:
+    process = await anyio.open_process(
+        command, stdin=subprocess.DEVNULL, env=environment, cwd="/", start_new_session=True
+    )
+    output, complaint = bytearray(), bytearray()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_collect, process.stdout, output, output_bytes)
+            tasks.start_soon(_collect, process.stderr, complaint, _ERROR_BYTES)
+        exit_code = await process.wait()
+    finally:
+        if process.returncode is None:
+            _kill(process)
+        with anyio.move_on_after(5, shield=True):
+            await process.aclose()
+    if len(output) > output_bytes:
+        return None
+    return GitResult(exit_code, bytes(output), complaint.decode("utf-8", "replace"))
+
+
+async def _collect(stream: ByteReceiveStream | None, into: bytearray, bound: int) -> None:
+    """Read ``stream`` to its end, keeping little more than ``bound`` bytes."""
+    if stream is None:
+        return
+    async for chunk in stream:
+        if len(into) <= bound:
+            into += chunk
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,227 @@
+"""A git repository as a store of trees: a clone on disk, or a cache of the commits that were asked of a URL.
+
+Trees are read from git's objects, never checked out: attributes, filters, line endings and submodules have no
+part in it, so that a tree is exactly what was committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+from anyio import from_thread, to_thread
+
+from codetaste.errors import SourceError
+from codetaste.source.export import export_tree
+from codetaste.source.git import run_git
+from codetaste.source.tree import locked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_FETCH_TIMEOUT_S = 900.0
+_LACKING = ("not our ref", "no such remote ref", "couldn't find remote ref")
+_NOT_BY_HASH = ("unadvertised object", "shallow capabilities", "does not support", "not supported")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A git repository on disk. ``place`` is what messages call it: a path or a URL without its password."""
+
+    git_dir: Path
+    place: str
+
+    async def has(self, commit: str) -> bool:
+        """True when the commit object is there."""
+        found = await run_git("cat-file", "-t", commit, git_dir=self.git_dir)
+        return found.ok and found.output.strip() == b"commit"
+
+    async def export(self, commit: str, into: Path) -> None:
+        """Write the tree of ``commit`` to the new folder ``into``, exactly as it was committed.
+
+        Raises:
+            UnsafeArchive: the tree holds a name that would leave the folder or make a git directory.
+            SourceError: the commit or an object of it is not here.
+            StorageFull: no space left.
+        """
+        if not await self.has(commit):
+            raise SourceError(await self._lacks(commit))
+        listing = await run_git("ls-tree", "-r", "-z", "--full-tree", commit, git_dir=self.git_dir)
+        if not listing.ok:
+            raise SourceError(f"{self.place}: the tree of {commit[:12]} is not whole; {await self._advice()}")
+        await to_thread.run_sync(
+            export_tree,
+            self.git_dir,
+            listing.output,
+            into,
+            f"{self.place} at {commit[:8]}",
+            from_thread.check_cancelled,
+        )
+
+    async def _lacks(self, commit: str) -> str:
+        return f"{self.place} has no commit {commit}; {await self._advice()}"
+
+    async def _advice(self) -> str:
+        """Say what a person can do about a missing object."""
+        shallow = await run_git("rev-parse", "--is-shallow-repository", git_dir=self.git_dir)
+        if shallow.output.strip() == b"true":
+            return f"it is a shallow clone: git -C {self.place} fetch --unshallow"
+        partial = await run_git(
+            "config",
+            "--get-regexp",
+            r"^(extensions\.partialclone|remote\..*\.promisor)$",
+            git_dir=self.git_dir,
+        )
+        if partial.output.strip():
+            return (
+                f"it is a partial clone: git -C {self.place} fetch --refetch --no-filter (git 2.36 or later)"
+            )
+        return f"bring the clone up to date: git -C {self.place} fetch --all --tags"
+
+
+def checked_hash(commit: str) -> str:
+    """Return ``commit`` when it is a whole object hash.
+
+    Raises:
+        SourceError: it is anything else; git might take it for an option or an expression.
+    """
+    if _HASH.fullmatch(commit) is None:
+        raise SourceError(f"{commit!r} is not a whole commit hash (40 or 64 lower-case hex digits)")
+    return commit
+
+
+def shown_url(url: str) -> str:
+    """Return ``url`` without user name and password, for messages."""
+    split = urlsplit(url)
+    if not split.netloc or "@" not in split.netloc:
+        return url
+    return urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2]))
+
+
+async def open_repository(path: Path) -> Repository:
+    """Open the clone at ``path``: bare or not, a work tree's, or a link to one.
+
+    Folders above it are not searched.
+
+    Raises:
+        SourceError: there is none.
+        ToolMissing: there is no git.
+    """
+    place = str(path)
+    resolved = await to_thread.run_sync(path.resolve)
+    if not await to_thread.run_sync(resolved.is_dir):
+        raise SourceError(f"{place}: no such folder; clone the repository there, or name another place")
+    for candidate in (resolved / ".git", resolved):
+        found = await run_git("rev-parse", "--resolve-git-dir", str(candidate))
+        if found.ok:
+            git_dir = Path(found.output.removesuffix(b"\n").decode("utf-8", "surrogateescape"))
+            return Repository(resolved / git_dir, place)
+    raise SourceError(f"{place} is not a git repository (no clone, bare or not)")
+
+
+async def fetch_commits(
+    url: str, commits: Sequence[str], cache: Path, *, timeout_s: float = _FETCH_TIMEOUT_S
+) -> Repository:
+    """Bring ``commits`` of the repository at ``url`` into a bare repository of the cache, and open it.
+
+    Only the commits' own trees are fetched where the server gives them by hash; else the whole repository.
+    What is there already is not asked for again. Many tasks and processes may do this at once.
+
+    Raises:
+        SourceError: no answer, no such repository, no such commit, or ``timeout_s`` seconds went by.
+        StorageFull: no space left.
+        ToolMissing: there is no git.
+    """
+    for commit in commits:
+        checked_hash(commit)
+    if url.startswith("-"):
+        raise SourceError(f"{url!r} is not a URL")
+    key = hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    git_dir = await to_thread.run_sync((cache / "git" / f"{key}.git").absolute)
+    repository = Repository(git_dir, shown_url(url))
+    async with locked(cache / "locks" / f"git-{key}.lock"):
+        missing = [commit for commit in commits if not await _kept(repository, commit)]
+        if missing:
+            await _fetch(url, missing, repository, timeout_s)
+    return repository
+
+
+async def _kept(repository: Repository, commit: str) -> bool:
+    """True when ``commit`` was fetched whole: its ref is set last."""
+    if not await to_thread.run_sync(repository.git_dir.is_dir):
+        return False
+    ref = await run_git(
+        "rev-parse", "--verify", "--quiet", f"refs/kept/{commit}^{{tree}}", git_dir=repository.git_dir
+    )
+    return ref.ok
+
+
+async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeout_s: float) -> None:
+    await to_thread.run_sync(_unlock, repository.git_dir)
+    form = "sha256" if len(commits[0]) == 64 else "sha1"  # noqa: PLR2004 - hex digits of the two hashes
+    made = await run_git(
+        "init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(repository.git_dir)
+    )
+    if not made.ok:
+        raise SourceError(f"cannot make a repository in the cache: {_reason(made.complaint)}")
+    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    wanted = [f"+{commit}:refs/kept/{commit}" for commit in commits]
+    near = await run_git(
+        "fetch",
+        *options,
+        "--depth=1",
+        "--",
+        url,
+        *wanted,
+        git_dir=repository.git_dir,
+        network=True,
+        timeout_s=timeout_s,
+    )
+    if near.ok:
+        return
+    if not any(phrase in near.complaint for phrase in _NOT_BY_HASH):
+        raise _unreachable(repository, commits, near.complaint.replace(url, repository.place))
+    whole = await run_git(
+        "fetch",
+        *options,
+        "--",
+        url,
+        "+refs/*:refs/all/*",
+        git_dir=repository.git_dir,
+        network=True,
+        timeout_s=timeout_s,
+    )
+    if not whole.ok:
+        raise _unreachable(repository, commits, whole.complaint.replace(url, repository.place))
+    for commit in commits:
+        if not await repository.has(commit):
+            raise SourceError(f"{repository.place} has no commit {commit} that any branch or tag leads to")
+        await run_git("update-ref", f"refs/kept/{commit}", commit, git_dir=repository.git_dir)
+
+
+def _unlock(git_dir: Path) -> None:
+    """Remove the lock files of a git that was killed; ours is held, so no other is at work."""
+    for lock in git_dir.rglob("*.lock"):
+        lock.unlink(missing_ok=True)
+
+
+def _unreachable(repository: Repository, commits: Sequence[str], complaint: str) -> SourceError:
+    reason = _reason(complaint)
+    if any(phrase in complaint for phrase in _LACKING):
+        named = next((commit for commit in commits if commit in complaint), commits[0])
+        return SourceError(f"{repository.place} has no commit {named} ({reason})")
+    return SourceError(
+        f"{repository.place} cannot be fetched: {reason}; check the address, or use a local clone"
+    )
+
+
+def _reason(complaint: str) -> str:
+    """Pick the line in which git says what is wrong."""
+    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))]
+    return (telling or lines or ["git gave no reason"])[0]
