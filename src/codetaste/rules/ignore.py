@@ -1,7 +1,8 @@
 """An ignore file in gitignore syntax, as the engine understands ``.semgrepignore``.
 
-Matching a long ignore file is what makes the engine's own selection of files dear (three quarters of a scan of ten
-thousand files). Here all patterns are one regular expression, tried once for each file and folder.
+Matching a long ignore file is what makes the engine's own selection of files dear (three quarters of a
+scan of ten thousand files). Here all patterns are one regular expression, tried once for each file and
+folder.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class IgnoreFile:
         )
 
     def ignores(self, path: str, *, folder: bool) -> bool:
-        """True when ``path`` (POSIX, below the root) is ignored by itself, whatever becomes of the folders above it."""
+        """True when ``path`` (POSIX, below the root) is ignored by itself, not for a folder above it."""
         subject = path + "/" if folder else path
         return next((not p.negated for p in self._patterns if p.regex.fullmatch(subject)), False)
 

@@ -1,7 +1,7 @@
 """Finding the rule and the file that make the engine hang or crash, and the answers of all the others.
 
-A failed attempt is cut in halves until what fails is one rule on one file, or until time is up: what is then still unknown is
-named as a problem of each rule concerned. Pure logic over a function that makes one attempt.
+A failed attempt is cut in halves until what fails is one rule on one file, or until time is up: what is then
+still unknown is named as a problem of each rule concerned. Pure logic over a function that makes one attempt.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ async def isolate(
     """Return what can be known of ``rules`` on ``files``, an attempt at which ended in ``failure``.
 
     Args:
-        attempt: scans some rules on some files for at most so many seconds; no files means reading the rules only.
+        attempt: scans some rules on some files for at most so many seconds; without files the
+            rules are only read.
         rules: all of them.
         files: all of them.
         failure: how the whole failed.

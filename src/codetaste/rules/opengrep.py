@@ -1,11 +1,13 @@
 """Running the OpenGrep engine on given files: one program per call, bounded in time, memory and output.
 
-Flags and meaning are the published ones (DESIGN §7). The engine is told its files by name: which they are is decided in
-``selection.py``. It gets no environment of ours, no home, and its output goes to files of a private folder.
+Flags and meaning are the published ones (DESIGN §7). The engine is told its files by name: which they
+are is decided in ``selection.py``. It gets no environment of ours, no home, and its output goes to
+files of a private folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -26,6 +28,7 @@ from codetaste.errors import EngineError
 from codetaste.rules.isolate import Failure, isolate
 from codetaste.rules.sarif import Unreadable, read_output
 from codetaste.rules.scan import Scan, merge
+from codetaste.rules.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,22 +99,16 @@ class OpenGrep:
         """
         if not rules:
             return Scan(())
-        scans: dict[int, Scan] = {}
-
-        async def one(number: int, chunk: Sequence[str]) -> None:
-            scans[number] = await self._match_chunk(rules, tree, chunk)
-
-        async with anyio.create_task_group() as group:
-            for number, chunk in enumerate(_chunks(files)):
-                group.start_soon(one, number, chunk)
-        return merge([scans[number] for number in sorted(scans)])
+        return merge(
+            await together([partial(self._match_chunk, rules, tree, part) for part in _chunks(files)])
+        )
 
     async def _match_chunk(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
         wall_s = self._limits.wall_s
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
         if isinstance(answer, Failure) and answer.kind == "timeout" and files:
-            # The engine's own clock is off (DESIGN §7), but it finds all pairs of rule and file that hang at once.
+            # The engine's own clock is off (DESIGN §7), but it finds every rule that hangs on a file at once.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
             answer, left_s = (second, 0.0) if isinstance(second, Scan) else (answer, wall_s / 2)
@@ -238,10 +235,8 @@ def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
 async def _end(process: Process) -> None:
     """Kill whatever is left of the process group, and wait for it; bounded, and not cancelled itself."""
     with anyio.move_on_after(REAP_S, shield=True):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
         await process.wait()
         await process.aclose()
 

@@ -16,6 +16,8 @@ from codetaste.rules import yaml_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from codetaste.rules.yaml_text import Node
+
 MAX_RULES = 2_000
 MAX_CANDIDATE_BYTES = 256 * 1024
 
@@ -47,7 +49,7 @@ def make_rule(body: Mapping[str, Any], *, line: int = 0) -> Rule:
     """Return ``body`` as a rule, having checked what every rule needs.
 
     Raises:
-        RuleError: an id with characters other than letters, digits, ``_`` and ``-``; a missing or mistyped key.
+        RuleError: an id with other characters than letters, digits, ``_``, ``-``; a missing or mistyped key.
     """
     rule_id = body.get("id")
     known = rule_id[:128] if isinstance(rule_id, str) else ""
@@ -84,16 +86,7 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
         RuleError: anything is wrong; the message has one line for each fault, ``line`` is that of the first.
     """
     try:
-        decoded = yaml_text.decode(text)
-        root = yaml_text.compose(decoded)
-        if not yaml_text.is_mapping(root):
-            raise RuleError("a rule file is a mapping with the key 'rules'", line=1)
-        listed = dict(yaml_text.pairs(root)).get("rules")
-        if listed is None:
-            raise RuleError("the key 'rules' is missing", line=1)
-        if not yaml_text.is_sequence(listed):
-            raise RuleError("'rules' must be a list", line=yaml_text.line_of(listed))
-        found = _read_items(listed)
+        found = _read_items(_listed_in_file(yaml_text.compose(yaml_text.decode(text))))
     except RuleError as error:
         raise RuleError(f"{source}:{error.line}: {error}", line=error.line, rule_id=error.rule_id) from None
     if found.errors:
@@ -103,9 +96,9 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
 
 
 def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:
-    """Read what an agent submits: rules with or without the key ``rules``; one bad rule does not sink the others.
+    """Read what an agent submits: rules with or without the key ``rules``.
 
-    Never raises for what the text says; everything wrong is in ``errors``.
+    One bad rule does not sink the others. Nothing that the text says raises; what is wrong is in ``errors``.
     """
     try:
         decoded = yaml_text.decode(text, max_bytes=max_bytes)
@@ -117,7 +110,18 @@ def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) 
         return _read_apart(decoded) or Candidates((), (error,))
 
 
-def _listed(root: Any) -> Any:
+def _listed_in_file(root: Node) -> Node:
+    if not yaml_text.is_mapping(root):
+        raise RuleError("a rule file is a mapping with the key 'rules'", line=1)
+    listed = dict(yaml_text.pairs(root)).get("rules")
+    if listed is None:
+        raise RuleError("the key 'rules' is missing", line=1)
+    if not yaml_text.is_sequence(listed):
+        raise RuleError("'rules' must be a list", line=yaml_text.line_of(listed))
+    return listed
+
+
+def _listed(root: Node) -> Node:
     """The node that lists the rules, whichever of the three shapes the text has."""
     if root is None:
         raise RuleError("there are no rules in this text")
@@ -134,7 +138,7 @@ def _listed(root: Any) -> Any:
     return root
 
 
-def _read_items(listed: Any) -> Candidates:
+def _read_items(listed: Node) -> Candidates:
     """Read each item of a sequence node (or of a list of nodes) on its own."""
     nodes = listed if isinstance(listed, list) else listed.value
     if not nodes:
@@ -146,18 +150,20 @@ def _read_items(listed: Any) -> Candidates:
     errors: list[RuleError] = []
     for node in nodes:
         try:
-            rule = _read_rule(node, reader)
-            if rule.id in rules:
-                message = f"the id {rule.id} is used twice; the first is at line {rules[rule.id].line}"
-                raise RuleError(message, line=rule.line, rule_id=rule.id)
+            _add(_read_rule(node, reader), rules)
         except RuleError as error:
             errors.append(error)
-        else:
-            rules[rule.id] = rule
     return Candidates(tuple(rules.values()), tuple(errors))
 
 
-def _read_rule(node: Any, reader: yaml_text.Reader) -> Rule:
+def _add(rule: Rule, rules: dict[str, Rule]) -> None:
+    if rule.id in rules:
+        message = f"the id {rule.id} is used twice; the first is at line {rules[rule.id].line}"
+        raise RuleError(message, line=rule.line, rule_id=rule.id)
+    rules[rule.id] = rule
+
+
+def _read_rule(node: Node, reader: yaml_text.Reader) -> Rule:
     line = yaml_text.line_of(node)
     if not yaml_text.is_mapping(node):
         raise RuleError("a rule must be a mapping", line=line)
@@ -167,7 +173,7 @@ def _read_rule(node: Any, reader: yaml_text.Reader) -> Rule:
         raise RuleError(str(error), line=error.line, rule_id=error.rule_id or _id_of(node)) from None
 
 
-def _id_of(node: Any) -> str:
+def _id_of(node: Node) -> str:
     """The id of a rule that cannot be read, for the message about it."""
     texts = (value.value for key, value in node.value if key.value == "id" and value.id == "scalar")
     return str(next(texts, ""))[:128]
@@ -188,10 +194,10 @@ def _read_apart(text: str) -> Candidates | None:
             continue
         errors += found.errors
         for rule in found.rules:
-            if rule.id in rules:
-                errors.append(RuleError(f"the id {rule.id} is used twice", line=rule.line, rule_id=rule.id))
-            else:
-                rules[rule.id] = rule
+            try:
+                _add(rule, rules)
+            except RuleError as error:
+                errors.append(error)
     return Candidates(tuple(rules.values()), tuple(errors))
 
 

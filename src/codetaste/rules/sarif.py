@@ -1,7 +1,7 @@
 """Reading what the engine wrote: SARIF for the matches, its JSON for errors and scanned files.
 
-The JSON drops results that a ``nosemgrep`` comment suppresses, which count (DESIGN §7); SARIF keeps them. Only the JSON names
-the rule and file of an error.
+The JSON drops results that a ``nosemgrep`` comment suppresses, which count (DESIGN §7); SARIF keeps
+them. Only the JSON names the rule and file of an error.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 600
 
-_PARSE = frozenset((
-    "Syntax error", "Lexical error", "Other syntax error", "Partial parsing", "PartialParsing", "AST builder error",
-    "ParseError", "LexicalError", "OtherParseError", "AstBuilderError",
-))  # fmt: skip
-_RULE = frozenset((
-    "Rule parse error", "RuleParseError", "Pattern parse error", "PatternParseError", "Invalid YAML", "InvalidYaml",
-    "Incompatible rule", "IncompatibleRule", "Missing plugin", "MissingPlugin", "SemgrepMatchFound",
-    "Too many matches", "TooManyMatches", "Invalid rule schema error", "InvalidRuleSchemaError", "Unknown language",
-    "UnknownLanguageError",
-))  # fmt: skip
-_TIME = frozenset(("Timeout", "Fixpoint timeout", "FixpointTimeout", "Rule timeout"))
+_PARSE = frozenset(
+    {"Syntax error", "Lexical error", "Other syntax error", "Partial parsing", "AST builder error"}
+)
+_RULE = frozenset({
+    "Rule parse error", "Pattern parse error", "Invalid YAML", "Invalid rule schema error",
+    "Incompatible rule", "Missing plugin", "Unknown language", "Too many matches",
+})  # fmt: skip
+_TIME = frozenset(("Timeout", "Fixpoint timeout"))
 
 
 class Unreadable(ValueError):
@@ -78,7 +75,7 @@ def _json(text: bytes) -> dict[str, Any]:
     return value
 
 
-def _list(value: Any, key: str) -> list[Any]:
+def _list(value: object, key: str) -> list[Any]:
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, list) else []
 

@@ -1,10 +1,12 @@
 """Which files of a tree are scanned.
 
-The published harness scans a git work tree in which everything was committed: tracked files count even if
-``.gitignore`` names them, untracked ones count unless it does, the benchmark's ignore file stands at the root in place of
-the repository's, nested ignore files mean nothing, links and files over 1,000,000 bytes are skipped. A plain folder, which
-is how the content of one commit is materialised, is the case that all files are tracked. That rule is kept here, for the
-engine's core would decide otherwise in two of these points; it is then given the files by name.
+The published harness scans a git work tree in which everything was committed: tracked files count even
+if ``.gitignore`` names them, untracked ones count unless it does, the benchmark's ignore file stands at
+the root in place of the repository's, nested ignore files mean nothing, links and files over 1,000,000
+bytes are skipped. A plain folder, which is how the content of one commit is materialised, is the case
+that all files are tracked. That rule is kept here, for the engine's core would decide otherwise in two
+of these points; it is then given the files by name. Only the ignore file itself is no target: it is not
+part of the tree.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _GIT_CONFIG = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The files to scan, sorted, and those that are skipped although nothing ignores them, with the reason."""
+    """The files to scan, sorted, and those that are skipped although nothing ignores them, with why."""
 
     files: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...]
@@ -76,7 +78,7 @@ def select(tree: Path, ignore: IgnoreFile | None) -> Selection:
 
 
 def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Every regular file below ``tree`` with its state; None for a folder that cannot be listed. Links are not followed."""
+    """Every regular file below ``tree`` with its state, None for an unreadable folder; follows no link."""
     pending = [""]
     while pending:
         folder = pending.pop()

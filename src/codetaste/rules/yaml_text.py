@@ -1,4 +1,4 @@
-"""YAML 1.2 from strangers: bounded in size, depth and aliases, duplicate keys refused, every error with its line.
+"""YAML 1.2 from strangers: bounded in size, depth and aliases, duplicate keys refused, errors with lines.
 
 ruamel.yaml composes the nodes; turning them into plain data is done here, because the core schema of YAML 1.2
 (``on``, ``yes`` and ``1:20`` are text) and the bounds are ours.
@@ -13,6 +13,12 @@ from codetaste.errors import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+Node = Any
+"""A node of ruamel's, whose classes say nothing about their attributes."""
+
+Plain = Any
+"""dict, list, str, int, float, bool or None, nested."""
 
 MAX_BYTES = 2 * 1024**2
 """Ten times the largest published rule file; composing it takes seconds, not minutes."""
@@ -41,16 +47,15 @@ def decode(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> str:
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
     if size > max_bytes:
         raise RuleError(f"the text has {size:,} bytes; at most {max_bytes:,} are read")
-    if isinstance(text, bytes):
-        try:
-            text = text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = text.count(b"\n", 0, error.start) + 1
-            raise RuleError(f"byte {error.start} is not UTF-8; save the file as UTF-8", line=line) from None
-    return text.removeprefix("\ufeff")
+    try:
+        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise RuleError(f"byte {error.start} is not UTF-8; save the file as UTF-8", line=line) from None
+    return decoded.removeprefix("\ufeff")
 
 
-def compose(text: str) -> Any:
+def compose(text: str) -> Node:
     """Return the root node of the one document in ``text``, None when it is empty.
 
     Raises:
@@ -77,22 +82,22 @@ def compose(text: str) -> Any:
         raise RuleError(f"not YAML: {' '.join(str(error).split())[:200]}") from None
 
 
-def is_mapping(node: Any) -> bool:
+def is_mapping(node: Node) -> bool:
     """True for a mapping node."""
     return getattr(node, "id", "") == "mapping"
 
 
-def is_sequence(node: Any) -> bool:
+def is_sequence(node: Node) -> bool:
     """True for a sequence node."""
     return getattr(node, "id", "") == "sequence"
 
 
-def line_of(node: Any) -> int:
+def line_of(node: Node) -> int:
     """The line, from 1, where a node starts."""
     return int(node.start_mark.line) + 1
 
 
-def pairs(node: Any) -> Iterator[tuple[str, Any]]:
+def pairs(node: Node) -> Iterator[tuple[str, Node]]:
     """The keys and value nodes of a mapping node, whose keys must be distinct text.
 
     Raises:
@@ -121,7 +126,7 @@ class Reader:
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self._left = max_nodes
 
-    def plain(self, node: Any, depth: int = 0) -> Any:
+    def plain(self, node: Node, depth: int = 0) -> Plain:
         """Return ``node`` as dict, list, str, int, float, bool or None.
 
         Raises:
@@ -140,12 +145,12 @@ class Reader:
         return _scalar(node)
 
 
-def _check_tag(node: Any, expected: str) -> None:
+def _check_tag(node: Node, expected: str) -> None:
     if node.tag != _CORE + expected:
         raise RuleError(f"the tag {node.tag} is not plain data", line=line_of(node))
 
 
-def _scalar(node: Any) -> str | int | float | bool | None:
+def _scalar(node: Node) -> str | int | float | bool | None:
     text: str = node.value
     quoted = bool(node.style)
     if node.tag in _TEXT or (node.tag in _TYPED and not quoted):

@@ -1,0 +1,108 @@
+"""Recomputing the match counts that a published rule file states (``codetaste rules check``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from codetaste.rules.rule import Rule, parse_rules
+from codetaste.rules.together import together
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.rules.scan import Problem, Scan, Scanner
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A rule whose counts are not the stated ones; None where a count is not stated or could not be made.
+
+    Attributes:
+        file: "rules_positive.yml" or "rules_negative.yml".
+        rule_id: its id, which is unique in that file.
+        line: where the rule starts in the file.
+        stated_base: ``nr_legacy_patterns``.
+        stated_golden: ``nr_refactored_patterns``.
+        base: M(γ, R).
+        golden: M(γ, R∘X*).
+        reason: why a count could not be made.
+    """
+
+    file: str
+    rule_id: str
+    line: int
+    stated_base: int | None
+    stated_golden: int | None
+    base: int | None
+    golden: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What checking the rules of one instance found. ``problems`` name the tree, "base" or "golden"."""
+
+    rules: int
+    disagreements: tuple[Disagreement, ...]
+    problems: tuple[tuple[str, Problem], ...]
+
+    @property
+    def agrees(self) -> bool:
+        """True when every count is the stated one."""
+        return not self.disagreements
+
+
+async def check_rules(
+    scanner: Scanner,
+    base_tree: Path,
+    golden_tree: Path,
+    positive_text: str | bytes,
+    negative_text: str | bytes,
+) -> Report:
+    """Count every rule of two rule files in R and R∘X* and compare with the metadata.
+
+    All rules go through one scan of each tree. ``""`` stands for a file that is not there.
+
+    Raises:
+        RuleError: a file is malformed.
+        EngineError: the engine could not be run at all.
+    """
+    texts = {"rules_positive.yml": positive_text, "rules_negative.yml": negative_text}
+    named = [(name, rule) for name, text in texts.items() if text for rule in parse_rules(text, source=name)]
+    # Ids are unique for each file only.
+    rules = [Rule(f"rule-{number}", rule.languages, rule.body) for number, (_, rule) in enumerate(named)]
+    base, golden = await together([partial(scanner.scan, rules, tree) for tree in (base_tree, golden_tree)])
+    found = (
+        _compare(name, rule, alias.id, base, golden) for (name, rule), alias in zip(named, rules, strict=True)
+    )
+    own = {alias.id: rule.id for (_, rule), alias in zip(named, rules, strict=True)}
+    problems = [(side, p) for side, scan in (("base", base), ("golden", golden)) for p in scan.problems]
+    return Report(
+        rules=len(rules),
+        disagreements=tuple(entry for entry in found if entry),
+        problems=tuple((side, _renamed(problem, own)) for side, problem in problems),
+    )
+
+
+def _compare(name: str, rule: Rule, alias: str, base: Scan, golden: Scan) -> Disagreement | None:
+    failures = {"base": base.failures(alias), "golden": golden.failures(alias)}
+    counts = (
+        None if failures["base"] else base.count(alias),
+        None if failures["golden"] else golden.count(alias),
+    )
+    metadata = rule.body.get("metadata") or {}
+    stated = _stated(metadata.get("nr_legacy_patterns")), _stated(metadata.get("nr_refactored_patterns"))
+    if counts == stated and None not in counts:
+        return None
+    reasons = dict.fromkeys(f"{side}: {p.message}" for side, problems in failures.items() for p in problems)
+    return Disagreement(name, rule.id, rule.line, *stated, *counts, "; ".join(reasons)[:1000])
+
+
+def _stated(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _renamed(problem: Problem, own: dict[str, str]) -> Problem:
+    return replace(problem, rule_id=own.get(problem.rule_id, problem.rule_id))

@@ -1,0 +1,128 @@
+"""What registering a rule says and keeps, as plain data for a journal: verdicts and registered rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from codetaste.rules.rule import Rule, make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.rules.scan import Line
+
+
+class Direction(StrEnum):
+    """What a rule speaks of: patterns that the refactoring introduces, or that it removes."""
+
+    ADDITIVE = "additive"
+    REDUCTIVE = "reductive"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A match that keeps a rule from being valid; ``text`` is "" where the agent must not see it."""
+
+    path: str
+    start_line: int
+    end_line: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A rule that was accepted: its body, both match counts, and the lines it covers where it matches."""
+
+    id: str
+    body: Mapping[str, Any]
+    base_count: int
+    golden_count: int
+    coverage: frozenset[Line]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; the lines as ``[first, last]`` pairs for each path."""
+        return {
+            "id": self.id,
+            "body": dict(self.body),
+            "base_count": self.base_count,
+            "golden_count": self.golden_count,
+            "coverage": _ranges(self.coverage),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Registered:
+        """The inverse of ``to_json``."""
+        lines = frozenset(
+            (path, line)
+            for path, ranges in data["coverage"].items()
+            for first, last in ranges
+            for line in range(first, last + 1)
+        )
+        return cls(data["id"], data["body"], data["base_count"], data["golden_count"], lines)
+
+    def to_rule(self) -> Rule:
+        """The rule as it is published: both counts in its metadata."""
+        counts = {"nr_refactored_patterns": self.golden_count, "nr_legacy_patterns": self.base_count}
+        return make_rule({**self.body, "metadata": {**(self.body.get("metadata") or {}), **counts}})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one candidate.
+
+    Attributes:
+        rule_id: its id.
+        accepted: True when it is registered now.
+        base_count: M(γ, R), None where it could not be counted.
+        golden_count: M(γ, R∘X*), None where it could not be counted.
+        reason: why it was rejected, "" when accepted.
+        error: what the engine said, when the rule could not be scanned in full; without text of either tree.
+        witness: a match to exempt, for a rule that is discriminative but not valid.
+    """
+
+    rule_id: str
+    accepted: bool
+    base_count: int | None
+    golden_count: int | None
+    reason: str = ""
+    error: str = ""
+    witness: Witness | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        witness = self.witness and {name: getattr(self.witness, name) for name in Witness.__slots__}
+        return {name: getattr(self, name) for name in Verdict.__slots__} | {"witness": witness}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Verdict:
+        """The inverse of ``to_json``."""
+        witness = data["witness"] and Witness(**data["witness"])
+        return cls(**{**data, "witness": witness})
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of the candidates of one call, and the rules registered after it."""
+
+    verdicts: tuple[Verdict, ...]
+    registered: tuple[Registered, ...]
+
+
+def _ranges(lines: frozenset[Line]) -> dict[str, list[list[int]]]:
+    found: dict[str, list[list[int]]] = {}
+    for path, group in groupby(sorted(lines), key=lambda line: line[0]):
+        ranges = found.setdefault(path, [])
+        for _, number in group:
+            if ranges and ranges[-1][1] == number - 1:
+                ranges[-1][1] = number
+            else:
+                ranges.append([number, number])
+    return found
+
+
+def times(count: int) -> str:
+    """A number of matches in words."""
+    return f"{count:,} match{'' if count == 1 else 'es'}"
