@@ -13,7 +13,10 @@ import pytest
 from documented import Command, commands, pieces
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", *sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "docs").glob("*.md")))
+PAGES = (
+    "README.md",
+    *sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "docs").glob("*.md")),
+)
 FIRST, SECOND = commands(CHECKOUT / "README.md")[:2]
 
 STAND_INS = {

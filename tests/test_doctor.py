@@ -1,0 +1,161 @@
+"""codetaste doctor: what works here, really tried; what does not, and how to get it; keys never shown."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from codetaste.doctor import Finding, Report, examine, render
+from codetaste.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dockerd import DockerEngine
+
+TESTS = Path(__file__).parent
+
+
+def found(report: Report, name: str) -> Finding:
+    everything = (*report.tools, *report.sandbox, *report.containers, *report.keys)
+    return next(finding for finding in everything if finding.name == name)
+
+
+@contextmanager
+def answering(socket: Path, answer: bytes) -> Iterator[None]:
+    """A server on a Unix socket that says ``answer`` to whoever connects."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            self.wfile.write(answer)
+
+    with socketserver.ThreadingUnixStreamServer(str(socket), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_where_everything_is_there_the_machine_is_usable(require: Callable[..., None]) -> None:
+    require("bwrap")
+    report = anyio.run(examine)
+    assert report.usable
+    assert found(report, "python").detail.startswith(sys.version.split()[0])
+    assert "1.30.0, pinned" in found(report, "opengrep").detail
+    assert any(way.ready for way in report.sandbox)
+    text = render(report)
+    assert text.endswith("ready: the main job can run here")
+    assert "macOS" in text
+    assert "aarch64" in text
+
+
+def test_a_key_is_said_to_be_set_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-value-that-nobody-may-see")
+    report = anyio.run(examine)
+    assert found(report, "ANTHROPIC_API_KEY").ready
+    assert "a-value-that-nobody-may-see" not in render(report) + json.dumps(report.as_json())
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    missing = found(anyio.run(examine), "ANTHROPIC_API_KEY")
+    assert not missing.ready
+    assert not missing.needed
+    assert "quickstart-live.toml" in missing.detail
+    assert missing.remedy.startswith("export ANTHROPIC_API_KEY=")
+
+
+def test_the_keys_of_a_config_that_is_named_are_looked_for_too(tmp_path: Path) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text(
+        '[run]\nname = "mine"\n[benchmark]\npath = "quickstart"\n[[models]]\nid = "m"\nprovider = "anthropic"\n'
+        'model = "some-model"\napi_key_env = "MY_OWN_KEY"\n'
+    )
+    assert found(anyio.run(examine, [config]), "MY_OWN_KEY").detail == "not set; mine.toml needs it"
+    with pytest.raises(ConfigError, match=r"absent\.toml"):
+        anyio.run(examine, [tmp_path / "absent.toml"])
+
+
+def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENGREP_BIN", str(tmp_path / "nothing"))
+    report = anyio.run(examine)
+    assert not report.usable
+    finding = found(report, "opengrep")
+    assert (finding.ready, finding.needed) == (False, True)
+    assert str(tmp_path / "nothing") in finding.detail
+    assert "OPENGREP_BIN" in finding.remedy
+    assert "NEEDED opengrep" in render(report)
+
+
+@pytest.mark.parametrize(
+    ("answer", "ready", "detail"),
+    [
+        (
+            b'HTTP/1.0 200 OK\r\nContent-Length: 20\r\n\r\n{"Version": "27.5.1"}'[:-1] + b"}",
+            False,
+            "ValueError",
+        ),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"Version": "27.5.1"}', True, "27.5.1 at "),
+        (b"HTTP/1.0 403 Forbidden\r\n\r\n", False, "403"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", False, "does not answer as an engine does"),
+        (b"", False, "does not answer as an engine does"),
+    ],
+)
+def test_a_container_engine_counts_when_it_answers_as_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, ready: bool, detail: str
+) -> None:
+    socket = tmp_path / "engine.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{socket}")
+    with answering(socket, answer):
+        finding = found(anyio.run(examine), "DOCKER_HOST")
+    assert finding.ready is ready
+    assert detail in finding.detail
+    assert not finding.needed
+
+
+def test_a_real_docker_engine_is_greeted(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_engine.host)
+    version = docker_engine.call("GET", "/version").json()["Version"]
+    assert found(anyio.run(examine), "DOCKER_HOST").detail == f"{version} at {docker_engine.socket}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the filter is Linux's")
+def test_where_nothing_contains_commands_the_doctor_and_the_run_say_what_to_do(tmp_path: Path) -> None:
+    def in_such_a_place(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, TESTS / "forbidding.py", sys.executable, "-m", *command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+
+    doctor = in_such_a_place("codetaste.cli", "doctor", "--json")
+    assert doctor.returncode == 1, doctor.stderr
+    report = json.loads(doctor.stdout)
+    assert report["usable"] is False
+    ways = {way["name"]: way for way in report["sandbox"]}
+    assert set(ways) == {"bubblewrap", "landlock"}
+    assert all(way["needed"] and not way["ready"] and way["remedy"] for way in ways.values())
+
+    run = in_such_a_place("codetaste.run", str(TESTS.parent / "examples" / "quickstart.toml"))
+    assert run.returncode == 2, run.stderr
+    assert "Traceback" not in run.stderr
+    assert "commands cannot be contained on this machine" in run.stderr
+    for way in ways.values():
+        assert way["remedy"] in run.stderr, "the run names the same fix as the doctor"
+    assert not (tmp_path / "runs").exists(), "nothing was started"
