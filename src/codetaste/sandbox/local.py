@@ -1,0 +1,95 @@
+"""The sandbox on this very machine: a read-only tree, system programs, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.errors import SandboxError, ToolMissing
+from codetaste.sandbox.bubblewrap import WORKDIR
+from codetaste.sandbox.engine import BUBBLEWRAP, Engine, choose_engine
+from codetaste.sandbox.order import Order
+from codetaste.sandbox.process import run_contained
+from codetaste.sandbox.sandbox import Completed, Limits
+from codetaste.sandbox.view import environment, system_view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_NO_TOOLS: Mapping[str, Path] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSandbox:
+    """Commands see ``tree`` and system programs, both read-only, and a temporary folder that each of them has anew."""
+
+    tree: Path
+    engine: Engine
+    tools: Mapping[str, Path]
+
+    @property
+    def kind(self) -> str:
+        """ "bubblewrap" or "landlock"."""
+        return self.engine.kind
+
+    @property
+    def workdir(self) -> str:
+        """Where the tree is for commands: under bubblewrap at a place of its own, under Landlock where it really is."""
+        return WORKDIR if self.engine.kind == BUBBLEWRAP else str(self.tree)
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        limits: Limits | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run ``command`` to its end, its time limit, or cancellation; every process of it is then gone.
+
+        Each of the two streams is kept up to ``limits.output_bytes``: beginning and end, with a note between them. A command that
+        is killed for using too much ends with 137 and a line on standard error that says why.
+
+        Raises:
+            SandboxError: it could not be started or contained.
+        """
+        asked = limits or Limits()
+        if not command or any("\0" in part for part in command):
+            raise SandboxError(f"not a command: {list(command)!r}")
+        view = await to_thread.run_sync(system_view)
+        order = Order(tuple(command), self.tree, self.tools, {**environment(), **(env or {})}, asked, view)
+        try:
+            start = await to_thread.run_sync(self.engine.start, order)
+        except OSError as fault:
+            raise SandboxError(
+                f"a sandbox cannot be prepared: {fault}; free some space or descriptors"
+            ) from fault
+        return await run_contained(start, asked, stdin)
+
+    async def aclose(self) -> None:
+        """Give back what the sandbox holds: nothing, between commands."""
+
+
+def local_sandbox(
+    tree: Path, *, tools: Mapping[str, Path] = _NO_TOOLS, engine: Engine | None = None
+) -> LocalSandbox:
+    """Return a sandbox around the folder ``tree``, with the single programs ``tools`` (name → file) on PATH.
+
+    Without ``engine`` the best one that works here is found, which blocks for some tenths of a second once in a process.
+
+    Raises:
+        SandboxError: ``tree`` is no folder, or no engine works here; the message has the fix.
+        ToolMissing: a tool is not a program.
+    """
+    if not tree.is_dir():
+        raise SandboxError(f"{tree} is not a folder: nothing to open a shell on")
+    found = {name: path.resolve() for name, path in tools.items()}
+    for name, path in found.items():
+        if "/" in name or not path.is_file() or not os.access(path, os.X_OK):
+            raise ToolMissing(f"the tool {name!r} of the sandbox is not a program: {path}")
+    return LocalSandbox(tree.resolve(), engine or choose_engine(), MappingProxyType(found))

@@ -1,0 +1,37 @@
+"""What is kept of a command's output: its beginning and its end, never more than was asked for in memory."""
+
+from __future__ import annotations
+
+
+class Kept:
+    """One stream, bounded: where it was longer than ``limit`` bytes, a line in the middle says how much was left out."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._first = bytearray()
+        self._last = bytearray()
+        self.total = 0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether something was left out."""
+        return self.total > self._limit
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next piece of the stream."""
+        self.total += len(chunk)
+        self._first += chunk[: max(0, self._limit - len(self._first))]
+        self._last += chunk
+        if len(self._last) > 2 * self._limit:
+            del self._last[: -self._limit]
+
+    def content(self) -> bytes:
+        """Return what is kept, at most ``limit`` bytes of it with the note about the rest (which alone may be longer)."""
+        if not self.truncated:
+            return bytes(self._first)
+        note = b"\n[... %d of %d bytes left out ...]\n"
+        room = max(0, self._limit - len(note % (self.total, self.total)))
+        head, tail = room - room // 2, room // 2
+        return bytes(
+            self._first[:head] + note % (self.total - room, self.total) + self._last[len(self._last) - tail :]
+        )

@@ -1,0 +1,224 @@
+"""Running a contained program to its end: bounded in time, output, memory and processes, with nothing left afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.errors import SandboxError
+from codetaste.sandbox.order import SCRATCH_BYTES
+from codetaste.sandbox.output import Kept
+from codetaste.sandbox.sandbox import Completed
+from codetaste.sandbox.status import Report
+from codetaste.sandbox.usage import folder_bytes, tree_usage
+
+if TYPE_CHECKING:
+    from anyio.abc import ByteReceiveStream, Process
+
+    from codetaste.sandbox.order import Start
+    from codetaste.sandbox.sandbox import Limits
+
+_FLOOD_BYTES = 64 * 1024**2
+_WATCH_EVERY_S = 0.1
+_REPORT_WITHIN_S = 2.0
+_END_WITHIN_S = 10.0
+_DRAIN_WITHIN_S = 2.0
+_KILLED = 128 + signal.SIGKILL
+_STREAM_ENDED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+
+@dataclass(slots=True)
+class _Running:
+    """One contained program, and why it was ended from outside: the first reason stands."""
+
+    process: Process
+    start: Start
+    report: Report
+    limits: Limits
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    reason: str = ""
+    ended: bool = False
+    expendable: bool = False
+
+    def stop(self, reason: str) -> None:
+        """Have the command killed because of ``reason``."""
+        self.reason = self.reason or reason
+        self.scope.cancel()
+
+
+async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed:
+    """Run a contained program within ``limits``; when this returns or is cancelled all its processes are gone.
+
+    Raises:
+        SandboxError: it could not be started, contained, or ended.
+    """
+    began = time.monotonic()
+    out, err = Kept(limits.output_bytes), Kept(limits.output_bytes)
+    running = await _started(start, limits, stdin)
+    try:
+        async with anyio.create_task_group() as tasks:
+            drained = [anyio.Event(), anyio.Event()]
+            tasks.start_soon(_drain, running, running.process.stdout, out, drained[0])
+            tasks.start_soon(_drain, running, running.process.stderr, err, drained[1])
+            tasks.start_soon(_feed, running, stdin)
+            tasks.start_soon(_watch, running)
+            running.scope.deadline = anyio.current_time() + limits.wall_s - (time.monotonic() - began)
+            with running.scope:
+                await running.process.wait()
+            await _end(running)
+            with anyio.move_on_after(_DRAIN_WITHIN_S):
+                for stream in drained:
+                    await stream.wait()
+            tasks.cancel_scope.cancel()
+    finally:
+        await _end(running)
+        with anyio.CancelScope(shield=True):
+            await running.process.aclose()
+        running.report.close()
+    return _completed(running, out, err, time.monotonic() - began)
+
+
+async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
+    """Start the program; shielded, since a start that is cancelled half-way leaves a process that nobody knows."""
+    try:
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                start.argv,
+                stdin=PIPE if stdin else DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE,
+                cwd="/",
+                env={},
+                pass_fds=start.passed,
+                start_new_session=True,
+            )
+    except (OSError, ValueError) as fault:
+        os.close(start.status)
+        raise SandboxError(f"cannot start {start.argv[0]}: {fault}") from fault
+    finally:
+        for descriptor in start.passed:
+            os.close(descriptor)
+    return _Running(process, start, Report(start.status), limits)
+
+
+async def _drain(
+    running: _Running, stream: ByteReceiveStream | None, kept: Kept, drained: anyio.Event
+) -> None:
+    with contextlib.suppress(*_STREAM_ENDED):
+        while stream is not None and not running.reason:
+            kept.add(await stream.receive())
+            if kept.total > _FLOOD_BYTES:
+                running.stop(f"it wrote more than {_FLOOD_BYTES} bytes of output")
+    drained.set()
+
+
+async def _feed(running: _Running, stdin: bytes) -> None:
+    stream = running.process.stdin
+    if stream is None:
+        return
+    with contextlib.suppress(*_STREAM_ENDED, OSError):
+        await stream.send(stdin)
+    with contextlib.suppress(*_STREAM_ENDED, OSError):
+        await stream.aclose()
+
+
+async def _watch(running: _Running) -> None:
+    """Bound what the kernel's limits leave open: all processes together, and root, whose processes it does not count."""
+    limits, scratch = running.limits, running.start.scratch
+    while True:
+        await anyio.sleep(_WATCH_EVERY_S)
+        used = await to_thread.run_sync(tree_usage, running.process.pid, limits.memory_bytes)
+        if not running.expendable:
+            running.expendable = True
+            for pid in used.pids:
+                # When the machine's memory runs out this goes first, and not the run that started it; children inherit it.
+                with contextlib.suppress(OSError):
+                    Path(f"/proc/{pid}/oom_score_adj").write_bytes(b"1000")
+        if used.threads > limits.processes + running.start.own_processes:
+            running.stop(f"it had more than {limits.processes} processes and threads")
+        if used.memory_bytes > limits.memory_bytes:
+            running.stop(f"it used more than {limits.memory_bytes} bytes of memory")
+        if scratch and await to_thread.run_sync(folder_bytes, scratch, SCRATCH_BYTES) > SCRATCH_BYTES:
+            running.stop(f"it wrote more than {SCRATCH_BYTES} bytes of temporary files")
+
+
+async def _end(running: _Running) -> None:
+    """Kill whatever is left and wait until it is gone, in bounded time."""
+    if running.ended:
+        return
+    process = running.process
+    with anyio.move_on_after(_END_WITHIN_S, shield=True):
+        if process.returncode is None:
+            await _end_gently(running)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        inside = running.report.first_inside()
+        if inside is not None:
+            await _gone(inside)
+        running.ended = True
+
+
+async def _end_gently(running: _Running) -> None:
+    """Kill in the way that leaves nobody behind: the first process of a namespace takes all others with it."""
+    process = running.process
+    with anyio.move_on_after(_END_WITHIN_S / 2), contextlib.suppress(ProcessLookupError):
+        if running.start.namespaced:
+            with anyio.move_on_after(_REPORT_WITHIN_S):
+                while running.report.first_inside() is None and process.returncode is None:
+                    await anyio.sleep(0.002)
+            inside = running.report.first_inside()
+            if inside is not None and _parent(inside) == process.pid:
+                os.kill(inside, signal.SIGKILL)
+        else:
+            process.terminate()  # the launcher ends all its descendants, then itself
+        await process.wait()
+
+
+def _parent(pid: int) -> int | None:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    return None
+
+
+async def _gone(pid: int) -> None:
+    """Wait until ``pid`` has ended; as the first process of a namespace it ends after all the others."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _completed(running: _Running, out: Kept, err: Kept, wall_s: float) -> Completed:
+    if not running.ended:
+        raise SandboxError(
+            f"a contained command could not be ended within {_END_WITHIN_S:g} s (process {running.process.pid})"
+        )
+    timed_out = running.scope.cancelled_caught and not running.reason
+    code = running.report.exit_code()
+    stderr = err.content()
+    if running.reason:
+        code, stderr = _KILLED, stderr + f"\n[killed: {running.reason}]\n".encode()
+    elif timed_out:
+        code = None
+    elif code is None:
+        raise SandboxError(f"the command could not be contained: {_failure(running, stderr)}")
+    return Completed(code, out.content(), stderr, out.truncated or err.truncated, timed_out, wall_s)
+
+
+def _failure(running: _Running, stderr: bytes) -> str:
+    said = running.report.error() or stderr.decode(errors="replace").strip()
+    return " ".join(said.split()) or f"its launcher ended with {running.process.returncode}"

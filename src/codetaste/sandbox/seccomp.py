@@ -1,0 +1,207 @@
+"""The system call filter: which calls a contained command may make, as a classic BPF program.
+
+It denies by name, lets unknown (newer) calls look unknown, and kills whatever speaks another machine's language (32-bit and
+x32 calls have numbers of their own). The same filter guards both engines; under Landlock it also has to hold what a mount and
+a process namespace hold under bubblewrap.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.sandbox import syscalls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ANY = 0xFFFFFFFF
+_LOAD, _AND, _IF_EQUAL, _IF_GREATER, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
+_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
+
+_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_O_TRUNC, _O_ACCMODE = 0o1000, 0o3
+_AF_UNIX, _STREAM, _SEQPACKET, _SOCKET_KIND = 1, 1, 5, 0xF
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
+_SIGURG = 23
+_HARMLESS_IOCTLS = (
+    0x5401,  # TCGETS: isatty
+    0x540F,  # TIOCGPGRP
+    0x5413,  # TIOCGWINSZ
+    0x541B,  # FIONREAD
+    0x5421,  # FIONBIO
+    0x5450,  # FIONCLEX
+    0x5451,  # FIOCLEX
+    0x802C542A,  # TCGETS2
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    audit: int
+    numbers: dict[str, int]
+    foreign_from: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, syscalls.X86_64, 0x3FFFFFFF),  # x32 calls carry bit 30
+    "aarch64": _Machine(0xC00000B7, syscalls.AARCH64, 0x3FFFFFFF),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Holds when ``argument & mask`` is one of ``values``: of the low 32 bits, which is all these calls look at."""
+
+    argument: int
+    values: tuple[int, ...]
+    mask: int = _ANY
+
+
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    """``names`` fail with ``error``, unless all of ``unless`` hold."""
+
+    names: str
+    error: int = errno.EPERM
+    unless: tuple[_Check, ...] = ()
+
+
+_ALWAYS = (
+    _Denial("socket connect bind listen accept accept4", errno.EACCES),
+    # Only pairs that cannot be pointed elsewhere: a datagram socket may be sent from to any address.
+    _Denial(
+        "socketpair",
+        errno.EACCES,
+        (_Check(0, (_AF_UNIX,)), _Check(1, (_STREAM, _SEQPACKET), _SOCKET_KIND)),
+    ),
+    _Denial("io_uring_setup io_uring_enter io_uring_register clone3", errno.ENOSYS),
+    _Denial("clone unshare", unless=(_Check(0, (0,), _NAMESPACES),)),
+    _Denial("ioctl", errno.ENOTTY, (_Check(1, _HARMLESS_IOCTLS),)),
+    _Denial(
+        "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp setns mount umount2 "
+        "pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick mount_setattr statmount "
+        "listmount swapon swapoff reboot kexec_load kexec_file_load init_module finit_module delete_module bpf "
+        "perf_event_open userfaultfd keyctl add_key request_key name_to_handle_at open_by_handle_at acct quotactl "
+        "quotactl_fd syslog settimeofday clock_settime clock_adjtime sethostname setdomainname iopl ioperm "
+        "modify_ldt vhangup lookup_dcookie nfsservctl fanotify_init fanotify_mark uselib ustat sysfs _sysctl migrate_pages "
+        "move_pages"
+    ),
+    # Memory that belongs to no process is counted by nobody, and outlives its maker.
+    _Denial("shmget msgget semget mq_open mq_unlink memfd_create memfd_secret", errno.ENOSYS),
+)
+
+_SHARED_FILES = (  # what Landlock does not look at
+    _Denial(
+        "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr setxattrat removexattr "
+        "lremovexattr fremovexattr removexattrat file_setattr utime utimes futimesat utimensat"
+    ),
+)
+_SHARED_PROCESSES = (  # no process namespace: the same user's other processes are within reach
+    _Denial("prlimit64", unless=(_Check(0, (0,)),)),
+    _Denial("setpriority ioprio_set", unless=(_Check(0, (0, 1)), _Check(1, (0,)))),
+    _Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(_Check(0, (0,)),)),
+)
+_UNSCOPED_SIGNALS = (
+    _Denial("kill", unless=(_Check(0, (0,)),)),
+    _Denial("tkill", unless=(_Check(1, (_SIGURG,)),)),
+    _Denial("tgkill", unless=(_Check(2, (_SIGURG,)),)),
+    _Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
+)
+_TRUNCATING = tuple(way | access for way in (0, _O_TRUNC) for access in range(4) if way | access != _O_TRUNC)
+_UNGUARDED_TRUNCATE = (
+    _Denial("truncate"),
+    _Denial("open", unless=(_Check(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    _Denial("openat", unless=(_Check(2, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    _Denial("openat2", errno.ENOSYS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What else than the filter does not hold, so that the filter must."""
+
+    files: bool = False
+    """No read-only mount: modes, owners, times and attributes could be changed."""
+    processes: bool = False
+    """No process namespace: other processes of the same user could be slowed or limited."""
+    signals: bool = False
+    """Nothing keeps signals inside."""
+    truncate: bool = False
+    """Nothing keeps a file from being opened for reading and emptied at once."""
+
+
+def supported(machine: str = "") -> bool:
+    """Return whether the filter knows the system calls of ``machine``, by default this one."""
+    return (machine or platform.machine()) in _MACHINES
+
+
+def program(gaps: Gaps, machine: str = "") -> bytes:
+    """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
+
+    Raises:
+        KeyError: the filter does not know that machine; ask :func:`supported` first.
+    """
+    this = _MACHINES[machine or platform.machine()]
+    code = [
+        _instruction(_LOAD, _AT_MACHINE),
+        _instruction(_IF_EQUAL, this.audit, then=1),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, _AT_NUMBER),
+        _instruction(_IF_GREATER, this.foreign_from, then=0, otherwise=1),
+        _instruction(_RETURN, _KILL),
+        _instruction(_IF_GREATER, syscalls.NEWEST, then=0, otherwise=1),
+        _instruction(_RETURN, _ERRNO | errno.ENOSYS),
+    ]
+    for denial in _denials(gaps):
+        for name in denial.names.split():
+            if name in this.numbers:
+                code += _denied(this.numbers[name], denial)
+    return b"".join([*code, _instruction(_RETURN, _ALLOW)])
+
+
+def _denials(gaps: Gaps) -> Iterable[_Denial]:
+    yield from _ALWAYS
+    if gaps.files:
+        yield from _SHARED_FILES
+    if gaps.processes:
+        yield from _SHARED_PROCESSES
+    if gaps.signals:
+        yield from _UNSCOPED_SIGNALS
+    yield _descriptor_calls(gaps)
+    if gaps.truncate:
+        yield from _UNGUARDED_TRUNCATE
+
+
+def _descriptor_calls(gaps: Gaps) -> _Denial:
+    """Deny what would send a signal of one's choice to a process of one's choice when a descriptor gets ready."""
+    if not gaps.signals:
+        return _Denial("")
+    harmless = tuple(
+        n
+        for n in (*range(17), *range(36, 39), *range(1024, 1042))
+        if n not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
+    )
+    return _Denial("fcntl", errno.EINVAL, (_Check(1, harmless),))
+
+
+def _denied(number: int, denial: _Denial) -> list[bytes]:
+    body: list[bytes] = []
+    for check in denial.unless:
+        body.append(_instruction(_LOAD, _AT_ARGUMENTS + 8 * check.argument))
+        if check.mask != _ANY:
+            body.append(_instruction(_AND, check.mask))
+        left = len(check.values)
+        for position, value in enumerate(check.values):
+            body.append(_instruction(_IF_EQUAL, value, then=left - position, otherwise=0))
+        body.append(_instruction(_RETURN, _ERRNO | denial.error))
+    body.append(_instruction(_RETURN, _ALLOW if denial.unless else _ERRNO | denial.error))
+    return [_instruction(_IF_EQUAL, number, then=0, otherwise=len(body)), *body]
+
+
+def _instruction(code: int, operand: int, *, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, then, otherwise, operand)

@@ -1,0 +1,49 @@
+"""What the program that contains a command reports about it, as lines of JSON on a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+
+
+class Report:
+    """The reading end of that pipe, read whenever asked and never waited for."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._text = b""
+        os.set_blocking(descriptor, False)
+
+    def first_inside(self) -> int | None:
+        """Return the process id, out here, of the first process inside; None while there is none."""
+        value = self._values().get("child-pid")
+        return value if isinstance(value, int) else None
+
+    def exit_code(self) -> int | None:
+        """Return the command's exit code (128 + n when signal n killed it); None while or when it did not end by itself."""
+        value = self._values().get("exit-code")
+        return value if isinstance(value, int) else None
+
+    def error(self) -> str:
+        """Return why the command could not be contained, as far as it was said here."""
+        return str(self._values().get("error", ""))
+
+    def close(self) -> None:
+        """Read no more."""
+        self._values()
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _values(self) -> dict[str, object]:
+        while self._descriptor >= 0:
+            try:
+                chunk = os.read(self._descriptor, 4096)
+            except BlockingIOError:
+                break
+            if not chunk:
+                break
+            self._text += chunk
+        values: dict[str, object] = {}
+        for line in self._text.split(b"\n")[:-1]:
+            values.update(json.loads(line))
+        return values
