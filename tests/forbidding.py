@@ -1,7 +1,7 @@
 """Run a command where neither namespaces nor Landlock can be had: ``python forbidding.py COMMAND…``.
 
-A seccomp filter answers "not permitted" to what makes namespaces and mounts, and "no such call" to Landlock, as a
-hardened container or an old kernel does.
+A seccomp filter answers "not permitted" to what makes namespaces and mounts, and "no such call" to Landlock,
+as a hardened container or an old kernel does.
 """
 
 from __future__ import annotations

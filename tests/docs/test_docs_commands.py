@@ -20,7 +20,7 @@ PAGES = (
 FIRST, SECOND = commands(CHECKOUT / "README.md")[:2]
 
 STAND_INS = {
-    # tests/packaging/test_packaging_first_five_minutes.py types all of it; here its last piece, which runs the main job
+    # test_packaging_first_five_minutes.py types all of it; here its last piece, which runs the main job
     FIRST.text: pieces(FIRST.text)[-1],
     # .ci/run types it; a test cannot run all tests
     SECOND.text: ".venv/bin/pytest --collect-only -q tests/test_imports.py",
@@ -36,7 +36,7 @@ STAND_INS = {
     ".ci/run": "bash -n .ci/run",
     ".ci/full": "bash -n .ci/full",
 }
-"""What is run in a command's place, where the command itself cannot be run in a test; the comment says why."""
+"""What is typed in a command's place, where a test cannot type the command itself; the comment says why."""
 
 ENVIRONMENT = {"ANTHROPIC_API_KEY": "not-a-key"}
 

@@ -59,7 +59,7 @@ def test_the_first_command_works_for_a_normal_user_on_a_minimal_debian(
     assert system.run("command -v git || command -v bwrap || command -v rg").exit_code != 0
     report = json.loads(system.run(".venv/bin/codetaste doctor --json").output)
     assert report["usable"] is True
-    assert [way["name"] for way in report["sandbox"] if way["ready"]][0] == "bubblewrap"
+    assert next(way["name"] for way in report["sandbox"] if way["ready"]) == "bubblewrap"
 
 
 def test_in_a_plain_container_the_first_command_falls_back_to_landlock(
