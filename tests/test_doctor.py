@@ -77,8 +77,8 @@ def test_a_key_is_said_to_be_set_and_never_shown(monkeypatch: pytest.MonkeyPatch
 def test_the_keys_of_a_config_that_is_named_are_looked_for_too(tmp_path: Path) -> None:
     config = tmp_path / "mine.toml"
     config.write_text(
-        '[run]\nname = "mine"\n[benchmark]\npath = "quickstart"\n[[models]]\nid = "m"\nprovider = "anthropic"\n'
-        'model = "some-model"\napi_key_env = "MY_OWN_KEY"\n'
+        '[run]\nname = "mine"\n[benchmark]\npath = "quickstart"\n'
+        '[[models]]\nid = "m"\nprovider = "anthropic"\nmodel = "some-model"\napi_key_env = "MY_OWN_KEY"\n'
     )
     assert found(anyio.run(examine, [config]), "MY_OWN_KEY").detail == "not set; mine.toml needs it"
     with pytest.raises(ConfigError, match=r"absent\.toml"):
