@@ -37,3 +37,8 @@ class Instance:
     def path(self) -> str:
         """``owner/repo/hash8``: the folder of this instance in the published layout."""
         return f"{self.owner}/{self.repo}/{self.hash8}"
+
+    @property
+    def origin(self) -> str:
+        """The ``origin`` column: where the trees come from, "" for the usual clone."""
+        return self.extra.get("origin", "")

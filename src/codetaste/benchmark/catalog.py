@@ -1,0 +1,187 @@
+"""A benchmark folder in the published layout (DESIGN §6), opened for reading."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from codetaste.benchmark.table import nearest, read_table
+from codetaste.errors import ConfigError
+from codetaste.resources import resource_dir
+from codetaste.source.origin import Origin, parse_origin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.instance import Instance
+
+TABLE = "instances.csv"
+_TABLE_BYTES = 64 * 1024**2
+_TEXT_BYTES = 4 * 1024**2
+QUICKSTART = "quickstart"
+
+
+class Track(StrEnum):
+    """How much a task says (CodeTaste §2.1)."""
+
+    INSTRUCTED = "instructed"
+    OPEN = "open"
+
+
+class Direction(StrEnum):
+    """Γ⁺ (``positive``: what the refactoring adds) or Γ⁻ (``negative``: what it removes)."""
+
+    ADDITIVE = "positive"
+    REDUCTIVE = "negative"
+
+
+_DESCRIPTIONS = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """The instances of the folder ``root``, in the order of its table."""
+
+    root: Path
+    instances: tuple[Instance, ...]
+
+    def select(self, patterns: Sequence[str] = ()) -> tuple[Instance, ...]:
+        """Return the instances whose id matches one of the globs ``patterns``; all of them without any.
+
+        Raises:
+            ConfigError: a glob matches nothing; the nearest ids are named.
+        """
+        if not patterns:
+            return self.instances
+        ids = [instance.id for instance in self.instances]
+        problems = [
+            f"no instance of {self.root} matches {pattern!r}{nearest(pattern.lower().rstrip('*'), ids)}"
+            for pattern in patterns
+            if not fnmatch.filter(ids, pattern.lower())
+        ]
+        if problems:
+            raise ConfigError(*problems)
+        lowered = [pattern.lower() for pattern in patterns]
+        return tuple(
+            instance
+            for instance in self.instances
+            if any(fnmatch.fnmatchcase(instance.id, pattern) for pattern in lowered)
+        )
+
+    def get(self, instance_id: str) -> Instance:
+        """Return the instance with this id.
+
+        Raises:
+            ConfigError: there is none; the nearest ids are named.
+        """
+        for instance in self.instances:
+            if instance.id == instance_id.lower():
+                return instance
+        near = nearest(instance_id.lower(), [instance.id for instance in self.instances])
+        raise ConfigError(f"no instance of {self.root} is {instance_id!r}{near}")
+
+    def origin(self, instance: Instance, repos: Path | None = None) -> Origin:
+        """Return where the trees of ``instance`` come from, ``repos`` being the folder of local clones.
+
+        Raises:
+            SourceError: its ``origin`` column is malformed.
+        """
+        return parse_origin(
+            instance.origin,
+            owner=instance.owner,
+            repo=instance.repo,
+            base=instance.commit_hash,
+            golden=instance.golden_commit_hash,
+            repos=repos,
+            folder=self.root,
+        )
+
+    def description_path(self, instance: Instance, track: Track) -> Path:
+        """Where the task's text for ``track`` stands."""
+        return self.root / "assets/descriptions" / instance.path / _DESCRIPTIONS[track]
+
+    def description(self, instance: Instance, track: Track = Track.INSTRUCTED) -> str:
+        """Return the task's text.
+
+        Raises:
+            ConfigError: it is missing, empty or not UTF-8.
+        """
+        path = self.description_path(instance, track)
+        text = _read_text(path, f"the {track} description of {instance.id}")
+        if not text.strip():
+            raise ConfigError(f"{path}: the {track} description of {instance.id} is empty")
+        return text
+
+    def rules_path(self, instance: Instance, direction: Direction) -> Path:
+        """Where the instance's rules of one direction stand; the file may be missing."""
+        return rules_path(self.root, instance, direction)
+
+    @property
+    def semgrepignore(self) -> Path | None:
+        """The ignore file that replaces the rule engine's default one, where the benchmark has any."""
+        path = self.root / "assets/default.semgrepignore"
+        return path if path.is_file() else None
+
+    def metadata(self, instance: Instance) -> dict[str, Any] | None:
+        """Return what is known of the instance's execution environment, None where there is nothing.
+
+        Raises:
+            ConfigError: the file is not a JSON object.
+        """
+        path = self.root / "instance_images" / instance.path / "instance_metadata.json"
+        if not path.is_file():
+            return None
+        try:
+            metadata = json.loads(_read_text(path, f"the metadata of {instance.id}"))
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{path}: not JSON: {error}") from None
+        if not isinstance(metadata, dict):
+            raise ConfigError(f"{path}: expected a JSON object")
+        return metadata
+
+
+def open_benchmark(root: Path) -> Benchmark:
+    """Open the benchmark in the folder ``root``.
+
+    Raises:
+        ConfigError: there is no such folder or table, or the table is wrong; one line for each problem.
+    """
+    table = root / TABLE
+    if not root.is_dir():
+        raise ConfigError(f"{root}: no such benchmark folder")
+    try:
+        with table.open("rb") as file:
+            content = file.read(_TABLE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{table}: {error.strerror}; a benchmark folder has its instances there") from None
+    if len(content) > _TABLE_BYTES:
+        raise ConfigError(f"{table}: larger than {_TABLE_BYTES:,} bytes")
+    return Benchmark(root, read_table(content, str(table)))
+
+
+def quickstart_folder() -> Path:
+    """Return the folder of the benchmark that comes with codetaste."""
+    return resource_dir("examples") / QUICKSTART
+
+
+def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
+    """Where the rules of ``instance`` stand below ``root``, a folder in the published layout."""
+    return root / "assets/rules" / instance.path / f"rules_{direction}.yml"
+
+
+def _read_text(path: Path, what: str) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_TEXT_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {what} cannot be read: {error.strerror}") from None
+    if len(content) > _TEXT_BYTES:
+        raise ConfigError(f"{path}: {what} is larger than {_TEXT_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: {what} is not UTF-8 (byte {error.start})") from None

@@ -1,0 +1,101 @@
+"""Writing a folder in the published layout: what a run makes drops in as a benchmark of its own.
+
+Every file is written under a temporary name, made durable and renamed. The benchmark that a run reads is never
+written.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.benchmark.catalog import TABLE, Benchmark, Direction, Track, rules_path
+from codetaste.benchmark.table import write_table
+from codetaste.errors import JournalError, StorageFull
+from codetaste.source.origin import GitOrigin
+from codetaste.source.writing import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.benchmark.instance import Instance
+
+
+async def write_rules(root: Path, instance: Instance, direction: Direction, yaml_text: str) -> Path:
+    """Write the rules of one pass to ``assets/rules/<path>/rules_{positive,negative}.yml`` below ``root``.
+
+    Returns:
+        The file's path; when this returns, the file is durable.
+
+    Raises:
+        StorageFull: no space left.
+        JournalError: it cannot be written.
+    """
+    path = rules_path(root, instance, direction)
+    await to_thread.run_sync(_replace, path, yaml_text.encode())
+    return path
+
+
+async def write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
+    """Write what ``root`` needs to be a benchmark: the table, the descriptions, and the ignore file.
+
+    Raises:
+        ConfigError: a description is missing or empty.
+        StorageFull: no space left.
+        JournalError: it cannot be written.
+    """
+    await to_thread.run_sync(_write_product, root, benchmark, instances)
+
+
+def _write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
+    product = Benchmark(root, tuple(_anchored(instance, benchmark) for instance in instances))
+    for instance in instances:
+        for track in Track:
+            text = benchmark.description(instance, track)
+            _replace(product.description_path(instance, track), text.encode())
+    if benchmark.semgrepignore is not None:
+        _replace(root / "assets/default.semgrepignore", benchmark.semgrepignore.read_bytes())
+    _replace(root / TABLE, write_table(product.instances).encode())
+
+
+def _anchored(instance: Instance, benchmark: Benchmark) -> Instance:
+    """Return ``instance`` with an origin that means the same from any other folder."""
+    if not instance.origin:
+        return instance
+    origin = benchmark.origin(instance)
+    if not isinstance(origin, GitOrigin) or origin.location == instance.origin:
+        return instance
+    return replace(instance, extra={**instance.extra, "origin": str(Path(origin.location).absolute())})
+
+
+def _replace(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fchmod(descriptor, 0o644)
+                os.fsync(descriptor)
+            Path(temporary).replace(path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except OSError as error:
+        failed = storage_error(error, f"cannot write {path}")
+        raise failed if isinstance(failed, StorageFull) else JournalError(str(failed)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
