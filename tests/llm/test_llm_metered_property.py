@@ -1,0 +1,160 @@
+"""What a provider bills never passes the budget, whatever happens to calls; told by a provider of brute force."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
+from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
+from codetaste.llm.metered import MeteredModel
+from codetaste.llm.pricing import Price
+from codetaste.orchestration.budget import Budget, Limits
+from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.session import open_session
+
+QUICK = {cause: Retry(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
+ACTS = ("ok", "full", "silent", "absurd", "cut", "hang", "refused", "limited", "unsent", "lost but known")
+
+
+class BruteForce:
+    """Bills exactly, in fractions of a dollar, from the text alone; imports no arithmetic of ours."""
+
+    id = "m"
+
+    def __init__(self, prices: tuple[int, int], acts: list[str]) -> None:
+        self.prices, self.acts = prices, acts
+        self.billed: list[Fraction] = []
+        self.bought: dict[str, Reply] = {}
+        self.asked = 0
+
+    async def complete(self, request: Request, *, call: str) -> Reply:
+        act = self.acts[self.asked % len(self.acts)]
+        self.asked += 1
+        await anyio.sleep(0.001 * (self.asked % 3))
+        if act == "refused":
+            raise ModelRefused("400")
+        if act == "limited":
+            raise RateLimited("429")
+        if act == "unsent":
+            raise ModelUnavailable("no connection", unbilled=True)
+        said = [request.system, *(message.text for message in request.messages)]
+        # As bad as a tokenizer can be: a token a byte, and some for each message and the call.
+        prompt = sum(len(text.encode()) + 8 for text in said) + 500
+        output = request.max_output_tokens if act == "full" else min(request.max_output_tokens, 700)
+        self.billed.append(Fraction(prompt * self.prices[0] + output * self.prices[1], 10**6))
+        usage: Any = Usage(input=prompt, output=output)
+        reply = Reply(Message("assistant", (Text("y" * 50),)), Stop.END, usage, "m")
+        if act == "hang":
+            await anyio.sleep_forever()
+        if act == "cut":
+            raise ModelUnavailable("cut")
+        if act == "lost but known":
+            self.bought[call] = reply
+            raise ModelUnavailable("cut")
+        if act in {"silent", "absurd"}:
+            usage = None if act == "silent" else Usage(input=-1, output=10**12)
+            return Reply(reply.message, reply.stop, usage, "m")
+        return reply
+
+    async def recall(self, call: str) -> Reply | None:
+        return self.bought.get(call)
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def session(
+    folder: Path, provider: BruteForce, usd: Decimal, jobs: int, cap: int, stop_after_s: float
+) -> tuple[Budget, dict[str, bool]]:
+    price = Price(input=Decimal(provider.prices[0]), output=Decimal(provider.prices[1]))
+    model = MeteredModel(provider, price, anyio.CapacityLimiter(3), retries=QUICK, rng=random.Random(1))
+
+    async def body(ctx: JobContext) -> Json:
+        messages: tuple[Message, ...] = (Message("user", (Text(f"job {ctx.key} é" * 20),)),)
+        for turn in range(3):
+            request = Request("s" * 300, messages, max_output_tokens=cap)
+            try:
+                reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
+            except BudgetExceeded:
+                return "broke"
+            messages = (*messages, reply.message, Message("user", (Text("go on"),)))
+        return "done"
+
+    async with open_session(folder, Limits(usd=usd), retries={}, grace_s=1.0) as run:
+        half = Limits(usd=usd / 2)
+        for number in range(jobs):
+            node = run.budget.child("narrow", half) if number % 2 else run.budget
+            run.add(Job(f"job-{number}", body, node, "f"))
+        async with anyio.create_task_group() as group:
+
+            async def stop() -> None:
+                await anyio.sleep(stop_after_s)
+                run.drain("the test says so")
+                run.drain("and at once")
+
+            group.start_soon(stop)
+            outcomes = await run.run()
+            group.cancel_scope.cancel()
+        for outcome in outcomes.values():
+            assert not outcome.traceback, outcome.traceback
+        return run.budget, {key: outcome.usable for key, outcome in outcomes.items()}
+
+
+def check(prices: tuple[int, int], acts: list[str], usd: Decimal, jobs: int, cap: int) -> None:
+    provider = BruteForce(prices, acts)
+
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(3):
+                budget, _outcomes = await session(Path(folder), provider, usd, jobs, cap, 0.08)
+                billed = sum(provider.billed, Fraction(0))
+                snapshot = budget.snapshot()
+                assert billed <= Fraction(usd)
+                assert billed <= Fraction(snapshot.settled.usd + snapshot.unknown.usd) <= Fraction(usd)
+                assert Fraction(snapshot.settled.usd) <= billed
+                assert snapshot.reserved.usd == 0
+
+    anyio.run(main)
+
+
+plans = st.tuples(
+    st.tuples(st.integers(0, 20), st.integers(0, 80)),
+    st.lists(st.sampled_from(ACTS), min_size=1, max_size=12),
+    st.decimals("0.001", "0.6", places=4),
+    st.integers(1, 6),
+    st.sampled_from([100, 1024, 3000, 20_000]),
+)
+
+
+@given(plans)
+@settings(max_examples=20, deadline=None)
+def test_the_bill_never_passes_the_budget_and_is_always_accounted_for(
+    plan: tuple[tuple[int, int], list[str], Decimal, int, int],
+) -> None:
+    check(*plan)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@given(plans)
+@settings(max_examples=600, deadline=None)
+def test_the_bill_never_passes_the_budget_over_many_plans(
+    plan: tuple[tuple[int, int], list[str], Decimal, int, int],
+) -> None:
+    check(*plan)
+
+
+def test_an_error_of_every_kind_says_whether_it_may_have_been_billed() -> None:
+    known: dict[type[ModelError], bool] = {RateLimited: True, ModelRefused: True, ModelUnavailable: False}
+    assert {kind: kind("x").unbilled for kind in known} == known
