@@ -1,0 +1,37 @@
+"""A program on a disk that fills up: ``full_disk_run.py RUN_DIRECTORY``; exits 3 with one line when it is full."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+
+from codetaste.errors import StorageFull
+from codetaste.orchestration import Job, JobContext, Json, open_session
+
+
+async def run(context: JobContext) -> Json:
+    for number in range(20):
+        await context.effect(f"turn-{number}", reply)
+    return "done"
+
+
+async def reply() -> Json:
+    return "x" * 2000
+
+
+async def main(directory: Path) -> None:
+    async with open_session(directory, capacities={"jobs": 4}) as session:
+        flow = session.budget.child("flow")
+        outcomes = await session.run(Job(f"job-{number}", run, flow, "1") for number in range(8))
+    print(json.dumps({key: outcome.status for key, outcome in outcomes.items()}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    try:
+        anyio.run(main, Path(sys.argv[1]))
+    except StorageFull as error:
+        print(error)  # noqa: T201
+        sys.exit(3)

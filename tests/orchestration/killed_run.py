@@ -1,0 +1,70 @@
+"""A program that is killed again and again: ``killed_run.py RUN_DIRECTORY BILL``.
+
+BILL is the provider's own book, one line a call: what it billed, and for what. It is written by the provider's
+side of the call and read only to look up what became of a lost one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import anyio
+
+from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, open_session
+
+BUDGET = Decimal("1.50")
+JOBS, TURNS = 6, 4
+PRICE, CAP = Decimal("0.05"), Decimal("0.20")
+
+
+def billed(bill: Path) -> dict[str, Decimal]:
+    if not bill.exists():
+        return {}
+    rows = [json.loads(line) for line in bill.read_text().splitlines()]
+    return {row["call"]: Decimal(row["usd"]) for row in rows}
+
+
+async def provider(bill: Path, call: str) -> None:
+    """Bill first, answer later: the worst that a provider can do."""
+    descriptor = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(descriptor, (json.dumps({"call": call, "usd": str(PRICE)}) + "\n").encode())
+    os.close(descriptor)
+    await anyio.sleep(0.01)
+
+
+async def turn(context: JobContext, name: str, bill: Path) -> Json:
+    for lost in context.dangling(name):
+        cost = billed(bill).get(lost.call)
+        await lost.settle(cost and Cost(cost) or Cost(), None if cost is None else f"reply to {name}")
+    if context.recorded(name):
+        return await context.effect(name, never)
+    async with await context.pay(name, Cost(CAP), Cost(PRICE)) as paid:
+        await provider(bill, paid.call)
+        await paid.settle(Cost(PRICE), f"reply to {name}")
+    return f"reply to {name}"
+
+
+async def never() -> Json:
+    raise AssertionError("an effect was done twice")
+
+
+async def main(directory: Path, bill: Path) -> None:
+    async def run(context: JobContext) -> Json:
+        return [await turn(context, f"turn-{number}", bill) for number in range(TURNS)]
+
+    async with open_session(directory, Limits(usd=BUDGET), capacities={"jobs": 3}) as session:
+        print("ready", flush=True)  # noqa: T201
+        flow = session.budget.child("flow")
+        outcomes = await session.run(
+            Job(f"job-{number}", run, flow, "1", needs=(f"job-{number - 3}",) if number >= 3 else ())
+            for number in range(JOBS)
+        )
+    print(json.dumps({key: [outcome.status, outcome.value] for key, outcome in outcomes.items()}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]), Path(sys.argv[2]))
