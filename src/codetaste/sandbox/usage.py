@@ -10,7 +10,8 @@ from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _THREADS, _RESIDENT = 1, 17, 21  # fields of /proc/PID/stat, counted after the name in brackets
-_KIB = 1024
+_KIB, _BLOCK = 1024, 512
+_DEEP = 3000  # characters; Linux takes 4095
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,22 @@ def tree_usage(pid: int, enough_bytes: int) -> Usage:
 
 
 def folder_bytes(folder: Path, enough_bytes: int) -> int:
-    """Return the size of all files below ``folder``, an entry counting at least a KiB; stops counting beyond ``enough_bytes``."""
-    total = 0
-    for parent, folders, files in os.walk(folder, onerror=None):
-        for name in (*folders, *files):
-            with contextlib.suppress(OSError):
-                total += max(_KIB, os.lstat(f"{parent}/{name}").st_blocks * 512)
-            if total > enough_bytes:
-                return total
+    """Return the size of all below ``folder``, an entry being at least a KiB; counts no further than ``enough_bytes``.
+
+    Folders nested so deeply that a path could no longer name them count as more than enough.
+    """
+    total, waiting = 0, [str(folder)]
+    while waiting and total <= enough_bytes:
+        parent = waiting.pop()
+        if len(parent) > _DEEP:
+            return enough_bytes + 1
+        with contextlib.suppress(OSError), os.scandir(parent) as entries:
+            for entry in entries:
+                total += max(_KIB, entry.stat(follow_symlinks=False).st_blocks * _BLOCK)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                if total > enough_bytes:
+                    break
     return total
 
 

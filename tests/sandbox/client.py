@@ -1,0 +1,92 @@
+"""A process like codetaste's own, for tests to attack from inside its sandbox: runs what it is asked on standard input.
+
+Started by tests as root and as an ordinary user, each line of JSON a request, each answered by a line of JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from codetaste.errors import CodetasteError
+from codetaste.sandbox import bubblewrap
+from codetaste.sandbox.engine import Engine, choose_engine, probe
+from codetaste.sandbox.local import LocalSandbox, local_sandbox
+from codetaste.sandbox.sandbox import Limits
+
+SECRET = os.environ.get("ANTHROPIC_API_KEY", "")
+
+
+def chosen(name: str) -> Engine:
+    if name == "package":
+        program = next(path for origin, path in bubblewrap.programs() if origin == "package")
+        return Engine("bubblewrap", program)
+    return choose_engine(name)
+
+
+async def answer(sandbox: LocalSandbox, request: dict[str, Any]) -> dict[str, Any]:
+    limits = Limits(**request.get("limits", {}))
+    reply: dict[str, Any] = {"cancelled": True}
+    with anyio.move_on_after(request.get("cancel_after", 1000)):
+        done = await sandbox.run(
+            request["command"],
+            limits=limits,
+            stdin=base64.b64decode(request.get("stdin", "")),
+            env=request.get("env"),
+        )
+        reply = {
+            "exit_code": done.exit_code,
+            "stdout": base64.b64encode(done.stdout).decode(),
+            "stderr": base64.b64encode(done.stderr).decode(),
+            "truncated": done.truncated,
+            "timed_out": done.timed_out,
+            "wall_s": done.wall_s,
+        }
+    return reply
+
+
+async def lines() -> AsyncIterator[str]:
+    while line := await anyio.to_thread.run_sync(sys.stdin.readline):
+        yield line
+
+
+async def main() -> None:
+    setting = json.loads(sys.argv[1])
+    tools = {name: Path(path) for name, path in setting["tools"].items()}
+    kept_open = os.open(setting["secret_file"], os.O_RDONLY)
+    os.set_inheritable(kept_open, True)  # noqa: FBT003
+    sandbox = local_sandbox(Path(setting["tree"]), tools=tools, engine=chosen(setting["engine"]))
+    hello = {"kind": sandbox.kind, "workdir": sandbox.workdir, "pid": os.getpid(), "secret": len(SECRET)}
+    print(json.dumps(hello), flush=True)  # noqa: T201
+    async for line in lines():
+        request = json.loads(line)
+        try:
+            reply = await answer(sandbox, request)
+        except CodetasteError as fault:
+            reply = {"error": f"{type(fault).__name__}: {fault}"}
+        reply["open"] = len(os.listdir("/proc/self/fd"))
+        print(json.dumps(reply), flush=True)  # noqa: T201
+    await sandbox.aclose()
+
+
+def report() -> None:
+    found = [[one.kind, one.works, one.problem, one.fix] for one in probe()]
+    try:
+        choice = choose_engine("auto").kind
+    except CodetasteError as fault:
+        choice = f"{type(fault).__name__}: {fault}"
+    print(json.dumps({"found": found, "choice": choice}), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "probe":
+        report()
+    else:
+        anyio.run(main)
