@@ -25,7 +25,7 @@ def _missing(reason: str) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def require() -> Callable[..., None]:
     """Fail (under CODETASTE_REQUIRE=all) or skip when a program is missing; ``ok`` overrides the look-up."""
 

@@ -124,7 +124,7 @@ def export_checkout(folder: Path) -> None:
 def committed_files() -> bytes:
     """Return this checkout's last commit as a tar archive."""
     trusted = f"safe.directory={CHECKOUT}"
-    git = ["git", "-c", trusted, "-C", CHECKOUT, "archive", "--format=tar", "HEAD"]
+    git = ["git", "-c", trusted, "-C", str(CHECKOUT), "archive", "--format=tar", "HEAD"]
     return subprocess.run(git, stdout=subprocess.PIPE, check=True).stdout
 
 

@@ -54,7 +54,7 @@ def test_where_everything_is_there_the_machine_is_usable(require: Callable[..., 
     assert report.usable
     assert found(report, "python").detail.startswith(sys.version.split()[0])
     assert "1.30.0, pinned" in found(report, "opengrep").detail
-    assert any(way.ready for way in report.sandbox)
+    assert report.contained_by in {"bubblewrap", "landlock"}
     text = render(report)
     assert text.endswith("ready: the main job can run here")
     assert "macOS" in text
@@ -101,11 +101,7 @@ def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
 @pytest.mark.parametrize(
     ("answer", "ready", "detail"),
     [
-        (
-            (b'HTTP/1.0 200 OK\r\n\r\n{"Version"', False, "JSONDecodeError"),
-            False,
-            "ValueError",
-        ),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"Version"', False, "JSONDecodeError"),
         (b'HTTP/1.0 200 OK\r\n\r\n{"Version": "27.5.1"}', True, "27.5.1 at "),
         (b"HTTP/1.0 403 Forbidden\r\n\r\n", False, "403"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", False, "does not answer as an engine does"),
@@ -148,6 +144,7 @@ def test_where_nothing_contains_commands_the_doctor_and_the_run_say_what_to_do(t
     assert doctor.returncode == 1, doctor.stderr
     report = json.loads(doctor.stdout)
     assert report["usable"] is False
+    assert report["contained_by"] == ""
     ways = {way["name"]: way for way in report["sandbox"]}
     assert set(ways) == {"bubblewrap", "landlock"}
     assert all(way["needed"] and not way["ready"] and way["remedy"] for way in ways.values())

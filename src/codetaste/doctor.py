@@ -78,9 +78,15 @@ class Report:
         everything = (*self.tools, *self.sandbox, *self.containers, *self.keys)
         return all(finding.ready for finding in everything if finding.needed)
 
+    @property
+    def contained_by(self) -> str:
+        """The way in which a run contains commands here, "" where there is none."""
+        return next((finding.name for finding in self.sandbox if finding.ready), "")
+
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as plain data, ``usable`` and what other machines can do included."""
-        return {"usable": self.usable, **asdict(self), "elsewhere": list(ELSEWHERE)}
+        """Return all of it as plain data."""
+        told = {"usable": self.usable, "contained_by": self.contained_by}
+        return {**told, **asdict(self), "elsewhere": list(ELSEWHERE)}
 
 
 async def examine(configs: Sequence[Path] = ()) -> Report:
@@ -105,9 +111,10 @@ async def examine(configs: Sequence[Path] = ()) -> Report:
 
 def render(report: Report) -> str:
     """Return the report as lines for people."""
+    shell = f"untrusted commands: {report.contained_by or 'nothing'} contains them"
     blocks = (
         ("tools", report.tools),
-        ("sandbox for untrusted commands (the first that works is used)", report.sandbox),
+        (shell, report.sandbox),
         ("container engines (optional: nothing uses them yet)", report.containers),
         ("keys (only whether they are set)", report.keys),
     )

@@ -47,7 +47,7 @@ def checkout(tmp_path: Path, require: Callable[..., None]) -> Path:
     require("git", ok=(CHECKOUT / ".git").exists(), reason="this is no git checkout")
     clone = tmp_path / "codetaste"
     trusted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-    git = ["git", "clone", "--quiet", "--no-hardlinks", CHECKOUT, clone]
+    git = ["git", "clone", "--quiet", "--no-hardlinks", str(CHECKOUT), str(clone)]
     subprocess.run(git, check=True, env={**os.environ, **trusted})
     (clone / ".venv").symlink_to(sys.prefix)
     return clone

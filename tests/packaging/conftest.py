@@ -12,15 +12,15 @@ import minimal_system
 
 
 @pytest.fixture(scope="session")
-def minimal_archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The root file system as a tar archive; ask for ``as_root`` first."""
+def minimal_archive(as_root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The root file system as a tar archive."""
     archive = tmp_path_factory.mktemp("minimal") / "minimal.tar"
     minimal_system.build(archive)
     yield archive
     archive.unlink()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def as_root(require: Callable[..., None]) -> None:
     """Namespaces without a user namespace, and mmdebstrap's devices, are for root."""
     require("root", ok=os.geteuid() == 0, reason="building and entering a root file system needs root")
@@ -30,12 +30,11 @@ def as_root(require: Callable[..., None]) -> None:
 
 @pytest.fixture
 def minimal_system_with_checkout(
-    as_root: None, request: pytest.FixtureRequest, tmp_path: Path
+    minimal_archive: Path, tmp_path: Path
 ) -> Iterator[minimal_system.MinimalSystem]:
     """An unpacked minimal system of this test's own, with the checkout in it."""
-    archive: Path = request.getfixturevalue("minimal_archive")
     root = tmp_path / "root"
     try:
-        yield minimal_system.unpack(archive, root)
+        yield minimal_system.unpack(minimal_archive, root)
     finally:
         minimal_system.remove(root)

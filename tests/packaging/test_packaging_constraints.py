@@ -17,7 +17,9 @@ LINES = [
     for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
-PINS = {canonicalize_name(line.partition("==")[0]): Version(line.partition("==")[2]) for line in LINES}
+PINS: dict[str, Version] = {
+    canonicalize_name(line.partition("==")[0]): Version(line.partition("==")[2]) for line in LINES
+}
 
 
 def declared() -> list[Requirement]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from minimal_system import MinimalSystem
 
 COMMAND = documented.commands(minimal_system.CHECKOUT / "README.md")[0].text
-INSTALL = COMMAND.rpartition(" && ")[0]
-RUN = COMMAND.rpartition(" && ")[2]
 PINS = set((minimal_system.CHECKOUT / "constraints.txt").read_text().split("\n"))
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("as_root")]
@@ -59,7 +58,7 @@ def test_the_first_command_works_for_a_normal_user_on_a_minimal_debian(
     assert system.run("command -v git || command -v bwrap || command -v rg").exit_code != 0
     report = json.loads(system.run(".venv/bin/codetaste doctor --json").output)
     assert report["usable"] is True
-    assert next(way["name"] for way in report["sandbox"] if way["ready"]) == "bubblewrap"
+    assert report["contained_by"] == "bubblewrap"
 
 
 def test_in_a_plain_container_the_first_command_falls_back_to_landlock(
@@ -67,21 +66,21 @@ def test_in_a_plain_container_the_first_command_falls_back_to_landlock(
 ) -> None:
     docker_engine.import_image(minimal_archive, "codetaste-minimal")
     environment = dict(pair.split("=", 1) for pair in minimal_system.user_environment())
-    as_user = {"user": minimal_system.USER, "workdir": minimal_system.PROJECT, "env": environment}
     with docker_engine.container("codetaste-minimal") as container:
         container.run(["mkdir", minimal_system.PROJECT])
         container.put(minimal_system.committed_files(), minimal_system.PROJECT)
         container.run(["chown", "-R", f"{minimal_system.USER}:", minimal_system.PROJECT])
-        refused, said = container.run(["unshare", "--user", "true"], **as_user)
+        as_user = partial(
+            container.run, user=minimal_system.USER, workdir=minimal_system.PROJECT, env=environment
+        )
+        refused, said = as_user(["unshare", "--user", "true"])
         assert refused != 0, f"user namespaces are not forbidden here: {said}"
 
-        code, output = container.run(["bash", "-c", COMMAND], **as_user)
+        code, output = as_user(["bash", "-c", COMMAND])
         assert code == 0, output[-4000:]
-        found, listing = container.run(
-            ["find", "runs/quickstart/discover", "-name", "rules_*.yml"], **as_user
-        )
+        found, listing = as_user(["find", "runs/quickstart/discover", "-name", "rules_*.yml"])
         assert found == 0
         assert len(listing.split()) == 2, listing
-        usable, words = container.run([".venv/bin/codetaste", "doctor"], **as_user)
+        usable, words = as_user([".venv/bin/codetaste", "doctor"])
         assert usable == 0, words
-        assert "landlock" in words.lower()
+        assert "landlock contains them" in words

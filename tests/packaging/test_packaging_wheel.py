@@ -28,7 +28,17 @@ for name in ("agents", "examples", "prompts"):
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, CHECKOUT]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        str(CHECKOUT),
+    ]
     subprocess.run(pip, check=True, stdin=subprocess.DEVNULL)
     return next(folder.glob("codetaste-*.whl"))
 
