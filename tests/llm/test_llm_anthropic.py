@@ -50,6 +50,7 @@ async def model(server: provider.Server) -> AsyncIterator[AnthropicModel]:
     await made.aclose()
 
 
+STRAY_DELTA = '{"type": "content_block_delta", "index": 3, "delta": {}}'
 THINKING = {"type": "thinking", "thinking": "hm … näh", "signature": "c2lnbmF0dXJl+/=="}
 REDACTED = {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"}
 CALL = {"type": "tool_use", "id": "toolu_01", "name": "look", "input": {"at": "é\u0000", "n": [1, 2.5]}}
@@ -328,9 +329,9 @@ async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
         provider.status(200, "{oops", content_type="application/json"),
         provider.status(200, {"type": "message", "content": "no list"}),
         provider.status(200, "event: message_start\ndata: {oops\n\n", content_type="text/event-stream"),
-        provider.status(200, 'event: x\ndata: {"type": "content_block_delta", "index": 3, "delta": {}}\n\n', content_type="text/event-stream"),
+        provider.status(200, f"event: x\ndata: {STRAY_DELTA}\n\n", content_type="text/event-stream"),
     ],
-)  # fmt: skip
+)
 async def test_garbage_is_a_malformed_reply_in_one_short_line(
     server: provider.Server, model: AnthropicModel, act: provider.Act
 ) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import subprocess
 import sys
 from decimal import Decimal
@@ -26,7 +26,7 @@ def model(**fields: Any) -> ModelConfig:
         ({"api_key_env": "sk-ant-123"}, "api_key_env"),
         ({"options": {"max_tokens": 5}}, "max_output_tokens"),
         ({"options": {"api_key": "x"}}, "api_key_env"),
-        ({"options": {"since": datetime.date(2026, 1, 1)}}, "a provider takes text"),
+        ({"options": {"since": dt.date(2026, 1, 1)}}, "a provider takes text"),
         ({"provider": "replay"}, "needs a cassette"),
         ({"provider": "replay", "cassette": "c", "mode": "record"}, "no model to ask"),
         ({"mode": "record"}, "there is none"),
@@ -68,7 +68,8 @@ def test_a_model_says_which_key_it_needs(fields: dict[str, Any], name: str | Non
 
 def test_reading_a_config_imports_no_client() -> None:
     program = (
-        "import sys, codetaste.llm.config, codetaste.llm.metered, codetaste.llm.replay, codetaste.llm.scripted;"
+        "import sys, codetaste.llm.config, codetaste.llm.metered;"
+        "import codetaste.llm.replay, codetaste.llm.scripted;"
         "heavy = {'anthropic', 'httpx2', 'httpx', 'jinja2', 'openai'} & set(sys.modules);"
         "sys.exit(', '.join(heavy) or 0)"
     )

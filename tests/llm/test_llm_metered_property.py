@@ -1,4 +1,4 @@
-"""What a provider bills never passes the budget, whatever happens to calls; told by a provider of brute force."""
+"""What a provider bills never passes the budget, whatever happens to calls: against brute force."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class BruteForce:
     """Bills exactly, in fractions of a dollar, from the text alone; imports no arithmetic of ours."""
 
     id = "m"
+    remembers = False
 
     def __init__(self, prices: tuple[int, int], acts: list[str]) -> None:
         self.prices, self.acts = prices, acts

@@ -49,7 +49,7 @@ def test_affordable_output_is_the_most_that_fits(
 
 def test_cached_tokens_cost_as_much_as_others_unless_the_config_says_otherwise() -> None:
     price = Price.model_validate({"input": 3.0, "output": 15})
-    assert (price.cache_read, price.cache_write) == (3, 3)
+    assert price.cache_read == price.cache_write == 3
     assert Price.model_validate({"input": 3, "output": 15, "cache_write": "3.75"}).dearest_input == Decimal(
         "3.75"
     )

@@ -44,11 +44,12 @@ class Counting:
     """A model whose every reply is new."""
 
     id = "inner"
+    remembers = False
 
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def complete(self, request: Request, *, call: str) -> Reply:
+    async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - whatever it is
         self.calls.append(call)
         number = len(self.calls)
         content = (Text(f"reply {number} \ud800\x00"), ToolCall(f"toolu_{number}", "look", {"n": 2.0}))
@@ -56,7 +57,7 @@ class Counting:
         usage = Usage(input=10, output=5, reasoning=2)
         return Reply(Message("assistant", content, raw), Stop.TOOL_USE, usage, "real", f"req_{number}")
 
-    async def recall(self, call: str) -> Reply | None:
+    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
         return None
 
     async def aclose(self) -> None:

@@ -80,6 +80,11 @@ class AnthropicModel:
         """What the config calls this model."""
         return self._id
 
+    @property
+    def remembers(self) -> bool:
+        """The provider keeps no record that can be asked."""
+        return False
+
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - the protocol has no name for it
         """Ask once and read the reply to its end.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from codetaste.llm.codec import canonical, message_to_json, pack, tool_to_json
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Message, Reply, Request
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
 LEAST_OUTPUT = 1024
 """Output tokens below which a cap is never lowered: a shorter reply is of no use."""
 PER_CALL = 1024
@@ -26,7 +29,9 @@ PER_CALL = 1024
 PER_MESSAGE = 32
 PER_TOOL = 64
 """Tokens allowed for what a provider wraps around a message and a tool."""
-_REMEMBERED = 20_000
+_CONVERSATIONS = 20_000
+_MESSAGES = 4_000
+"""How many of each are remembered; a forgotten one is bounded by its bytes, or measured again."""
 
 _APART = frozenset({"mcp_servers", "container", "web_search_options", "plugins"})
 _FREE_TOOL_TYPES = frozenset({"custom", "function"})
@@ -48,20 +53,13 @@ class _Prefix:
     size: int
 
 
-def _prefixes(request: Request) -> Iterator[_Prefix]:
-    """Yield the conversation's prefixes, from none of its messages to all of them."""
-    tools = [tool_to_json(tool) for tool in request.tools]
-    head = canonical([pack(request.system), tools, pack(request.options)])
-    key, size = sha256(head.encode()).digest(), PER_CALL + len(head) + PER_TOOL * len(tools)
-    yield _Prefix(key, size)
-    for message in request.messages:
-        key = _extend(key, message)
-        size += PER_MESSAGE + wire_size(message)
-        yield _Prefix(key, size)
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A message with its digest and the tokens that it cannot exceed."""
 
-
-def _extend(key: bytes, message: Message) -> bytes:
-    return sha256(key + canonical(message_to_json(message)).encode()).digest()
+    message: Message
+    digest: bytes
+    size: int
 
 
 class PromptBound:
@@ -69,11 +67,12 @@ class PromptBound:
 
     def __init__(self) -> None:
         self._reported: OrderedDict[bytes, int] = OrderedDict()
+        self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
     def tokens(self, request: Request) -> int:
         """Return a number of tokens that the prompt of ``request`` cannot exceed."""
-        bound = base = 0
-        for prefix in _prefixes(request):
+        bound = base = last = 0
+        for prefix in self._prefixes(request):
             reported = self._reported.get(prefix.key)
             if reported is not None:
                 bound, base = reported, prefix.size
@@ -85,14 +84,37 @@ class PromptBound:
         usage = reply.usage
         if usage is None or not all(map(_is_count, (usage.prompt, usage.output))):
             return
-        *_, whole = _prefixes(request)
-        self._remember(_extend(whole.key, reply.message), usage.prompt + usage.output)
+        *_, whole = self._prefixes(request)
+        key = sha256(whole.key + self._measure(reply.message).digest).digest()
+        _remember(self._reported, key, usage.prompt + usage.output, _CONVERSATIONS)
 
-    def _remember(self, key: bytes, tokens: int) -> None:
-        self._reported[key] = tokens
-        self._reported.move_to_end(key)
-        if len(self._reported) > _REMEMBERED:
-            self._reported.popitem(last=False)
+    def _prefixes(self, request: Request) -> Iterator[_Prefix]:
+        """Yield the conversation's prefixes, from none of its messages to all of them."""
+        tools = [tool_to_json(tool) for tool in request.tools]
+        head = canonical([pack(request.system), tools, pack(request.options)])
+        key, size = sha256(head.encode()).digest(), PER_CALL + len(head) + PER_TOOL * len(tools)
+        yield _Prefix(key, size)
+        for message in request.messages:
+            measured = self._measure(message)
+            key = sha256(key + measured.digest).digest()
+            size += measured.size
+            yield _Prefix(key, size)
+
+    def _measure(self, message: Message) -> _Measured:
+        """Measure a message once, as the next turns will have the very same object again."""
+        found = self._measured.get(id(message))
+        if found is None or found.message is not message:
+            written = canonical(message_to_json(message))
+            found = _Measured(message, sha256(written.encode()).digest(), PER_MESSAGE + wire_size(message))
+        _remember(self._measured, id(message), found, _MESSAGES)
+        return found
+
+
+def _remember(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > most:
+        memory.popitem(last=False)
 
 
 def _is_count(value: Any) -> bool:  # noqa: ANN401 - a provider said it

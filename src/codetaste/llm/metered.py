@@ -128,6 +128,8 @@ class MeteredModel:
         for paid in ctx.dangling(name):
             reply = await self.model.recall(paid.call)
             if reply is None:
+                if self.model.remembers:
+                    await paid.settle(Cost())
                 continue
             if found is None:
                 await self._settle(reply, ctx, name, paid)

@@ -16,6 +16,11 @@ class Model(Protocol):
         """What the config calls this model."""
         ...
 
+    @property
+    def remembers(self) -> bool:
+        """Whether ``recall`` knows every call that was ever charged: then None means that it was not."""
+        ...
+
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Answer ``request``. ``call`` names this call in the run, the same after a resume.
 

@@ -71,6 +71,11 @@ class ReplayModel:
         """What the config calls this model."""
         return self._id
 
+    @property
+    def remembers(self) -> bool:
+        """A recording alone charges nothing that is not on record; beside a model, that model decides."""
+        return self._inner is None or self._inner.remembers
+
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Answer from the cassette, or ask the model and record it, as the mode says.
 

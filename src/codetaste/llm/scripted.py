@@ -98,6 +98,11 @@ class ScriptedModel:
         """What the config calls this model."""
         return self._id
 
+    @property
+    def remembers(self) -> bool:
+        """The ledger has every call that was billed."""
+        return True
+
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Answer as the script says; a call that was billed before is answered as before, and not billed.
 

@@ -1,0 +1,66 @@
+"""A run of scripted conversations that its test kills: ``python killed_run.py FOLDER PROVIDER``."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from codetaste.llm.config import ModelConfig
+from codetaste.llm.messages import Message, Request, Text, ToolResult
+from codetaste.llm.metered import metered
+from codetaste.llm.scripted import Said
+from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.orchestration.session import open_session
+
+JOBS, TURNS = 3, 8
+BUDGET = Decimal("1.00")
+
+
+def script(request: Request) -> Said:
+    """Says where the conversation is; the latency leaves time to be killed between the bill and the reply."""
+    turn = len(request.messages) // 2 + 1
+    last = request.messages[-1].text
+    return Said(f"turn {turn} after {last} " + "é" * (2000 if turn == 3 else 10), latency_s=0.01)
+
+
+def configured(folder: Path, provider: str) -> ModelConfig:
+    fields: dict[str, Any] = {
+        "id": "m",
+        "model": f"{Path(__file__).name}:script",
+        "price": {"input": 3, "output": 15},
+    }
+    if provider != "scripted":
+        fields |= {"cassette": folder / "tape.jsonl", "mode": provider}
+    return ModelConfig(provider="scripted", **fields)
+
+
+async def main(folder: Path, provider: str) -> None:
+    model = metered(
+        configured(folder, provider), base_dir=Path(__file__).parent, record_dir=folder / "record"
+    )
+
+    async def body(ctx: JobContext) -> Json:
+        messages: list[Message] = [Message("user", (Text(f"begin {ctx.key}"),))]
+        for turn in range(1, TURNS + 1):
+            request = Request("system", tuple(messages), max_output_tokens=4000)
+            reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
+            messages += [reply.message, Message("user", (ToolResult("x", "r"), Text(f"{ctx.key}-{turn}")))]
+        return [message.text for message in messages]
+
+    async with open_session(folder / "run", Limits(usd=BUDGET), retries={}) as session:
+        jobs = [Job(f"job-{number}", body, session.budget.child("discover"), "f") for number in range(JOBS)]
+        outcomes = await session.run(jobs)
+        spent = session.budget.snapshot()
+    await model.aclose()
+    if any(outcome.error for outcome in outcomes.values()):
+        sys.exit("\n".join(outcome.error for outcome in outcomes.values()))
+    sys.stdout.write(f"{spent.settled.usd} {spent.unknown.usd}\n")
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]), sys.argv[2])
