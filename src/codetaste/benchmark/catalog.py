@@ -126,6 +126,15 @@ class Benchmark:
         path = self.root / "assets/default.semgrepignore"
         return path if path.is_file() else None
 
+    def ignore_text(self) -> str:
+        """Return the text of the ignore file, "" where the benchmark has none.
+
+        Raises:
+            ConfigError: it cannot be read, or is not UTF-8.
+        """
+        path = self.semgrepignore
+        return "" if path is None else _read_text(path, "the ignore file")
+
     def metadata(self, instance: Instance) -> dict[str, Any] | None:
         """Return what is known of the instance's execution environment, None where there is nothing.
 

@@ -1,24 +1,21 @@
 """Writing a folder in the published layout: what a run makes drops in as a benchmark of its own.
 
-Every file is written under a temporary name, made durable and renamed. The benchmark that a run reads is never
+Every file is written under a temporary name, made durable and renamed. A benchmark that a run reads is never
 written.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.atomic import write_atomically
 from codetaste.benchmark.catalog import TABLE, Benchmark, Direction, Track, rules_path
 from codetaste.benchmark.table import write_table
-from codetaste.errors import JournalError, StorageFull
 from codetaste.source.origin import GitOrigin
-from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +34,7 @@ async def write_rules(root: Path, instance: Instance, direction: Direction, yaml
         JournalError: it cannot be written.
     """
     path = rules_path(root, instance, direction)
-    await to_thread.run_sync(_replace, path, yaml_text.encode())
+    await to_thread.run_sync(write_atomically, path, yaml_text)
     return path
 
 
@@ -57,10 +54,10 @@ def _write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instanc
     for instance in instances:
         for track in Track:
             text = benchmark.description(instance, track)
-            _replace(product.description_path(instance, track), text.encode())
+            write_atomically(product.description_path(instance, track), text)
     if benchmark.semgrepignore is not None:
-        _replace(root / "assets/default.semgrepignore", benchmark.semgrepignore.read_bytes())
-    _replace(root / TABLE, write_table(product.instances).encode())
+        write_atomically(root / "assets/default.semgrepignore", benchmark.ignore_text())
+    write_atomically(root / TABLE, write_table(product.instances))
 
 
 def _anchored(instance: Instance, benchmark: Benchmark) -> Instance:
@@ -71,31 +68,3 @@ def _anchored(instance: Instance, benchmark: Benchmark) -> Instance:
     if not isinstance(origin, GitOrigin) or origin.location == instance.origin:
         return instance
     return replace(instance, extra={**instance.extra, "origin": str(Path(origin.location).absolute())})
-
-
-def _replace(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fchmod(descriptor, 0o644)
-                os.fsync(descriptor)
-            Path(temporary).replace(path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        _sync_folder(path.parent)
-    except OSError as error:
-        failed = storage_error(error, f"cannot write {path}")
-        raise failed if isinstance(failed, StorageFull) else JournalError(str(failed)) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
