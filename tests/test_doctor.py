@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from codetaste.doctor import Finding, Report, examine, render
+from codetaste.doctor import Finding, Report, examine, render, to_json
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_a_key_is_said_to_be_set_and_never_shown(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-value-that-nobody-may-see")
     report = anyio.run(examine)
     assert found(report, "ANTHROPIC_API_KEY").ready
-    assert "a-value-that-nobody-may-see" not in render(report) + json.dumps(report.as_json())
+    assert "a-value-that-nobody-may-see" not in render(report) + to_json(report)
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     missing = found(anyio.run(examine), "ANTHROPIC_API_KEY")
     assert not missing.ready

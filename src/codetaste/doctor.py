@@ -6,6 +6,7 @@ engine is greeted on its socket. Of keys only the presence is told.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -83,11 +84,6 @@ class Report:
         """The way in which a run contains commands here, "" where there is none."""
         return next((finding.name for finding in self.sandbox if finding.ready), "")
 
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
-        told = {"usable": self.usable, "contained_by": self.contained_by}
-        return {**told, **asdict(self), "elsewhere": list(ELSEWHERE)}
-
 
 async def examine(configs: Sequence[Path] = ()) -> Report:
     """Look at this machine.
@@ -107,6 +103,12 @@ async def examine(configs: Sequence[Path] = ()) -> Report:
         containers=tuple([await _engine(name, socket) for name, socket in _sockets()]),
         keys=_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
     )
+
+
+def to_json(report: Report) -> str:
+    """Return the report as JSON."""
+    told = {"usable": report.usable, "contained_by": report.contained_by}
+    return json.dumps({**told, **asdict(report), "elsewhere": list(ELSEWHERE)}, indent=2)
 
 
 def render(report: Report) -> str:
