@@ -1,4 +1,4 @@
-"""A program on a disk that fills up: ``full_disk_run.py RUN_DIRECTORY``; exits 3 with one line when it is full."""
+"""A program on a disk that fills up: ``full_disk_run.py RUN_DIRECTORY``; exits 3 when it is full."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A program that is killed again and again: ``killed_run.py RUN_DIRECTORY BILL``.
 
-BILL is the provider's own book, one line a call: what it billed, and for what. It is written by the provider's
-side of the call and read only to look up what became of a lost one.
+BILL is the provider's own book, one line a call: what it billed, and for what. It is written by the
+provider's side of the call and read only to look up what became of a lost one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def provider(bill: Path, call: str) -> None:
 async def turn(context: JobContext, name: str, bill: Path) -> Json:
     for lost in context.dangling(name):
         cost = billed(bill).get(lost.call)
-        await lost.settle(cost and Cost(cost) or Cost(), None if cost is None else f"reply to {name}")
+        await lost.settle(Cost(cost or Decimal(0)), None if cost is None else f"reply to {name}")
     if context.recorded(name):
         return await context.effect(name, never)
     async with await context.pay(name, Cost(CAP), Cost(PRICE)) as paid:

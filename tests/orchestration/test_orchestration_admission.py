@@ -88,7 +88,7 @@ def test_limits_are_never_exceeded_and_everything_gets_its_turn(seed: int) -> No
             running.add(started)
             used: Counter[str] = Counter()
             for other in running:
-                used.update(demands[other][1])  # type: ignore[arg-type]  # amounts are floats
+                used.update(demands[other][1])
             assert all(used[name] <= capacities[name] + 1e-6 for name in used)
         assert running or coming or not any(queues.values()), "free, and yet nothing starts"
         for item in rng.sample(sorted(running), rng.randint(min(1, len(running)), len(running))):

@@ -43,7 +43,7 @@ def build(prior: dict[Path, Prior]) -> dict[Path, Budget]:
         return Limits(usd=None if most is None else Decimal(most))
 
     root = Budget.root(limits(()), prior=prior)
-    nodes = {(): root}
+    nodes: dict[Path, Budget] = {(): root}
     for path in sorted(LIMITS, key=len)[1:]:
         nodes[path] = nodes[path[:-1]].child(path[-1], limits(path))
     return nodes
@@ -78,12 +78,11 @@ async def call(
         try:
             for _ in range(rng.randint(0, 4)):
                 await anyio.lowlevel.checkpoint()
-            if fate < 0.3:
-                raise ConnectionError
-        except BaseException as error:
+        except BaseException:
             reservation.unknown()
-            if not isinstance(error, ConnectionError):
-                raise
+            raise
+        if fate < 0.3:  # sent, and the connection was lost
+            reservation.unknown()
             return
         afterlife.remove(in_flight)
         provider.bill(node.path, cost)
@@ -127,9 +126,9 @@ async def session(
 def own_charges(nodes: dict[Path, Budget]) -> dict[Path, Prior]:
     def own(path: Path, kind: str) -> Cost:
         total: Cost = getattr(nodes[path].snapshot(), kind)
-        for other in nodes:
+        for other, node in nodes.items():
             if len(other) == len(path) + 1 and other[: len(path)] == path:
-                total -= getattr(nodes[other].snapshot(), kind)
+                total -= getattr(node.snapshot(), kind)
         return total
 
     return {path: Prior(own(path, "settled"), own(path, "unknown") + own(path, "reserved")) for path in nodes}

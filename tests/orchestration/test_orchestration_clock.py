@@ -94,3 +94,20 @@ async def test_a_grace_moves_the_deadline_back() -> None:
         await anyio.sleep(1)
     assert soft.cancelled_caught
     assert not hard.cancel_called
+
+
+async def test_a_job_that_is_late_already_still_gets_its_grace_once() -> None:
+    root = Budget.root(prior={("job",): Prior(wall_s=100, working_s=100)})
+    job = root.child("job", Limits(wall_s=1, working_s=1))
+    with anyio.fail_after(5), job.deadline(grace_s=0.2) as hard:
+        with job.deadline() as soft:
+            await anyio.sleep(1)
+        assert soft.cancelled_caught
+        for _ in range(5):
+            with job.waiting():
+                pass
+            await anyio.sleep(0.02)
+        harvested = True
+        await anyio.sleep(1)
+    assert harvested
+    assert hard.cancelled_caught

@@ -78,7 +78,7 @@ async def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: 
     rows = path.read_bytes().splitlines(keepends=True)
     rows[2] = rows[2][:9] + b"\n"
     path.write_bytes(b"".join(rows))
-    with pytest.raises(JournalError, match="journal.jsonl, line 3: not a journal line"):
+    with pytest.raises(JournalError, match=r"journal\.jsonl, line 3: not a journal line"):
         await write(tmp_path)
     assert path.read_bytes() == b"".join(rows)
 
@@ -105,7 +105,7 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
         "from codetaste.orchestration.storage import lock_directory\n"
         "lock_directory(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()\n"
     )
-    owner = subprocess.Popen(
+    owner = subprocess.Popen(  # noqa: ASYNC220  # the test has nothing else to do
         [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with owner:
@@ -202,7 +202,8 @@ async def test_long_texts_are_stored_once_and_come_back_exactly(tmp_path: Path) 
         for _ in range(10):
             tasks.start_soon(keep)
     (digest,) = digests
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [blobs.path(digest)]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]  # noqa: ASYNC240  # a tiny tree
+    assert files == [blobs.path(digest)]
     assert blobs.path(digest).parent.name == digest[:2]
     assert await Blobs(tmp_path / "blobs").fetch(digest) == text
 

@@ -197,6 +197,19 @@ async def test_a_call_that_was_released_costs_nothing_ever(bench: Bench) -> None
         assert bench.spent.spent == usd("0")
 
 
+async def test_a_reservation_that_is_cancelled_before_it_is_durable_costs_nothing(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await context.pay("turn-0", usd("0.5"))
+        assert scope.cancelled_caught
+        return context.recorded("turn-0") or len(context.dangling("turn-0"))
+
+    for _ in range(2):
+        outcomes = await bench.session({"a": run})
+        assert (outcomes["a"].value, bench.spent.spent, bench.spent.reserved) == (0, usd("0"), usd("0"))
+
+
 async def test_the_budget_of_a_run_spans_its_sessions(bench: Bench) -> None:
     async def run(context: JobContext) -> Json:
         for number in range(9):
@@ -315,6 +328,8 @@ async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -
     prior = history.prior()["flow", "a"]
     assert (prior.settled, prior.unknown) == (usd("0.1"), usd("0.5"))
     assert history.jobs["c"].needs == ("a",)
+    settled, unknown = history.charges(history.lane_of)
+    assert (settled, unknown) == ({"": usd("0.1")}, {"": usd("0.5")})
 
 
 async def test_a_session_that_ends_with_live_jobs_shows_them_as_interrupted_in_the_next(bench: Bench) -> None:

@@ -47,6 +47,10 @@ def job(session: Session, key: str, run: Run = nothing, **more: Any) -> Job:
     )
 
 
+async def fail(error: BaseException) -> None:
+    raise error
+
+
 def raising(error: BaseException) -> Run:
     async def run(_: JobContext) -> Json:
         raise error
@@ -177,8 +181,8 @@ async def test_a_back_off_beyond_the_deadline_is_not_begun(tmp_path: Path) -> No
 async def test_of_several_errors_in_one_job_a_fault_says_most(tmp_path: Path) -> None:
     async def run(_: JobContext) -> Json:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(raising(EngineError("crashed")), None)
-            tasks.start_soon(raising(KeyError("id")), None)
+            tasks.start_soon(fail, EngineError("crashed"))
+            tasks.start_soon(fail, KeyError("id"))
         return None
 
     async with open_session(tmp_path) as session:

@@ -130,17 +130,22 @@ class Clock:
 class _Deadline:
     """A cancel scope, and the clocks that decide when it ends."""
 
-    __slots__ = ("_clock", "_grace_s", "scope")
+    __slots__ = ("_clock", "_grace_s", "_late_s", "scope")
 
     def __init__(self, clock: Clock, grace_s: float) -> None:
         self._clock, self._grace_s = clock, grace_s
         self.scope = anyio.CancelScope()
+        # A job that goes on after a resume may be late already; it gets its grace all the same, once.
+        self._late_s = min(0.0, self._ends_s())
         self.move()
 
     def move(self) -> None:
         """Set the scope's deadline from the clocks as they run now."""
-        ends_s = min(clock.ends_s() for clock in self._clock.chain)
+        ends_s = self._ends_s() - self._late_s
         if ends_s < math.inf:
             self.scope.deadline = anyio.current_time() + ends_s + self._grace_s
         elif self.scope.deadline < math.inf:
             self.scope.deadline = math.inf
+
+    def _ends_s(self) -> float:
+        return min(clock.ends_s() for clock in self._clock.chain)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from codetaste.orchestration.money import Cost, Prior
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.journal import Json
 
+_K = TypeVar("_K")
 _LIVE = {"queued", "running", "retrying"}
 
 
@@ -106,15 +107,25 @@ class History:
         """Whether the job has effects or unsettled calls to go on from."""
         return bool(self.job(key).effects.get(fingerprint)) or (key, fingerprint) in self._open
 
+    def charges(self, by: Callable[[Call], _K]) -> tuple[dict[_K, Cost], dict[_K, Cost]]:
+        """Sum what is settled and what is unknown (in flight included) by path, lane or what ``by`` says."""
+        settled: dict[_K, Cost] = {}
+        unknown: dict[_K, Cost] = {}
+        for call in self.calls.values():
+            key = by(call)
+            if call.state == "settled":
+                settled[key] = settled.get(key, Cost()) + call.cost
+            elif call.state != "released":
+                unknown[key] = unknown.get(key, Cost()) + call.granted
+        return settled, unknown
+
+    def lane_of(self, call: Call) -> str:
+        """Return the lane (model) of the job that made ``call``, for ``charges``."""
+        return self.job(call.key).lane
+
     def prior(self) -> dict[tuple[str, ...], Prior]:
         """Return what was charged at each path, and its clocks: what a new session starts from."""
-        settled: dict[tuple[str, ...], Cost] = {}
-        unknown: dict[tuple[str, ...], Cost] = {}
-        for call in self.calls.values():
-            if call.state == "settled":
-                settled[call.path] = settled.get(call.path, Cost()) + call.cost
-            elif call.state != "released":
-                unknown[call.path] = unknown.get(call.path, Cost()) + call.granted
+        settled, unknown = self.charges(lambda call: call.path)
         return {
             path: Prior(
                 settled.get(path, Cost()), unknown.get(path, Cost()), *self.clocks.get(path, (0.0, 0.0))

@@ -129,7 +129,7 @@ class Scheduler:
         for job in jobs:
             resources = {**each, **job.resources} if job.resources else each
             self._entries[job.key] = Entry(job, job.budget.child(job.key), resources)
-            self._announce(job)
+            self._announce(self._entries[job.key])
         for job in jobs:
             entry = self._entries[job.key]
             for need in dict.fromkeys(job.needs):
@@ -141,12 +141,12 @@ class Scheduler:
                 self._ready.append(entry)
         self._unfinished += len(jobs)
 
-    def _announce(self, job: Job) -> None:
-        record = self._record
+    def _announce(self, entry: Entry) -> None:
+        job, record = entry.job, self._record
         if (self._rerun == "all" or job.key in self._rerun) and job.key in record.history.jobs:
             record.note({"event": "rerun", "key": job.key})
         line: dict[str, Json] = {"event": "job", "key": job.key, "title": job.title, "lane": job.lane}
-        record.note({**line, "needs": list(job.needs), "path": list(job.budget.path)})
+        record.note({**line, "needs": list(job.needs), "path": list(entry.budget.path)})
         record.publish(JobQueued(job.key, job.title, job.lane, job.needs))
 
     def _go_on(self) -> None:
@@ -217,7 +217,9 @@ class Scheduler:
             rng=self._rng,
             table=self._retries,
         )
-        return delay if delay is not None and delay < entry.budget.clock.wall_left_s() else None
+        clock = entry.budget.clock
+        in_time = delay is not None and delay < clock.wall_left_s() and clock.time_left_s() > 0
+        return delay if in_time else None
 
     async def _back_off(self, entry: Entry, verdict: Verdict, delay: float) -> bool:
         """Wait before the next attempt; False when the run is drained meanwhile."""
