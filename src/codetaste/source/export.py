@@ -21,6 +21,10 @@ _SUBMODULE, _LINK = b"160000", b"120000"
 _LIMITS = TreeLimits(members=1_000_000, total_bytes=32 * 1024**3)
 
 
+class MissingObject(SourceError):
+    """A repository lacks an object of the commit that is exported."""
+
+
 class _Member(NamedTuple):
     mode: bytes
     object: bytes
@@ -35,7 +39,8 @@ def export_tree(git_dir: Path, listing: bytes, into: Path, label: str, check: Ca
 
     Raises:
         UnsafeArchive: a member's name would leave the folder or make a git directory.
-        SourceError: an object is missing or damaged.
+        MissingObject: an object is not there.
+        SourceError: an object is damaged.
         StorageFull: no space left.
     """
     members = [_member(line) for line in listing.split(b"\0") if line]
@@ -80,9 +85,7 @@ def _write(member: _Member, objects: IO[bytes], writer: TreeWriter, label: str) 
         return
     fields = objects.readline().split()
     if len(fields) != 3 or fields[1] != b"blob":  # noqa: PLR2004 - name, type, size
-        raise SourceError(
-            f"{label}: object {member.object.decode()} ({show(member.name)}) is missing; clone it anew"
-        )
+        raise MissingObject(f"{label}: object {member.object.decode()} ({show(member.name)}) is missing")
     chunks = _blob(objects, int(fields[2]), member, label)
     if member.mode == _LINK:
         if int(fields[2]) > _LINK_BYTES:

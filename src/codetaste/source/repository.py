@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from anyio import from_thread, to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.export import export_tree
+from codetaste.source.export import MissingObject, export_tree
 from codetaste.source.git import run_git
 from codetaste.source.tree import locked
 
@@ -54,14 +54,13 @@ class Repository:
         listing = await run_git("ls-tree", "-r", "-z", "--full-tree", commit, git_dir=self.git_dir)
         if not listing.ok:
             raise SourceError(f"{self.place}: the tree of {commit[:12]} is not whole; {await self._advice()}")
-        await to_thread.run_sync(
-            export_tree,
-            self.git_dir,
-            listing.output,
-            into,
-            f"{self.place} at {commit[:8]}",
-            from_thread.check_cancelled,
-        )
+        label = f"{self.place} at {commit[:8]}"
+        try:
+            await to_thread.run_sync(
+                export_tree, self.git_dir, listing.output, into, label, from_thread.check_cancelled
+            )
+        except MissingObject as error:
+            raise SourceError(f"{error}; {await self._advice()}") from None
 
     async def _lacks(self, commit: str) -> str:
         return f"{self.place} has no commit {commit}; {await self._advice()}"
