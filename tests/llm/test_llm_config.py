@@ -23,7 +23,7 @@ def model(**fields: Any) -> ModelConfig:
         ({"provider": "anthropc"}, "anthropic"),
         ({"max_concurrency": 0}, "greater than or equal to 1"),
         ({"base_url": "example.org"}, "base_url"),
-        ({"api_key_env": "sk-ant-123"}, "api_key_env"),
+        ({"price": {"input": "dear", "output": 1}}, "US dollars"),
         ({"options": {"max_tokens": 5}}, "max_output_tokens"),
         ({"options": {"api_key": "x"}}, "api_key_env"),
         ({"options": {"since": dt.date(2026, 1, 1)}}, "a provider takes text"),
@@ -50,6 +50,31 @@ def test_toml_numbers_are_exact_money_and_plain_options() -> None:
     assert config.options == {"temperature": 0.2, "thinking": {"budget_tokens": 2048}, "stop": ["a"]}
     assert isinstance(config.options["temperature"], float)
     assert config.timeout == 300.0
+
+
+def test_a_key_written_where_its_variable_should_be_is_not_shown() -> None:
+    with pytest.raises(ValidationError, match="never write a key into a config") as caught:
+        model(api_key_env="sk-ant-123")
+    (fault,) = caught.value.errors()
+    assert isinstance(fault["input"], dict)
+    assert "sk-ant" not in fault["msg"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "written"),
+    [
+        ({}, "3.75"),
+        ({"options": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}, "6"),
+        ({"provider": "scripted"}, "3"),
+        ({"price": {"input": 3, "output": 15, "cache_write": 5}}, "5"),
+    ],
+)
+def test_writing_to_the_cache_has_its_price_where_prompts_are_cached(
+    fields: dict[str, Any], written: str
+) -> None:
+    price = price_of(model(**{"price": {"input": 3, "output": 15}, **fields}))
+    assert price is not None
+    assert price.cache_write == Decimal(written)
 
 
 @pytest.mark.parametrize(

@@ -348,6 +348,31 @@ async def test_a_call_cancelled_in_flight_stays_charged_until_the_providers_reco
 
 
 @pytest.mark.anyio
+async def test_a_reply_that_arrives_as_the_deadline_strikes_is_kept(tmp_path: Path) -> None:
+    scope = anyio.CancelScope()
+
+    async def just_in_time() -> Reply:
+        scope.cancel()
+        return answer("in time " * 2000, Usage(input=100, output=10))
+
+    provider = Provider(just_in_time, "bought again")
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        if ctx.attempt == 1:
+            with scope:
+                await model.complete(ask(cap=50_000), ctx=ctx, name="turn")
+                await anyio.lowlevel.checkpoint()
+            raise ModelRefused("the deadline")
+        return (await model.complete(ask(cap=50_000), ctx=ctx, name="turn")).message.text[:7]
+
+    _, spent = await run_job(tmp_path, body)
+    assert (spent.settled.tokens, spent.unknown) == (110, Cost())
+    outcome, _ = await run_job(tmp_path, body)
+    assert (outcome.value, len(provider.calls)) == ("in time", 1)
+
+
+@pytest.mark.anyio
 async def test_a_reply_lost_on_its_way_is_recalled_and_not_bought_again(tmp_path: Path) -> None:
     script = [Said("lost and found", fault=ModelUnavailable("cut")), Said("bought again")]
     ledger = tmp_path / "ledger.jsonl"

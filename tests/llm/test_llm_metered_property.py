@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
@@ -139,7 +139,10 @@ plans = st.tuples(
 
 
 @given(plans)
-@settings(max_examples=20, deadline=None)
+# A lowered cap, used to its end; and calls that are cut where little money is left.
+@example(((3, 15), ["full"], Decimal("0.05"), 1, 20_000))
+@example(((3, 15), ["full", "cut", "hang"], Decimal("0.2"), 6, 20_000))
+@settings(max_examples=40, deadline=None)
 def test_the_bill_never_passes_the_budget_and_is_always_accounted_for(
     plan: tuple[tuple[int, int], list[str], Decimal, int, int],
 ) -> None:

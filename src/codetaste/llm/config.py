@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import re
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,7 +47,7 @@ class ModelConfig(Section):
     """The provider's name for it; for "scripted", "path/to/file.py:function" or "package.module:function"."""
     base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
     """Another server that speaks the provider's protocol."""
-    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    api_key_env: str | None = None
     """The environment variable that holds the key; the provider's usual one by default."""
     max_concurrency: int = Field(default=16, ge=1, le=10_000)
     """Requests in flight at once."""
@@ -57,11 +58,37 @@ class ModelConfig(Section):
     options: dict[str, Any] = Field(default_factory=dict)
     """Sent to the provider as they stand: temperature, thinking, and so on."""
     price: Price | None = None
-    """US dollars for a million tokens; needed under a budget in dollars."""
+    """US dollars for a million tokens, as the options make them; needed under a budget in dollars."""
     cassette: Path | None = None
     """Recorded conversations: a .jsonl file or a folder, relative to the config file."""
     mode: CassetteMode = "replay"
     """What is done with the cassette; provider "replay" can only replay."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_key_in_sight(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
+        # Told of the table and not of the field: whoever shows what was written there would show the key.
+        name = given.get("api_key_env") if isinstance(given, dict) else None
+        if isinstance(name, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError("api_key_env names an environment variable; never write a key into a config")
+        return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _caching_has_its_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
+        """Anthropic's prompts are cached unless the options say no; writing to the cache costs more."""
+        if not isinstance(given, dict) or given.get("provider") != "anthropic":
+            return given
+        price, options = given.get("price"), given.get("options")
+        if not isinstance(price, dict) or "cache_write" in price:
+            return given
+        marker = options.get("cache_control") if isinstance(options, dict) else None
+        hour = isinstance(marker, dict) and marker.get("ttl") == "1h"
+        try:
+            written = Decimal(str(price.get("input"))) * (2 if hour else Decimal("1.25"))
+        except InvalidOperation:
+            return given
+        return {**given, "price": {**price, "cache_write": written}}
 
     @field_validator("options")
     @classmethod
