@@ -41,6 +41,10 @@ class Stage:
         return self.root / "r-golden"
 
     @property
+    def temporary(self) -> Path:
+        return self.root / "tmp"
+
+    @property
     def installed(self) -> Path:
         return self.root / "lib" / "site-packages"
 
@@ -96,6 +100,11 @@ class Shell:
     def __post_init__(self) -> None:
         self.kind, self.workdir = self.hello["kind"], self.hello["workdir"]
         self.host_pid = self.hello["pid"]
+
+    def left_behind(self) -> list[Path]:
+        """Return the temporary folders and control groups that the client's commands have left."""
+        groups = [path for top in Path("/sys/fs/cgroup").glob("*") for path in top.glob(f"codetaste-{self.host_pid}-*")]
+        return [*self.stage.temporary.iterdir(), *groups]
 
     def ask(self, **request: Any) -> dict[str, Any]:
         assert self.process.stdin is not None
@@ -199,9 +208,8 @@ def stage() -> Iterator[Stage]:
     for path in [made.root, *made.root.rglob("*")]:
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) and path.stat().st_mode & 0o111 else 0o644)
-    if os.geteuid() == 0:
-        # What an attacker owns he could change: the ordinary user owns R, as he would if he had fetched it himself.
-        pass
+    made.temporary.mkdir()
+    made.temporary.chmod(0o1777)
     yield made
     shutil.rmtree(root)
 
@@ -265,6 +273,7 @@ def client_environment(stage: Stage) -> dict[str, str]:
         "PYTHONPATH": str(stage.installed),
         "ANTHROPIC_API_KEY": KEY,
         "HOME": str(stage.root),
+        "TMPDIR": str(stage.temporary),
     }
 
 
@@ -277,12 +286,10 @@ def shell(request: pytest.FixtureRequest, stage: Stage, interpreter: Callable[[s
         "tools": {"hello": str(stage.tree / "run.sh")},
         "secret_file": str(stage.root / "secret"),
     }
-    if place.user == "nobody":
-        for path in (stage.tree, *stage.tree.rglob("*")):
-            os.lchown(path, NOBODY, NOBODY)
-    else:
-        for path in (stage.tree, *stage.tree.rglob("*")):
-            os.lchown(path, os.geteuid(), os.getegid())
+    owner = NOBODY if place.user == "nobody" else os.geteuid()
+    for path in (stage.tree, *stage.tree.rglob("*"), stage.golden, *stage.golden.rglob("*")):
+        # What a user owns he could change: R belongs to him, as if he had fetched it himself.
+        os.lchown(path, owner, -1)
     process = subprocess.Popen(
         client_command(stage, place, interpreter(place.user), json.dumps(setting)),
         stdin=subprocess.PIPE,
@@ -309,4 +316,5 @@ def unharmed(stage: Stage) -> Iterator[None]:
     before = [snapshot(folder) for folder in folders]
     yield
     assert [snapshot(folder) for folder in folders] == before
-    assert sorted(path.name for path in stage.root.iterdir()) == ["lib", "r", "r-golden", "secret"]
+    assert sorted(path.name for path in stage.root.iterdir()) == ["lib", "r", "r-golden", "secret", "tmp"]
+    assert list(stage.temporary.iterdir()) == []

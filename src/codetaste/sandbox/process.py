@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
+from codetaste.sandbox import cgroup
 from codetaste.sandbox.order import SCRATCH_BYTES
 from codetaste.sandbox.output import Kept
 from codetaste.sandbox.sandbox import Completed
@@ -44,6 +45,7 @@ class _Running:
     start: Start
     report: Report
     limits: Limits
+    group: Path | None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     reason: str = ""
     ended: bool = False
@@ -83,16 +85,18 @@ async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed
         await _end(running)
         with anyio.CancelScope(shield=True):
             await running.process.aclose()
+            await _tidy(start, running.group)
         running.report.close()
     return _completed(running, out, err, time.monotonic() - began)
 
 
 async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
     """Start the program; shielded, since a start that is cancelled half-way leaves a process that nobody knows."""
-    try:
-        with anyio.CancelScope(shield=True):
+    with anyio.CancelScope(shield=True):
+        group = await to_thread.run_sync(cgroup.bounded_group, limits.processes + start.own_processes + 1)
+        try:
             process = await anyio.open_process(
-                start.argv,
+                cgroup.joining(group, start.argv),
                 stdin=PIPE if stdin else DEVNULL,
                 stdout=PIPE,
                 stderr=PIPE,
@@ -101,13 +105,22 @@ async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
                 pass_fds=start.passed,
                 start_new_session=True,
             )
-    except (OSError, ValueError) as fault:
-        os.close(start.status)
-        raise SandboxError(f"cannot start {start.argv[0]}: {fault}") from fault
-    finally:
-        for descriptor in start.passed:
-            os.close(descriptor)
-    return _Running(process, start, Report(start.status), limits)
+        except (OSError, ValueError) as fault:
+            os.close(start.status)
+            await _tidy(start, group)
+            raise SandboxError(f"cannot start {start.argv[0]}: {fault}") from fault
+        finally:
+            for descriptor in start.passed:
+                os.close(descriptor)
+    return _Running(process, start, Report(start.status), limits, group)
+
+
+async def _tidy(start: Start, group: Path | None) -> None:
+    """Remove what stays on this machine: the launcher may have been ended before it could."""
+    await to_thread.run_sync(cgroup.remove, group)
+    if start.scratch is not None and os.path.lexists(start.scratch):
+        # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+        await anyio.run_process(["/bin/rm", "-rf", "--", str(start.scratch)], check=False)
 
 
 async def _drain(
