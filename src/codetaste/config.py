@@ -16,6 +16,7 @@ from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.errors import ConfigError
 from codetaste.flows.discover import DiscoverConfig
 from codetaste.llm.config import ModelConfig
+from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.section import Section
 from codetaste.units import Seconds, Usd
@@ -47,6 +48,7 @@ class Config(Section):
     run: RunConfig
     benchmark: BenchmarkConfig
     sandbox: SandboxConfig = SandboxConfig()
+    rules: RulesConfig = RulesConfig()
     models: tuple[ModelConfig, ...] = ()
     discover: DiscoverConfig | None = None
 

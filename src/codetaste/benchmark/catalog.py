@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.table import nearest, read_table
 from codetaste.errors import ConfigError
 from codetaste.resources import resource_dir
+from codetaste.rules.verdict import Direction
 from codetaste.source.origin import Origin, parse_origin
 
 if TYPE_CHECKING:
@@ -32,13 +33,7 @@ class Track(StrEnum):
     OPEN = "open"
 
 
-class Direction(StrEnum):
-    """Γ⁺ (``positive``: what the refactoring adds) or Γ⁻ (``negative``: what it removes)."""
-
-    ADDITIVE = "positive"
-    REDUCTIVE = "negative"
-
-
+_RULE_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
 _DESCRIPTIONS = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
 
 
@@ -48,6 +43,8 @@ class Benchmark:
 
     root: Path
     instances: tuple[Instance, ...]
+    repos: Path | None = None
+    """A folder of clones ``OWNER/REPO`` or ``OWNER/REPO.git``, bare or not, or links to them."""
 
     def select(self, patterns: Sequence[str] = ()) -> tuple[Instance, ...]:
         """Return the instances whose id matches one of the globs ``patterns``; all of them without any.
@@ -84,8 +81,8 @@ class Benchmark:
         near = nearest(instance_id.lower(), [instance.id for instance in self.instances])
         raise ConfigError(f"no instance of {self.root} is {instance_id!r}{near}")
 
-    def origin(self, instance: Instance, repos: Path | None = None) -> Origin:
-        """Return where the trees of ``instance`` come from, ``repos`` being the folder of local clones.
+    def origin(self, instance: Instance) -> Origin:
+        """Return where the trees of ``instance`` come from.
 
         Raises:
             SourceError: its ``origin`` column is malformed.
@@ -96,7 +93,7 @@ class Benchmark:
             repo=instance.repo,
             base=instance.commit_hash,
             golden=instance.golden_commit_hash,
-            repos=repos,
+            repos=self.repos,
             folder=self.root,
         )
 
@@ -153,8 +150,8 @@ class Benchmark:
         return metadata
 
 
-def open_benchmark(root: Path) -> Benchmark:
-    """Open the benchmark in the folder ``root``.
+def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
+    """Open the benchmark in the folder ``root``; ``repos`` is a folder of local clones.
 
     Raises:
         ConfigError: there is no such folder or table, or the table is wrong; one line for each problem.
@@ -169,7 +166,7 @@ def open_benchmark(root: Path) -> Benchmark:
         raise ConfigError(f"{table}: {error.strerror}; a benchmark folder has its instances there") from None
     if len(content) > _TABLE_BYTES:
         raise ConfigError(f"{table}: larger than {_TABLE_BYTES:,} bytes")
-    return Benchmark(root, read_table(content, str(table)))
+    return Benchmark(root, read_table(content, str(table)), repos)
 
 
 def quickstart_folder() -> Path:
@@ -179,7 +176,7 @@ def quickstart_folder() -> Path:
 
 def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
     """Where the rules of ``instance`` stand below ``root``, a folder in the published layout."""
-    return root / "assets/rules" / instance.path / f"rules_{direction}.yml"
+    return root / "assets/rules" / instance.path / _RULE_FILES[direction]
 
 
 def _read_text(path: Path, what: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.atomic import write_atomically
-from codetaste.benchmark.catalog import TABLE, Benchmark, Direction, Track, rules_path
+from codetaste.benchmark.catalog import TABLE, Benchmark, Track, rules_path
 from codetaste.benchmark.table import write_table
 from codetaste.source.origin import GitOrigin
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.benchmark.instance import Instance
+    from codetaste.rules.verdict import Direction
 
 
 async def write_rules(root: Path, instance: Instance, direction: Direction, yaml_text: str) -> Path:

@@ -1,0 +1,150 @@
+"""The rule agent's three tools (CodeTaste A.3): look around in R, register rules, finish.
+
+They are the example for everyone who writes tools: each is an async function over a ``RuleContext``, keeps no
+state but facts, and answers in short text that a model can act on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.agent.tool import Answer, tool
+from codetaste.errors import ToolError
+from codetaste.rules.feedback import render, show_witnesses
+from codetaste.rules.registry import judge
+from codetaste.rules.rule import read_candidates
+from codetaste.rules.together import together
+from codetaste.rules.verdict import Registered
+from codetaste.sandbox.sandbox import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from codetaste.agent.facts import Facts
+    from codetaste.benchmark.instance import Instance
+    from codetaste.rules.rule import Rule
+    from codetaste.rules.scan import Scan, Scanner
+    from codetaste.rules.verdict import Direction
+    from codetaste.sandbox.sandbox import Sandbox
+
+MAX_CANDIDATES = 50
+"""Rules in one ``register`` call: each costs two scans."""
+MAX_COMMAND_S = 300.0
+REGISTERED = "registered"
+"""The kind of the facts that hold registered rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext:
+    """What the rule agent's tools work on.
+
+    Attributes:
+        instance: the task.
+        direction: what kind of rules this pass looks for.
+        base: R as a folder. Read it only through ``shell``: a repository may hold links that lead out of it.
+        golden: R∘X* as a folder. Nothing of it may reach the model but counts and places.
+        scanner: matches rules against either.
+        shell: runs commands that see R and nothing else.
+        facts: what the tools have established.
+        note: shows a line of text to the person who watches.
+        command_memory: bytes that one shell command may use.
+    """
+
+    instance: Instance
+    direction: Direction
+    base: Path
+    golden: Path
+    scanner: Scanner
+    shell: Sandbox
+    facts: Facts
+    note: Callable[[str], None]
+    command_memory: int = 4 * 1024**3
+
+    async def scan_both(self, rules: tuple[Rule, ...]) -> tuple[Scan, Scan]:
+        """Scan R and R∘X* with ``rules``, whose ids are unique."""
+        base, golden = await together(
+            [partial(self.scanner.scan, rules, tree) for tree in (self.base, self.golden)]
+        )
+        return base, golden
+
+
+def registered_rules(facts: Facts) -> list[Registered]:
+    """Return the rules that this pass has registered, oldest first."""
+    return [Registered.from_json(fact) for fact in facts.of(REGISTERED)]
+
+
+@tool
+async def bash_explore(context: RuleContext, command: str, timeout_s: float = 30.0) -> str:
+    """Run a shell command in the base codebase and return what it prints.
+
+    The codebase is read-only, there is no network, and nothing but the codebase and system programs is
+    visible. Commands start at its root. rg, grep, find, sed, awk, head and the like are there.
+
+    Args:
+        context: What the tools of a pass work on.
+        command: Any command for bash, pipes included.
+        timeout_s: Seconds after which it is killed; 300 at most.
+    """
+    limits = Limits(
+        wall_s=min(max(timeout_s, 1.0), MAX_COMMAND_S),
+        output_bytes=32 * 1024,
+        memory_bytes=context.command_memory,
+    )
+    context.note(f"$ {command}")
+    done = await context.shell.run(["bash", "-c", command], limits=limits)
+    said = (done.stdout + (b"\n" if done.stdout and done.stderr else b"") + done.stderr).decode(
+        "utf-8", "replace"
+    )
+    if done.timed_out:
+        return f"{said}\n[killed after {limits.wall_s:g} s]".lstrip()
+    if done.exit_code != 0:
+        return f"{said}\n[exit code {done.exit_code}]".lstrip()
+    return said or "[no output]"
+
+
+@tool
+async def register(context: RuleContext, rules: str) -> str:
+    """Submit candidate rules. Each one that is valid and distinct is registered for good.
+
+    For every candidate you are told how often it matches in the base and in the refactored code, whether it
+    was registered, and if not, why. A rule that is broken does not affect the others.
+
+    Args:
+        context: What the tools of a pass work on.
+        rules: YAML: a list of OpenGrep rules under the key "rules".
+    """
+    candidates = read_candidates(rules)
+    if len(candidates.rules) > MAX_CANDIDATES:
+        raise ToolError(
+            f"{len(candidates.rules)} rules in one call; submit at most {MAX_CANDIDATES} at a time"
+        )
+    said = [
+        f"{error.rule_id or 'a rule'}: not read{f' (line {error.line})' if error.line else ''}: {error}"
+        for error in candidates.errors
+    ]
+    already = registered_rules(context.facts)
+    if candidates.rules:
+        base, golden = await context.scan_both(candidates.rules)
+        judgement = judge(context.direction, candidates.rules, base, golden, already)
+        for accepted in judgement.registered[len(already) :]:
+            context.facts.add(REGISTERED, accepted.to_json())
+        verdicts = await to_thread.run_sync(
+            show_witnesses, context.direction, judgement.verdicts, context.base
+        )
+        said.extend(render(verdict) for verdict in verdicts)
+    if not said:
+        raise ToolError('there is no rule in this text; write a list under the key "rules"')
+    total = len(registered_rules(context.facts))
+    context.note(f"registered {total - len(already)} of {len(said)} candidates, {total} in all")
+    return "\n".join([*said, f"{total} {context.direction.value} rules are registered."])
+
+
+@tool
+async def finish(context: RuleContext) -> Answer:
+    """End the session. The rules registered so far are the result."""
+    return Answer(f"{len(registered_rules(context.facts))} rules registered.", finish=True)

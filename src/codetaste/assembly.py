@@ -1,0 +1,206 @@
+"""From a config to the things it names: benchmark, tools, models, rule engine and shell.
+
+Whatever a person wrote that does not exist is found here, all of it at once, before anything is started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.agent.tool import load_tools
+from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_folder
+from codetaste.errors import ConfigError, SandboxError, ToolMissing
+from codetaste.flows.discover import Surroundings
+from codetaste.llm.config import build_model
+from codetaste.llm.metered import MeteredModel
+from codetaste.llm.pricing import budget_problems, price_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from codetaste.agent.tool import Tool
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.config import BenchmarkConfig
+    from codetaste.benchmark.instance import Instance
+    from codetaste.config import Config
+    from codetaste.llm.config import ModelConfig
+    from codetaste.rules.config import RulesConfig
+    from codetaste.rules.engine_install import Engine
+    from codetaste.rules.scan import Scanner
+    from codetaste.sandbox.config import SandboxConfig
+    from codetaste.sandbox.sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What a config names, found and checked; nothing is started yet."""
+
+    config: Config
+    base_dir: Path
+    benchmark: Benchmark
+    instances: tuple[Instance, ...]
+    tools: tuple[Tool, ...]
+
+    def used_models(self) -> tuple[ModelConfig, ...]:
+        """The models that some flow of the config uses."""
+        wanted = set(self.config.discover.models) if self.config.discover else set()
+        return tuple(model for model in self.config.models if model.id in wanted)
+
+
+def assemble(config: Config, base_dir: Path) -> Assembly:
+    """Find what ``config`` names; its paths are relative to ``base_dir``.
+
+    Raises:
+        ConfigError: one line for each thing that is not there or does not fit.
+    """
+    problems: list[str] = []
+    benchmark: Benchmark | None = None
+    instances: tuple[Instance, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    try:
+        benchmark = find_benchmark(config.benchmark, base_dir)
+        instances = benchmark.select(config.benchmark.instances)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    if config.discover is not None:
+        try:
+            tools = load_tools(config.discover.tools, base_dir=base_dir)
+        except ConfigError as error:
+            problems.extend(f"discover.tools: {problem}" for problem in error.problems)
+        if config.run.budget_usd is not None or config.discover.budget_usd is not None:
+            for name in dict.fromkeys(config.discover.models):
+                problems.extend(budget_problems(config.model_by_id(name)))
+    if problems or benchmark is None:
+        raise ConfigError(*problems)
+    return Assembly(config, base_dir, benchmark, instances, tools)
+
+
+def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
+    """Open the benchmark that ``[benchmark]`` names.
+
+    Raises:
+        ConfigError: it is not there, or something in it is wrong.
+    """
+    repos: Path | None = None
+    if config.repos is not None:
+        repos = (base_dir / config.repos.expanduser()).absolute()
+        if not repos.is_dir():
+            raise ConfigError(f"benchmark.repos: {repos} is not a folder")
+    if config.path == QUICKSTART:
+        return open_benchmark(quickstart_folder(), repos=repos)
+    return open_benchmark(base_dir / Path(config.path).expanduser(), repos=repos)
+
+
+def cache_dir() -> Path:
+    """Where trees, archives and clones are kept between runs: ``$XDG_CACHE_HOME/codetaste``."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "codetaste"
+
+
+async def open_scanner(config: RulesConfig, ignore: str) -> tuple[Scanner, Engine]:
+    """Find the rule engine, and return a scanner that leaves out what ``ignore`` (a file's text) says.
+
+    Raises:
+        ToolMissing: there is no engine; the message says how to get it.
+    """
+    from codetaste.rules.engine_install import find_engine  # noqa: PLC0415 - not for a dry run
+    from codetaste.rules.opengrep import EngineLimits, OpenGrep  # noqa: PLC0415
+    from codetaste.rules.scan import FullScanner  # noqa: PLC0415
+
+    engine = await find_engine(config.opengrep)
+    processes = anyio.CapacityLimiter(config.processes)
+    grep = OpenGrep(engine, limits=EngineLimits(wall_s=config.scan_limit), processes=processes)
+    return FullScanner(grep, ignore), engine
+
+
+async def surroundings(
+    benchmark: Benchmark, out: Path, rules: RulesConfig, sandbox: SandboxConfig
+) -> Surroundings:
+    """Find the rule engine and a way to contain commands, and try both.
+
+    Raises:
+        ToolMissing: one of them cannot be had here; the message says how to get it.
+    """
+    from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415 - not for a dry run
+    from codetaste.sandbox.local import local_sandbox  # noqa: PLC0415
+
+    ignore = benchmark.ignore_text()
+    scanner, engine = await open_scanner(rules, ignore)
+    try:
+        containment = await to_thread.run_sync(choose_engine, sandbox.engine)
+    except SandboxError as error:
+        raise ToolMissing(str(error)) from error
+    rg = ripgrep()
+    programs = {"rg": rg} if rg else {}
+
+    def open_shell(tree: Path) -> Sandbox:
+        return local_sandbox(tree, tools=programs, engine=containment)
+
+    return Surroundings(
+        benchmark=benchmark,
+        out=out,
+        cache=cache_dir(),
+        scanner=scanner,
+        shell=open_shell,
+        engine_version=engine.version,
+        ignore=ignore,
+        warnings=tuple(filter(None, [engine.warning])),
+    )
+
+
+def ripgrep() -> Path | None:
+    """The ripgrep that was installed with codetaste, or the system's."""
+    import shutil  # noqa: PLC0415 - small, but only here
+    import sysconfig  # noqa: PLC0415
+
+    ours = Path(sysconfig.get_path("scripts")) / "rg"
+    found = str(ours) if ours.is_file() else shutil.which("rg")
+    return Path(found) if found else None
+
+
+@asynccontextmanager
+async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dict[str, MeteredModel]]:
+    """Make the models that the flows use, by id; closed at the end.
+
+    Raises:
+        ConfigError: one line for each model that cannot be made (a script or a key that is not there).
+    """
+    problems: list[str] = []
+    models: dict[str, MeteredModel] = {}
+    async with AsyncExitStack() as stack:
+        for config in assembly.used_models():
+            try:
+                model = build_model(config, base_dir=assembly.base_dir, record_dir=record_dir)
+            except ConfigError as error:
+                problems.extend(error.problems)
+                continue
+            metered = MeteredModel(
+                model,
+                price_of(config),
+                anyio.CapacityLimiter(config.max_concurrency),
+                options=config.options,
+                max_output_tokens=config.max_output_tokens,
+            )
+            stack.push_async_callback(metered.aclose)
+            models[config.id] = metered
+        if problems:
+            raise ConfigError(*problems)
+        yield models
+
+
+def model_digest(config: ModelConfig, base_dir: Path) -> str:
+    """What decides the replies of a model, as a hash: not where it is reached nor what it costs."""
+    settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
+    script = base_dir / config.model.rpartition(":")[0]
+    if config.provider == "scripted" and script.is_file():
+        settings["script"] = sha256(script.read_bytes()).hexdigest()
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

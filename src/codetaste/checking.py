@@ -1,0 +1,55 @@
+"""``codetaste rules check``: from folders on the command line to the check of every published rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.assembly import cache_dir, open_scanner
+from codetaste.benchmark.catalog import open_benchmark
+from codetaste.errors import ConfigError
+from codetaste.flows.check_rules import as_json, check_all, render
+from codetaste.rules.config import RulesConfig
+
+if TYPE_CHECKING:
+    from codetaste.flows.check_rules import Checked
+
+
+async def check_published(
+    folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool
+) -> int:
+    """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any disagrees.
+
+    Raises:
+        ConfigError: a folder is not there, a glob fits nothing, or the benchmark's table is wrong.
+        ToolMissing: there is no rule engine.
+    """
+    if repos is not None and not await to_thread.run_sync(Path.is_dir, repos):
+        raise ConfigError(f"--repos: {repos} is not a folder")
+    benchmark = open_benchmark(folder, repos=repos)
+    instances = benchmark.select(globs)
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text())
+
+    def say(checked: Checked) -> None:
+        if not as_json_data:
+            print(render(checked), flush=True)
+
+    checked = await check_all(benchmark, instances, scanner, cache_dir(), say)
+    if as_json_data:
+        print(json.dumps({"engine": engine.version, **as_json(checked)}, indent=2))
+    else:
+        print(_total(checked))
+    return 0 if all(each.agrees for each in checked) else 1
+
+
+def _total(checked: list[Checked]) -> str:
+    reports = [each.report for each in checked if each.report is not None]
+    rules = sum(report.rules for report in reports)
+    wrong = sum(len(report.disagreements) for report in reports)
+    failed = sum(1 for each in checked if each.failed)
+    skipped = sum(1 for each in checked if each.skipped)
+    said = f"{rules - wrong} of {rules} rules agree in {len(reports)} instances; {skipped} skipped"
+    return f"{said}, {failed} failed" if failed else said

@@ -1,0 +1,145 @@
+"""The ``codetaste`` command: each subcommand builds what it needs and calls the rooms below."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
+from typing import Annotated
+
+import anyio
+from cyclopts import App, Parameter
+
+from codetaste import __version__
+from codetaste.rules.verdict import Direction
+from codetaste.run import guarded
+from codetaste.run import run as run_command
+
+_JSON = Parameter(name="--json", negative=())
+
+app = App(
+    name="codetaste",
+    help="Build and run code-refactoring benchmarks with concurrent agents under hard limits.",
+    version=__version__,
+)
+rules_app = App(name="rules", help="Work with OpenGrep rules.")
+tool_app = App(name="tool", help="Try the rule agent's tools on a real instance, without any model.")
+app.command(run_command, name="run")
+app.command(rules_app)
+app.command(tool_app)
+
+
+@app.command
+def status(run: Path, /, *, json_: Annotated[bool, _JSON] = False) -> int:
+    """Say how far a run has come, live or finished.
+
+    Args:
+        run: Its folder (runs/NAME), or its name.
+        json_: Say it as JSON.
+    """
+    from codetaste.report import status as statuses  # noqa: PLC0415 - only here
+
+    def say() -> int:
+        found = statuses.read_status(run)
+        print(json.dumps(statuses.as_json(found), indent=2) if json_ else statuses.render(found))
+        return 0
+
+    return guarded(say)
+
+
+@app.command
+def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
+    """Say what works on this machine, and how to get the rest.
+
+    Args:
+        json_: Say it as JSON.
+    """
+    from codetaste import doctor as examination  # noqa: PLC0415 - only here
+
+    def say() -> int:
+        report = anyio.run(examination.examine)
+        print(examination.to_json(report) if json_ else examination.render(report))
+        return 0 if report.usable else 1
+
+    return guarded(say)
+
+
+@rules_app.command
+def check(
+    *,
+    benchmark: Path,
+    repos: Path | None = None,
+    instance: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Count every published rule in R and in R∘X*, and list those whose metadata say otherwise.
+
+    Instances without rules or clone are listed as skipped. Exit code 1 if any rule disagrees.
+
+    Args:
+        benchmark: A folder in the published layout.
+        repos: A folder of clones OWNER/REPO; otherwise each instance's own origin is used.
+        instance: Globs on instance ids; default all.
+        json_: Say it as JSON.
+    """
+    from codetaste.checking import check_published  # noqa: PLC0415 - only here
+
+    return guarded(lambda: anyio.run(check_published, benchmark, repos, instance, json_))
+
+
+@tool_app.command(name="list")
+def list_tools(*, json_: Annotated[bool, _JSON] = False) -> int:
+    """List the rule agent's own tools.
+
+    Args:
+        json_: Say it as JSON.
+    """
+    from codetaste import trying  # noqa: PLC0415 - only here
+
+    return guarded(lambda: trying.list_tools(as_json=json_))
+
+
+@tool_app.command
+def schema(name: str, /) -> int:
+    """Print a tool's name, description and JSON schema, as a model sees them.
+
+    Args:
+        name: A tool of the rule agent, an import path, or file.py:name.
+    """
+    from codetaste import trying  # noqa: PLC0415 - only here
+
+    return guarded(lambda: trying.print_schema(name))
+
+
+@tool_app.command
+def call(
+    name: str,
+    /,
+    *,
+    instance: str,
+    args: str = "{}",
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    direction: Direction = Direction.ADDITIVE,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Call a tool on a real instance, without any model, and print its answer.
+
+    Args:
+        name: A tool of the rule agent, an import path, or file.py:name.
+        instance: The instance's id, or a glob that fits just one.
+        args: The tool's arguments as a JSON object.
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO.
+        direction: Which pass the tool believes to be in.
+        json_: Print the answer and the facts as JSON.
+    """
+    from codetaste import trying  # noqa: PLC0415 - only here
+
+    trial = trying.Trial(name, instance, args, benchmark, repos, direction, as_json=json_)
+    return guarded(lambda: anyio.run(trying.call_tool, trial))
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(app())

@@ -1,0 +1,125 @@
+"""Counting published rules again: M(γ, R) and M(γ, R∘X*) of every rule against its metadata."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from codetaste.errors import CodetasteError
+from codetaste.rules.check import check_rules
+from codetaste.rules.verdict import Direction
+from codetaste.source.origin import GitOrigin, materialise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.rules.check import Report
+    from codetaste.rules.scan import Scanner
+
+AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One instance: its report, or why it was ``skipped``, or why it ``failed``."""
+
+    instance: str
+    report: Report | None = None
+    skipped: str = ""
+    failed: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing speaks against the published counts."""
+        return not self.failed and (self.report is None or self.report.agrees)
+
+
+async def check_all(
+    benchmark: Benchmark,
+    instances: Sequence[Instance],
+    scanner: Scanner,
+    cache: Path,
+    done: Callable[[Checked], None],
+) -> list[Checked]:
+    """Check ``instances``, a few at once; ``done`` is called with each as it ends. In the order given."""
+    slots = anyio.CapacityLimiter(AT_ONCE)
+    checked: dict[str, Checked] = {}
+
+    async def one(instance: Instance) -> None:
+        async with slots:
+            try:
+                result = await _check(benchmark, instance, scanner, cache)
+            except CodetasteError as error:
+                result = Checked(instance.id, failed=str(error))
+            checked[instance.id] = result
+            done(result)
+
+    async with anyio.create_task_group() as tasks:
+        for instance in instances:
+            tasks.start_soon(one, instance)
+    return [checked[instance.id] for instance in instances]
+
+
+async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cache: Path) -> Checked:
+    paths = [benchmark.rules_path(instance, direction) for direction in Direction]
+    if not any(path.is_file() for path in paths):
+        return Checked(instance.id, skipped="no rules")
+    origin = benchmark.origin(instance)
+    if benchmark.repos is not None and isinstance(origin, GitOrigin) and "://" in origin.location:
+        return Checked(
+            instance.id, skipped=f"no clone of {instance.owner}/{instance.repo} in {benchmark.repos}"
+        )
+    trees = await materialise(origin, cache)
+    positive, negative = [await to_thread.run_sync(_text, path) for path in paths]
+    return Checked(instance.id, await check_rules(scanner, trees.base, trees.golden, positive, negative))
+
+
+def _text(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def render(checked: Checked) -> str:
+    """Say one instance in a line, and each disagreement in one more."""
+    if checked.skipped:
+        return f"{checked.instance}: skipped: {checked.skipped}"
+    if checked.failed or checked.report is None:
+        return f"{checked.instance}: FAILED: {checked.failed}"
+    report = checked.report
+    wrong = len(report.disagreements)
+    lines = [f"{checked.instance}: {report.rules - wrong} of {report.rules} rules agree"]
+    for each in report.disagreements:
+        stated = f"states {_count(each.stated_base)} in R and {_count(each.stated_golden)} in R∘X*"
+        counted = f"counted {_count(each.base)} and {_count(each.golden)}"
+        why = f" ({each.reason})" if each.reason else ""
+        lines.append(f"  {each.file}:{each.line}: {each.rule_id} {stated}, {counted}{why}")
+    return "\n".join(lines)
+
+
+def _count(count: int | None) -> str:
+    return "nothing" if count is None else str(count)
+
+
+def as_json(checked: Sequence[Checked]) -> dict[str, Any]:
+    """Say all of it as JSON data."""
+    return {
+        "agree": all(each.agrees for each in checked),
+        "instances": [
+            {
+                "instance": each.instance,
+                "skipped": each.skipped or None,
+                "failed": each.failed or None,
+                "rules": each.report.rules if each.report else None,
+                "disagreements": [asdict(item) for item in each.report.disagreements] if each.report else [],
+                "problems": [{"tree": side, **asdict(problem)} for side, problem in each.report.problems]
+                if each.report
+                else [],
+            }
+            for each in checked
+        ],
+    }

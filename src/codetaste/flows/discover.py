@@ -1,0 +1,305 @@
+"""Rule discovery: for each instance and model, an additive and a reductive pass (CodeTaste §3.4, A.3).
+
+The agent sees the task description and the base codebase, never the golden patch. The passes are independent
+jobs; each leaves one rule file in the published layout under ``discover/<model id>/``.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic import Field
+
+from codetaste.agent.facts import Facts
+from codetaste.agent.loop import Brief, Conversation, End, converse
+from codetaste.agent.rule_tools import RuleContext, registered_rules
+from codetaste.benchmark.catalog import rules_path
+from codetaste.benchmark.publish import write_product, write_rules
+from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.flows.transcript import write_transcript
+from codetaste.llm.messages import Message, Text
+from codetaste.llm.prompts import load_prompt
+from codetaste.orchestration.job import Job
+from codetaste.orchestration.money import Limits
+from codetaste.rules.dump import dump_rules
+from codetaste.rules.verdict import Direction
+from codetaste.section import Section
+from codetaste.source.origin import materialise
+from codetaste.units import Seconds, Usd
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from decimal import Decimal
+    from pathlib import Path
+
+    from codetaste.agent.tool import Tool
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.llm.metered import MeteredModel
+    from codetaste.orchestration.budget import Budget
+    from codetaste.orchestration.job import JobContext, Json, Outcome
+    from codetaste.orchestration.session import Session
+    from codetaste.rules.scan import Scanner
+    from codetaste.sandbox.sandbox import Sandbox
+    from codetaste.source.origin import Trees
+
+OWN_TOOLS = tuple(f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish"))
+VERSION = 1
+"""Raise it when this module changes what a pass with the same prompts and tools comes to."""
+
+
+class DiscoverConfig(Section):
+    """``[discover]``: who looks for rules, with what, and for how much."""
+
+    models: tuple[str, ...] = Field(min_length=1)
+    """Ids of ``[[models]]``; each finds its own rules."""
+    tools: tuple[str, ...] = Field(default=OWN_TOOLS, min_length=1)
+    """Import paths of tools, or ``file.py:name`` beside the config file."""
+    budget_usd: Usd | None = None
+    """US dollars for one instance and model, both passes together."""
+    time_limit: Seconds | None = 45 * 60.0
+    """Working time of one instance and model, both passes together; waiting for a provider is left out."""
+    max_turns: int = Field(default=80, ge=1)
+    """Model calls of one pass."""
+    max_output_tokens: int = Field(default=8192, ge=1024)
+    """The cap of one reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all passes of a run share.
+
+    Attributes:
+        benchmark: where the tasks come from.
+        out: the run's folder.
+        cache: where trees are kept between runs.
+        scanner: matches rules against trees.
+        shell: opens a shell that sees one tree.
+        engine_version: the rule engine's; counts depend on it.
+        ignore: the text of the benchmark's ignore file; counts depend on it too.
+        warnings: what a person should know.
+    """
+
+    benchmark: Benchmark
+    out: Path
+    cache: Path
+    scanner: Scanner
+    shell: Callable[[Path], Sandbox]
+    engine_version: str
+    ignore: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Who works: the models by id, what decides each one's replies (a hash), and the tools."""
+
+    models: Mapping[str, MeteredModel]
+    digests: Mapping[str, str]
+    tools: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One job: an instance, a model, a direction."""
+
+    instance: Instance
+    model_id: str
+    direction: Direction
+
+    @property
+    def key(self) -> str:
+        """The job's key."""
+        return f"discover/{self.model_id}/{self.instance.id}/{self.direction.value}"
+
+    @property
+    def sources(self) -> str:
+        """The key of the job that brings the instance's two trees to disk."""
+        return f"sources/{self.instance.id}"
+
+    @property
+    def title(self) -> str:
+        """The job's name for people."""
+        return f"{self.instance.id} {self.direction.value} ({self.model_id})"
+
+
+def plan(config: DiscoverConfig, instances: Iterable[Instance]) -> tuple[Pass, ...]:
+    """List the passes: two for each instance and model."""
+    return tuple(
+        Pass(instance, model_id, direction)
+        for instance in instances
+        for model_id in dict.fromkeys(config.models)
+        for direction in Direction
+    )
+
+
+def worst_case_usd(config: DiscoverConfig, passes: Iterable[Pass]) -> Decimal | None:
+    """Return the most that ``passes`` can cost by this section's budget; None where it has none."""
+    if config.budget_usd is None:
+        return None
+    return config.budget_usd * len({(each.model_id, each.instance.id) for each in passes})
+
+
+def jobs(
+    config: DiscoverConfig, passes: Iterable[Pass], crew: Crew, around: Surroundings, budget: Budget
+) -> list[Job]:
+    """Make the jobs of ``passes``, and one for the sources of each instance, below ``budget``."""
+    made: dict[str, Job] = {}
+    limits = Limits(usd=config.budget_usd, working_s=config.time_limit)
+    for each in passes:
+        if each.sources not in made:
+            made[each.sources] = _sources_job(each, around, budget)
+        node = budget.child(f"{each.model_id}/{each.instance.id}", limits)
+        made[each.key] = _pass_job(each, config, crew, around, node)
+    return list(made.values())
+
+
+def _sources_job(each: Pass, around: Surroundings, budget: Budget) -> Job:
+    async def run(_job: JobContext) -> Json:
+        trees = await materialise(around.benchmark.origin(each.instance), around.cache)
+        return {"base": trees.base_digest, "golden": trees.golden_digest}
+
+    instance = each.instance
+    return Job(
+        each.sources,
+        run,
+        budget,
+        fingerprint=_digest("sources", instance.commit_hash, instance.golden_commit_hash),
+        title=f"sources of {instance.id}",
+        free=True,
+    )
+
+
+def _pass_job(each: Pass, config: DiscoverConfig, crew: Crew, around: Surroundings, node: Budget) -> Job:
+    brief = _brief(config, each, crew, around)
+    model = crew.models[each.model_id]
+    return Job(
+        each.key,
+        lambda job: _run(each, brief, model, around, job),
+        node,
+        fingerprint=_digest(
+            str(VERSION),
+            brief.system,
+            brief.task,
+            f"{brief.max_turns} {brief.max_output_tokens}",
+            crew.digests[each.model_id],
+            around.engine_version,
+            around.ignore,
+            *(f"{tool.spec.name} {tool.digest}" for tool in brief.tools),
+        ),
+        needs=(each.sources,),
+        resources={"sandbox": 1},
+        lane=each.model_id,
+        title=each.title,
+    )
+
+
+def _brief(config: DiscoverConfig, each: Pass, crew: Crew, around: Surroundings) -> Brief:
+    """What the agent is told: the instructed description, and nothing of the golden patch."""
+    direction = each.direction.value
+    return Brief(
+        system=load_prompt("discover_system").render(direction=direction, overlap="0.95"),
+        task=load_prompt("discover_task").render(
+            direction=direction,
+            language=each.instance.language,
+            description=around.benchmark.description(each.instance),
+        ),
+        tools=crew.tools,
+        max_turns=config.max_turns,
+        max_output_tokens=config.max_output_tokens,
+    )
+
+
+def _digest(*parts: str) -> str:
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@asynccontextmanager
+async def rule_context(
+    instance: Instance, direction: Direction, around: Surroundings, note: Callable[[str], None]
+) -> AsyncIterator[RuleContext]:
+    """Open what the rule agent's tools work on: both trees, the scanner, and a shell on R alone."""
+    trees: Trees = await materialise(around.benchmark.origin(instance), around.cache)
+    shell = around.shell(trees.base)
+    try:
+        yield RuleContext(
+            instance=instance,
+            direction=direction,
+            base=trees.base,
+            golden=trees.golden,
+            scanner=around.scanner,
+            shell=shell,
+            facts=Facts(),
+            note=note,
+        )
+    finally:
+        with anyio.move_on_after(5, shield=True):
+            await shell.aclose()
+
+
+async def _run(each: Pass, brief: Brief, model: MeteredModel, around: Surroundings, job: JobContext) -> Json:
+    """Let the agent look for rules until something ends it; what it found is kept either way."""
+    conversation = Conversation([Message("user", (Text(brief.task),))])
+    async with rule_context(each.instance, each.direction, around, job.note) as context:
+        try:
+            with job.budget.deadline() as scope:
+                await converse(brief, model, context, job, conversation)
+            if scope.cancelled_caught:
+                conversation.end = End.TIMEOUT
+        finally:
+            with job.cleaning_up():
+                await write_transcript(around.out, job.key, brief, conversation)
+    if conversation.end is End.TIMEOUT:
+        job.cut_short(DeadlineExceeded(f"the time limit ended it after {conversation.turns} turns"))
+    elif conversation.end is End.BUDGET_EXCEEDED:
+        job.cut_short(BudgetExceeded(f"the budget ended it after {conversation.turns} turns"))
+    rules = registered_rules(context.facts)
+    with job.cleaning_up():
+        text = dump_rules(rule.to_rule() for rule in rules)
+        await _write_rules(each, around, text)
+        return {
+            "finish_reason": str(conversation.end),
+            "turns": conversation.turns,
+            "tool_calls": conversation.tool_calls,
+            "rules": len(rules),
+            "yaml": await job.keep(text),
+        }
+
+
+def found(outcome: Outcome) -> str:
+    """Say what a pass came to, "" where it has no result."""
+    value: Any = outcome.value
+    if not outcome.usable or value is None:
+        return ""
+    return f"{value['rules']} rules ({value['finish_reason'].replace('_', ' ')}, {value['turns']} turns)"
+
+
+def rules_file(each: Pass, around: Surroundings) -> Path:
+    """Return where the rules of a pass are written: in the published layout, a folder for each model."""
+    return rules_path(_product(each.model_id, around), each.instance, each.direction)
+
+
+async def write_products(
+    passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surroundings, session: Session
+) -> None:
+    """Make each model's folder a benchmark of its own, and write again what is missing of its rules."""
+    usable = [each for each in passes if outcomes[each.key].usable]
+    for model_id in dict.fromkeys(each.model_id for each in usable):
+        instances = {each.instance.id: each.instance for each in usable if each.model_id == model_id}
+        await write_product(_product(model_id, around), around.benchmark, list(instances.values()))
+    for each in usable:
+        value: Any = outcomes[each.key].value
+        if value and not rules_file(each, around).exists():
+            await _write_rules(each, around, await session.record.blobs.fetch(value["yaml"]))
+
+
+async def _write_rules(each: Pass, around: Surroundings, text: str) -> None:
+    await write_rules(_product(each.model_id, around), each.instance, each.direction, text)
+
+
+def _product(model_id: str, around: Surroundings) -> Path:
+    return around.out / "discover" / model_id

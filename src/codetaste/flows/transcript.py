@@ -1,0 +1,27 @@
+"""What was said between a model and its tools, as a file for people and programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.atomic import write_atomically
+from codetaste.llm.codec import message_to_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.agent.loop import Brief, Conversation
+
+
+async def write_transcript(out: Path, key: str, brief: Brief, conversation: Conversation) -> Path:
+    """Write ``transcripts/<job key>.jsonl``: the system prompt, then one message a line; returns its path."""
+    lines = [
+        json.dumps({"system": brief.system, "tools": [tool.spec.name for tool in brief.tools]}),
+        *(json.dumps(message_to_json(message)) for message in conversation.messages),
+    ]
+    path = out / "transcripts" / f"{key}.jsonl"
+    await to_thread.run_sync(lambda: write_atomically(path, "".join(f"{line}\n" for line in lines)))
+    return path

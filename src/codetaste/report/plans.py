@@ -1,0 +1,65 @@
+"""What a run would do and what it can cost at most, said before anything is paid for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.units import format_usd
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """A job that would run; ``lane`` is its model, "" for none."""
+
+    key: str
+    needs: tuple[str, ...]
+    lane: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Jobs, what the flows' budgets add up to, and the budget of the run; None where there is no limit."""
+
+    jobs: tuple[PlannedJob, ...]
+    flows_usd: Decimal | None
+    run_usd: Decimal | None
+
+    @property
+    def worst_case_usd(self) -> Decimal | None:
+        """The most that can be spent: budgets are hard, so it is the tighter of the two."""
+        limits = [limit for limit in (self.flows_usd, self.run_usd) if limit is not None]
+        return min(limits) if limits else None
+
+
+def worst_case_line(plan: Plan) -> str:
+    """Say the worst case in one line."""
+    paid = sum(1 for job in plan.jobs if job.lane)
+    most = plan.worst_case_usd
+    if most is None:
+        return f"{paid} jobs call a model, and no budget limits what they cost"
+    return f"{paid} jobs call a model; all together they can cost {format_usd(most)} at most"
+
+
+def render(plan: Plan, *, as_json: bool) -> str:
+    """Say the plan as text, a job a line, or as JSON."""
+    if as_json:
+        worst = plan.worst_case_usd
+        return json.dumps(
+            {
+                "jobs": [
+                    {"key": job.key, "needs": list(job.needs), "model": job.lane or None} for job in plan.jobs
+                ],
+                "worst_case_usd": None if worst is None else format(worst, "f"),
+            },
+            indent=2,
+        )
+    width = max((len(job.key) for job in plan.jobs), default=0)
+    lines = [
+        f"{job.key:<{width}}  needs {', '.join(job.needs)}" if job.needs else job.key for job in plan.jobs
+    ]
+    return "\n".join([*lines, worst_case_line(plan)])

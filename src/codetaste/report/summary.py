@@ -1,0 +1,131 @@
+"""What a person reads when a run has ended: what was found, what it cost, and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.orchestration.job import Status
+from codetaste.report.live import spend_line
+from codetaste.report.progress import printable
+from codetaste.units import format_duration, format_usd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+    from pathlib import Path
+
+    from codetaste.orchestration.job import Outcome
+    from codetaste.orchestration.money import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One job that a person cares about: what it found, and in which file."""
+
+    outcome: Outcome
+    title: str
+    lane: str
+    found: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run that ended. ``unpaid`` names models that only pretend to cost money."""
+
+    name: str
+    directory: Path
+    money: Snapshot
+    wall_s: float
+    lines: Sequence[Line]
+    unpaid: Sequence[str] = ()
+    stopped: str = ""
+
+    @property
+    def failed(self) -> list[Line]:
+        """The jobs without a result."""
+        return [line for line in self.lines if not line.outcome.usable]
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every job has a result, 130 when the user stopped the run, 1 otherwise."""
+        if self.stopped:
+            return 130
+        return 1 if self.failed else 0
+
+
+def render(summary: Summary) -> str:
+    """Say it in plain text, one line a job."""
+    done = len(summary.lines) - len(summary.failed)
+    result = f"{summary.name}: {done} of {len(summary.lines)} jobs have a result"
+    said = [f"{result} · {format_duration(summary.wall_s)} · {spend_line(summary.money)}"]
+    if summary.stopped:
+        said.append(f"stopped: {summary.stopped}; the same command goes on where it ended")
+    width = max((len(line.title) for line in summary.lines), default=0)
+    said.extend(_job_line(line, width) for line in summary.lines)
+    said.extend(
+        f"{model} is scripted: a program played the model, and no money was spent on it"
+        for model in summary.unpaid
+    )
+    unknown_usd = summary.money.unknown.usd
+    if unknown_usd:
+        said.append(f"{format_usd(unknown_usd)} is unknown: calls that were cut off may have been billed")
+    said.append(f"everything lies in {summary.directory}")
+    return "\n".join(said)
+
+
+def _job_line(line: Line, width: int) -> str:
+    outcome = line.outcome
+    mark = "ok " if outcome.status is Status.DONE else "cut" if outcome.usable else "-- "
+    again = " (from an earlier session)" if outcome.resumed else ""
+    why = f": {outcome.error}" if outcome.error else ""
+    money = format_usd(outcome.cost.spent.usd)
+    status = "" if outcome.status is Status.DONE else f" {outcome.status}{why}"
+    found = f" {line.found}" if line.found else ""
+    place = f" → {line.path}" if line.path else ""
+    return printable(f"  {mark} {line.title:<{width}} {money:>9}{status}{found}{again}{place}", 1000)
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """Say it as JSON data; money is text, exact."""
+    return {
+        "name": summary.name,
+        "directory": str(summary.directory),
+        "exit_code": summary.exit_code,
+        "stopped": summary.stopped or None,
+        "wall_s": round(summary.wall_s, 3),
+        "money": money_json(summary.money),
+        "scripted_models": list(summary.unpaid),
+        "jobs": [
+            {
+                "key": line.outcome.key,
+                "status": str(line.outcome.status),
+                "cause": line.outcome.cause and str(line.outcome.cause),
+                "error": line.outcome.error or None,
+                "attempts": line.outcome.attempts,
+                "resumed": line.outcome.resumed,
+                "model": line.lane or None,
+                "money": money_json(line.outcome.cost),
+                "found": line.found or None,
+                "path": line.path or None,
+                "value": line.outcome.value,
+            }
+            for line in summary.lines
+        ],
+    }
+
+
+def money_json(money: Snapshot) -> dict[str, Any]:
+    """A node's money as JSON data, dollars as text."""
+
+    def usd(amount: Decimal | None) -> str | None:
+        return None if amount is None else format(amount, "f")
+
+    return {
+        "settled_usd": usd(money.settled.usd),
+        "unknown_usd": usd(money.unknown.usd),
+        "reserved_usd": usd(money.reserved.usd),
+        "limit_usd": usd(money.limits.usd),
+        "tokens": money.spent.tokens,
+    }

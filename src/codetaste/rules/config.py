@@ -1,0 +1,21 @@
+"""``[rules]``: the rule engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from codetaste.section import Section
+from codetaste.units import Seconds
+
+
+class RulesConfig(Section):
+    """Which OpenGrep, and how long it may take."""
+
+    opengrep: Path | None = None
+    """The program; otherwise OPENGREP_BIN, then PATH, then the one that was installed with codetaste."""
+    scan_limit: Seconds = 900.0
+    """Wall time of one scan of one tree; what hangs is then found and named."""
+    processes: int = Field(default=2, ge=1, le=1024)
+    """Engine processes at once."""

@@ -1,0 +1,119 @@
+"""``codetaste tool``: tools listed, described, and tried on a real instance without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codetaste.agent.tool import load_tools
+from codetaste.assembly import find_benchmark, surroundings
+from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.config import suggestion
+from codetaste.errors import ConfigError, ToolError
+from codetaste.flows.discover import OWN_TOOLS, rule_context
+from codetaste.rules.config import RulesConfig
+from codetaste.sandbox.config import SandboxConfig
+
+if TYPE_CHECKING:
+    from codetaste.agent.tool import Tool
+    from codetaste.rules.verdict import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One call from the command line; ``arguments`` is the text of a JSON object."""
+
+    tool: str
+    instance: str
+    arguments: str
+    benchmark: str
+    repos: Path | None
+    direction: Direction
+    as_json: bool = False
+
+
+def list_tools(*, as_json: bool) -> int:
+    """Print the rule agent's own tools, a line each."""
+    tools = load_tools(OWN_TOOLS, base_dir=Path())
+    if as_json:
+        print(json.dumps([_described(tool) for tool in tools], indent=2))
+        return 0
+    for tool, path in zip(tools, OWN_TOOLS, strict=True):
+        print(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
+    return 0
+
+
+def print_schema(name: str) -> int:
+    """Print what a model is told of a tool.
+
+    Raises:
+        ConfigError: there is no such tool.
+    """
+    print(json.dumps(_described(find_tool(name)), indent=2))
+    return 0
+
+
+def find_tool(name: str) -> Tool:
+    """Return the tool that ``name`` names: one of the rule agent's, an import path, or ``file.py:name``.
+
+    Raises:
+        ConfigError: there is none; the nearest name is suggested.
+    """
+    own = {path.rpartition(":")[2]: path for path in OWN_TOOLS}
+    if ":" not in name and name not in own:
+        raise ConfigError(f"there is no tool {name!r}{suggestion(name, list(own))}; others go by module:name")
+    (tool,) = load_tools([own.get(name, name)], base_dir=Path())
+    return tool
+
+
+async def call_tool(trial: Trial) -> int:
+    """Call the tool and print its answer; returns 0, or 1 when the tool refused.
+
+    Raises:
+        ConfigError: the tool, the instance or the arguments are not there or not right.
+        ToolMissing: commands cannot be contained here, or there is no rule engine.
+    """
+    tool = find_tool(trial.tool)
+    arguments = _arguments(trial.arguments)
+    benchmark = find_benchmark(BenchmarkConfig(path=trial.benchmark, repos=trial.repos), Path())
+    chosen = benchmark.select([trial.instance])
+    if len(chosen) != 1:
+        names = ", ".join(instance.id for instance in chosen[:5])
+        raise ConfigError(f"--instance {trial.instance} fits {len(chosen)} instances ({names}, …); name one")
+    with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
+        around = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig())
+        async with rule_context(chosen[0], trial.direction, around, _note) as context:
+            try:
+                answer = await tool.call(context, arguments)
+            except ToolError as error:
+                print(f"the tool refuses: {error}", file=sys.stderr)
+                return 1
+            facts = context.facts.take_pending()
+    if trial.as_json:
+        print(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
+    else:
+        print(answer.text)
+    return 0
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--args is not JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise ConfigError('--args must be a JSON object, such as \'{"command": "ls"}\'')
+    return arguments
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _described(tool: Tool) -> dict[str, Any]:
+    spec = tool.spec
+    return {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
