@@ -155,9 +155,7 @@ class ModelUnavailable(ModelError):
     ``retry_after_s`` in seconds where the provider said how long to wait.
     """
 
-    def __init__(
-        self, message: str, *, unbilled: bool = False, retry_after_s: float | None = None
-    ) -> None:
+    def __init__(self, message: str, *, unbilled: bool = False, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.unbilled = unbilled
         self.retry_after_s = retry_after_s
