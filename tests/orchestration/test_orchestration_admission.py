@@ -51,6 +51,19 @@ def test_a_big_job_is_started_although_small_ones_keep_coming() -> None:
     raise AssertionError("starved")
 
 
+def test_what_the_first_in_turn_waits_for_is_not_given_to_another_lane() -> None:
+    admission: Admission[str] = Admission({"cpu": 2, "sandbox": 1})
+    admission.push("old", "small", {"cpu": 1})
+    assert admission.pop() == "old"
+    admission.push("big", "big", {"cpu": 2})
+    admission.push("small", "small", {"cpu": 1})
+    admission.push("elsewhere", "other", {"sandbox": 1})
+    assert admission.pop() == "elsewhere"  # competes for nothing with the big one
+    assert admission.pop() is None
+    admission.give_back("small", {"cpu": 1})
+    assert admission.pop() == "big"
+
+
 def test_within_a_lane_the_first_that_came_is_the_first_that_starts() -> None:
     admission: Admission[int] = Admission({"cpu": 2})
     for number, need in enumerate([1, 2, 1, 1]):

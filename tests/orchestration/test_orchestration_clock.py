@@ -19,17 +19,17 @@ async def test_a_deadline_cancels_at_the_tightest_limit_of_all_ancestors() -> No
 
 
 async def test_the_working_clock_stands_still_while_waiting() -> None:
-    job = Budget.root().child("job", Limits(working_s=0.1))
-    with anyio.fail_after(5), job.deadline() as scope:
+    job = Budget.root().child("job", Limits(working_s=0.2))
+    with anyio.fail_after(20), job.deadline() as scope:
         with job.waiting():
-            await anyio.sleep(0.3)
+            await anyio.sleep(0.4)
         waited = True
-        await anyio.sleep(3)
+        await anyio.sleep(10)
     assert waited
     assert scope.cancelled_caught
     snapshot = job.snapshot()
-    assert 0.3 <= snapshot.waited_s < 0.38
-    assert 0.1 <= snapshot.wall_s - snapshot.waited_s < 0.2
+    assert snapshot.waited_s >= 0.4
+    assert 0.2 <= snapshot.wall_s - snapshot.waited_s < 5
 
 
 async def test_waits_of_one_job_that_overlap_count_once() -> None:
@@ -41,57 +41,58 @@ async def test_waits_of_one_job_that_overlap_count_once() -> None:
 
     with job.deadline():
         async with anyio.create_task_group() as tasks:
-            for seconds in (0.05, 0.1, 0.1):
-                tasks.start_soon(wait, seconds)
-    assert 0.1 <= job.snapshot().waited_s < 0.18
+            for _ in range(20):
+                tasks.start_soon(wait, 0.1)
+    assert 0.1 <= job.snapshot().waited_s < 1.5
 
 
 async def test_an_instance_works_while_any_of_its_jobs_works() -> None:
     instance = Budget.root().child("instance", Limits(working_s=60))
     busy, idle = instance.child("busy"), instance.child("idle")
     with busy.deadline(), idle.deadline(), idle.waiting():
-        await anyio.sleep(0.05)
+        await anyio.sleep(0.2)
         with busy.waiting():
             await anyio.sleep(0.1)
     snapshot = instance.snapshot()
-    assert 0.1 <= snapshot.waited_s < 0.14
-    assert snapshot.wall_s >= 0.15
+    assert snapshot.waited_s >= 0.1
+    assert snapshot.wall_s - snapshot.waited_s >= 0.2
+    assert idle.snapshot().waited_s >= 0.3
 
 
 async def test_time_between_jobs_does_not_count() -> None:
     instance = Budget.root().child("instance", Limits(wall_s=60))
     for _ in range(2):
         with instance.child("job").deadline():
-            await anyio.sleep(0.02)
-        await anyio.sleep(0.1)
-    assert 0.04 <= instance.snapshot().wall_s < 0.1
+            await anyio.sleep(0.01)
+        await anyio.sleep(0.5)
+    assert 0.02 <= instance.snapshot().wall_s < 0.5
 
 
 async def test_time_used_by_earlier_sessions_counts() -> None:
     root = Budget.root(prior={("job",): Prior(wall_s=9.95, working_s=1.0)})
     job = root.child("job", Limits(wall_s=10))
     assert job.clock.time_left_s() == pytest.approx(0.05)
-    with anyio.fail_after(1), job.deadline() as scope:
-        await anyio.sleep(5)
+    with anyio.fail_after(5), job.deadline() as scope:
+        await anyio.sleep(10)
     assert scope.cancelled_caught
 
 
 async def test_an_ancestors_working_limit_moves_with_the_waits_of_its_jobs() -> None:
-    root = Budget.root(Limits(working_s=0.1))
+    root = Budget.root(Limits(working_s=0.2))
     job = root.child("flow").child("job")
-    with anyio.fail_after(5), job.deadline() as scope:
+    with anyio.fail_after(20), job.deadline() as scope:
         with job.waiting():
-            await anyio.sleep(0.2)
+            await anyio.sleep(0.4)
         survived_the_wait = True
-        await anyio.sleep(3)
+        await anyio.sleep(10)
     assert survived_the_wait
     assert scope.cancelled_caught
 
 
 async def test_a_grace_moves_the_deadline_back() -> None:
     job = Budget.root().child("job", Limits(wall_s=0.02))
-    with job.deadline(grace_s=0.1) as hard, job.deadline() as soft:
-        await anyio.sleep(1)
+    with job.deadline(grace_s=5) as hard, job.deadline() as soft:
+        await anyio.sleep(10)
     assert soft.cancelled_caught
     assert not hard.cancel_called
 
@@ -99,15 +100,13 @@ async def test_a_grace_moves_the_deadline_back() -> None:
 async def test_a_job_that_is_late_already_still_gets_its_grace_once() -> None:
     root = Budget.root(prior={("job",): Prior(wall_s=100, working_s=100)})
     job = root.child("job", Limits(wall_s=1, working_s=1))
-    with anyio.fail_after(5), job.deadline(grace_s=0.2) as hard:
+    with anyio.fail_after(20), job.deadline(grace_s=0.3) as hard:
         with job.deadline() as soft:
-            await anyio.sleep(1)
-        assert soft.cancelled_caught
-        for _ in range(5):
+            await anyio.sleep(10)
+        harvested = soft.cancelled_caught
+        for _ in range(1000):  # waiting now and then does not move the end away
             with job.waiting():
                 pass
-            await anyio.sleep(0.02)
-        harvested = True
-        await anyio.sleep(1)
+            await anyio.sleep(0.01)
     assert harvested
     assert hard.cancelled_caught

@@ -45,7 +45,7 @@ async def test_what_was_appended_is_given_back_in_order(tmp_path: Path) -> None:
 
 
 async def test_a_journal_torn_at_any_byte_loses_only_what_was_not_finished(tmp_path: Path) -> None:
-    await write(tmp_path, line(1), line(2), line(3))
+    await write(tmp_path, {"event": "a"}, {"event": "ü"}, {"event": "c"})
     path = tmp_path / "journal.jsonl"
     whole = path.read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]

@@ -151,6 +151,23 @@ async def test_rerun_buys_again_and_forgets_no_money(bench: Bench) -> None:
     assert bench.happened == []
 
 
+async def test_rerun_forgets_what_unfinished_work_has_recorded_and_not_what_it_may_have_cost(
+    bench: Bench,
+) -> None:
+    async def lose(context: JobContext) -> Json:
+        await bench.turn(context, 0)
+        async with await context.pay("turn-1", usd("0.5")):
+            raise ModelUnavailable("lost")
+
+    async def run(context: JobContext) -> Json:
+        return [context.recorded("turn-0"), len(context.dangling("turn-1"))]
+
+    await bench.session({"a": lose}, retries={})
+    outcomes = await bench.session({"a": run}, rerun="all")
+    assert outcomes["a"].value == [False, 0]
+    assert (bench.spent.settled, bench.spent.unknown) == (usd("0.1"), usd("0.5"))
+
+
 async def test_a_call_that_was_given_up_is_unknown_until_it_is_settled(bench: Bench) -> None:
     async def give_up(context: JobContext) -> Json:
         async with await context.pay("turn-0", usd("0.5"), note={"model": "sonnet"}):

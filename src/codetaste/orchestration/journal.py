@@ -268,8 +268,8 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
         if not end:
             header = encode({"event": "journal", "format": FORMAT, "t": round(time.time(), 3)}) + "\n"
             end += os.write(descriptor, header.encode())
+            sync_directory(path.parent)
         _sync(descriptor)
-        sync_directory(path.parent)
     except BaseException as error:
         if descriptor >= 0:
             os.close(descriptor)
