@@ -100,15 +100,15 @@ POOR: dict[str, Rules] = {
 
 # Discriminative, but not quite valid: what the feedback names is exempted until nothing is left.
 BOLD: dict[str, dict[str, Any]] = {
-    "additive": rule("class-without-base", "A class without the object base", pattern="class $C: ..."),
-    "reductive": rule(
-        "percent-formatting",
-        "Formats with the percent operator",
-        patterns=[{"pattern": '"..." % $VALUES'}, {"pattern-not": '"..." % ()'}],
+    "additive": rule(
+        "class-without-base",
+        "A class without an explicit base",
+        patterns=[{"pattern": "class $C: ..."}, {"pattern-not": "class $C($B, ...): ..."}],
     ),
+    "reductive": rule("names-object", "Speaks of object", **{"pattern-regex": r"\bobject\b"}),
 }
 EXEMPT = re.compile(r"^{name}: rejected.*\n\s+exempt for example (.+), lines \d+ to \d+", re.MULTILINE)
-REPAIRS = 6
+REPAIRS = 8
 
 
 def reply(request: Request) -> Message:
