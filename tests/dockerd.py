@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 import subprocess
@@ -163,8 +162,8 @@ def running_engine() -> Iterator[DockerEngine]:
 def _wait_until_ready(engine: DockerEngine, process: subprocess.Popen[bytes], log: Path) -> DockerEngine:
     deadline = time.monotonic() + START_S
     while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(httpx.TransportError, httpx.HTTPStatusError, json.JSONDecodeError):
-            engine.call("GET", "/_ping", timeout_s=2)
+        if engine.socket.exists():
+            engine.call("GET", "/_ping", timeout_s=START_S)
             return engine
         time.sleep(0.2)
     raise RuntimeError(f"dockerd did not start:\n{log.read_text(errors='replace')[-2000:]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import socketserver
 import subprocess
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dockerd import DockerEngine
 
 TESTS = Path(__file__).parent
+PROGRAM = str(Path(sys.executable).with_name("codetaste"))
 
 
 def found(report: Report, name: str) -> Finding:
@@ -30,7 +32,7 @@ def found(report: Report, name: str) -> Finding:
 
 
 @contextmanager
-def answering(socket: Path, answer: bytes) -> Iterator[None]:
+def answering(place: Path, answer: bytes) -> Iterator[None]:
     """A server on a Unix socket that says ``answer`` to whoever connects."""
 
     class Handler(socketserver.StreamRequestHandler):
@@ -38,7 +40,7 @@ def answering(socket: Path, answer: bytes) -> Iterator[None]:
             self.rfile.readline()
             self.wfile.write(answer)
 
-    with socketserver.ThreadingUnixStreamServer(str(socket), Handler) as server:
+    with socketserver.ThreadingUnixStreamServer(str(place), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -111,13 +113,25 @@ def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
 def test_a_container_engine_counts_when_it_answers_as_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, ready: bool, detail: str
 ) -> None:
-    socket = tmp_path / "engine.sock"
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{socket}")
-    with answering(socket, answer):
+    place = tmp_path / "engine.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
+    with answering(place, answer):
         finding = found(anyio.run(examine), "DOCKER_HOST")
     assert finding.ready is ready
     assert detail in finding.detail
     assert not finding.needed
+
+
+def test_a_socket_that_nobody_listens_on_is_no_engine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stale = tmp_path / "engine.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(stale))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{stale}")
+    finding = found(anyio.run(examine), "DOCKER_HOST")
+    assert not finding.ready
+    assert str(stale) in finding.detail
 
 
 def test_a_real_docker_engine_is_greeted(
@@ -132,7 +146,7 @@ def test_a_real_docker_engine_is_greeted(
 def test_where_nothing_contains_commands_the_doctor_and_the_run_say_what_to_do(tmp_path: Path) -> None:
     def in_such_a_place(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, TESTS / "forbidding.py", sys.executable, "-m", *command],
+            [sys.executable, TESTS / "forbidding.py", *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -140,7 +154,7 @@ def test_where_nothing_contains_commands_the_doctor_and_the_run_say_what_to_do(t
             cwd=tmp_path,
         )
 
-    doctor = in_such_a_place("codetaste.cli", "doctor", "--json")
+    doctor = in_such_a_place(PROGRAM, "doctor", "--json")
     assert doctor.returncode == 1, doctor.stderr
     report = json.loads(doctor.stdout)
     assert report["usable"] is False
@@ -149,7 +163,7 @@ def test_where_nothing_contains_commands_the_doctor_and_the_run_say_what_to_do(t
     assert set(ways) == {"bubblewrap", "landlock"}
     assert all(way["needed"] and not way["ready"] and way["remedy"] for way in ways.values())
 
-    run = in_such_a_place("codetaste.run", str(TESTS.parent / "examples" / "quickstart.toml"))
+    run = in_such_a_place(PROGRAM, "run", str(TESTS.parent / "examples" / "quickstart.toml"))
     assert run.returncode == 2, run.stderr
     assert "Traceback" not in run.stderr
     assert "commands cannot be contained on this machine" in run.stderr
