@@ -29,7 +29,7 @@ _HOSTS = (
 _REASONS = {
     "a registry's host name": re.compile("|".join(re.escape("".join(parts)) for parts in _HOSTS)),
     "a download address": re.compile(r"https?://[^\s\"']+\.(?:whl|tar\.gz|tgz|crate|jar)\b"),
-    "a path of one machine": re.compile(r"(?<![\w./~}-])/(?:work|root)/"),
+    "a path of one machine": re.compile(r"(?<![\w./~}-])/(?:work|root)/(?=\.?\w)"),
     "something like a key": re.compile(
         r"\b(?:sk-(?!ant-not-a-)[A-Za-z0-9_-]{20,}|ghp_\w{30,}|github_pat_\w{30,}|AKIA[0-9A-Z]{16}|AIza[\w-]{35}|xox[abps]-[\w-]{10,})"
         "|-----BEGIN [A-Z ]*PRIVATE"

@@ -146,7 +146,7 @@ def test_a_real_docker_engine_is_greeted(
 def test_where_nothing_contains_commands_the_doctor_and_the_run_say_what_to_do(tmp_path: Path) -> None:
     def in_such_a_place(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, TESTS / "forbidding.py", *command],
+            [sys.executable, TESTS / "sandbox" / "forbid.py", "everything", *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -56,7 +56,7 @@ def imports_between_rooms() -> set[tuple[str, str]]:
                 else []
             )
             if isinstance(node, ast.ImportFrom) and node.module == "codetaste":
-                names = [f"codetaste.{alias.name}" for alias in node.names]
+                names = [f"codetaste.{alias.name}" for alias in node.names if alias.name != "__version__"]
             found |= {(room, name.split(".")[1]) for name in names if name.startswith("codetaste.")}
     return {(importer, imported) for importer, imported in found if importer not in {imported, "__init__"}}
 
