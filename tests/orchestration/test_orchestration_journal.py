@@ -13,7 +13,7 @@ import pytest
 
 from codetaste.errors import JournalError, RunBusy
 from codetaste.orchestration.journal import Journal, open_journal, read_journal
-from codetaste.orchestration.storage import Blobs
+from codetaste.orchestration.storage import Blobs, owner_of
 
 pytestmark = pytest.mark.anyio
 
@@ -111,9 +111,11 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
     with owner:
         assert owner.stdout is not None
         owner.stdout.readline()
+        assert owner_of(tmp_path).startswith(f"process {owner.pid} on ")
         with pytest.raises(RunBusy, match=rf"is in use by process {owner.pid} on "):
             await write(tmp_path)
         owner.kill()
+    assert owner_of(tmp_path) == owner_of(tmp_path / "missing") == ""
     assert await write(tmp_path, line(1)) == []
 
 

@@ -334,7 +334,10 @@ async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -
         async with await context.pay("turn-1", usd("0.5")):
             raise ModelUnavailable("lost")
 
-    await bench.session({"a": pay, "b": bench.returning(1), "c": pay}, needs={"c": ("a",)}, retries={})
+    one = Limits(usd=Decimal(3), wall_s=9.5)
+    await bench.session(
+        {"a": pay, "b": bench.returning(1), "c": pay}, needs={"c": ("a",)}, retries={}, limits=one
+    )
     history = History(read_journal(bench.directory / "journal.jsonl"))
     assert {key: job.state for key, job in history.jobs.items()} == {
         "a": "failed",
@@ -345,6 +348,7 @@ async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -
     prior = history.prior()["flow", "a"]
     assert (prior.settled, prior.unknown) == (usd("0.1"), usd("0.5"))
     assert history.jobs["c"].needs == ("a",)
+    assert history.limits == Limits(usd=Decimal(3), wall_s=9.5)
     settled, unknown = history.charges(history.lane_of)
     assert (settled, unknown) == ({"": usd("0.1")}, {"": usd("0.5")})
 

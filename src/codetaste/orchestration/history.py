@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from codetaste.orchestration.money import Cost, Prior
+from codetaste.orchestration.money import Cost, Limits, Prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -67,10 +67,11 @@ class JobHistory:
 
 
 class History:
-    """All that the lines read so far say."""
+    """All that the lines read so far say; ``limits`` are the whole run's in its latest session."""
 
     def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
         self.sessions = 0
+        self.limits = Limits()
         self.draining = False
         self.jobs: dict[str, JobHistory] = {}
         self.calls: dict[str, Call] = {}
@@ -133,8 +134,10 @@ class History:
             for path in {*settled, *unknown, *self.clocks}
         }
 
-    def _session(self, _line: Mapping[str, Any]) -> None:
+    def _session(self, line: Mapping[str, Any]) -> None:
         self.sessions += 1
+        usd, tokens, wall_s, working_s = line["limits"]
+        self.limits = Limits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
         self.draining = False
         for job in self.jobs.values():
             job.waits.clear()

@@ -157,6 +157,13 @@ class Tree:
             if self._answer(request):
                 del self._waiters[request]
                 request.answered.set()
+            elif self._taken(request.budget.chain[0]):
+                return  # nobody further back can pass: thousands of waiters cost no more than a few
+
+    def _taken(self, root: Budget) -> bool:
+        """Whether all dollars of the run are spent, in flight, or claimed by those who wait."""
+        taken = root.settled + root.unknown + root.reserved + self._ahead.get(root, _ZERO)
+        return root.limits.usd is not None and taken.usd >= root.limits.usd
 
     def _answer(self, request: Request) -> bool:
         if not request.aim():

@@ -23,6 +23,7 @@ from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import open_journal
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.record import Record
+from codetaste.orchestration.resume import limits_of
 from codetaste.orchestration.retry import TABLE
 from codetaste.orchestration.scheduler import Scheduler
 from codetaste.orchestration.storage import Blobs
@@ -115,7 +116,9 @@ async def open_session(
             grace=grace,
         )
         budget = Budget.root(limits or Limits(), prior=history.prior())
-        await record.write({"event": "session", "pid": os.getpid(), "host": socket.gethostname()})
+        (row,) = limits_of(budget)
+        pid, host = os.getpid(), socket.gethostname()
+        await record.write({"event": "session", "pid": pid, "host": host, "limits": row})
         if journal.repaired:
             record.note({"event": "note", "key": "", "text": journal.repaired})
             record.publish(Note("", journal.repaired))

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
 _LOCK = "lock"
+_LOOKS = 10
 
 
 def storage_error(error: OSError, path: Path) -> JournalError:
@@ -46,7 +48,7 @@ def lock_directory(directory: Path) -> int:
     except OSError as error:
         raise storage_error(error, directory) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
         _sign(descriptor)
     except OSError as error:
         owner = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
@@ -55,6 +57,33 @@ def lock_directory(directory: Path) -> int:
             raise RunBusy(f"{directory} is in use by {owner}; wait for it or stop it") from error
         raise storage_error(error, directory) from error
     return descriptor
+
+
+def owner_of(directory: Path) -> str:
+    """Say which process works on a run directory; empty when none does."""
+    try:
+        descriptor = os.open(directory / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(descriptor, 300, 0).decode(errors="replace")
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock; whoever only looks who owns it (``owner_of``) has it for an instant."""
+    for _ in range(_LOOKS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sign(descriptor: int) -> None:
