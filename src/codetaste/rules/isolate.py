@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import log2
 from typing import TYPE_CHECKING, TypeVar
 
 from codetaste.rules.scan import Problem, Scan, merge
@@ -53,7 +54,7 @@ async def isolate(
         extra_s: for all attempts together.
         clock: the time now, in seconds.
     """
-    search = _Search(attempt, clock() + extra_s, max(extra_s / 12, 1.0), clock)
+    search = _Search(attempt, clock() + extra_s, clock)
     bad = await search.ask(rules, ())
     good = await search.readable(rules, bad) if bad else rules
     if bad and good:
@@ -72,12 +73,11 @@ class _Search:
         self,
         attempt: Callable[[Rules, Files, float], Awaitable[Scan | Failure]],
         deadline: float,
-        piece_s: float,
         clock: Callable[[], float],
     ) -> None:
         self.found: list[Scan] = []
         self.problems: list[Problem] = []
-        self._attempt, self._deadline, self._piece_s, self._clock = attempt, deadline, piece_s, clock
+        self._attempt, self._deadline, self._clock = attempt, deadline, clock
         self._failures = 0
 
     @property
@@ -90,9 +90,10 @@ class _Search:
             return Failure(
                 "timeout", "not scanned: no time left to find out which rule and file are at fault"
             )
-        answer = await self._attempt(
-            rules, files, max(min(self._piece_s, self._deadline - self._clock()), 0.1)
-        )
+        # One culprit costs a death for each halving that is still to come; two culprits somewhat more.
+        halvings = log2(len(rules)) + log2(len(files) or 1)
+        limit_s = (self._deadline - self._clock()) / (1.5 * halvings + 3)
+        answer = await self._attempt(rules, files, limit_s)
         if isinstance(answer, Scan):
             self.found.append(answer)
             return None

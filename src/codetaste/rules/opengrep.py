@@ -26,7 +26,7 @@ from anyio import CancelScope, CapacityLimiter
 
 from codetaste.errors import EngineError
 from codetaste.rules.isolate import Failure, isolate
-from codetaste.rules.sarif import Unreadable, read_output
+from codetaste.rules.sarif import ALIAS, Unreadable, read_output
 from codetaste.rules.scan import Scan, merge
 from codetaste.rules.together import together
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PROCESSES = 2
 REAP_S = 10.0
+_LEAST_EXTRA_S = 20.0
 _ARGUMENT_BYTES = 1024**2 if sys.platform == "linux" else 192 * 1024
 _FLAGS = ("--no-rewrite-rule-ids", "--timeout-threshold", "0", "--max-memory", "0", "--disable-version-check")
 _CORE_FLAGS = ("--experimental", "--project-root", ".", "--x-ignore-semgrepignore-files")
@@ -50,7 +51,7 @@ class EngineLimits:
     """What one call of the engine may use.
 
     Attributes:
-        wall_s: for a scan; finding out what hung may take as long again.
+        wall_s: for a scan; finding out what hung may take as long again, or 20 seconds.
         pair_s: the engine's own limit for one rule on one file, set only once a scan ran out of time.
         memory_bytes: address space of a process (Linux).
         output_bytes: of each file that it writes (Linux).
@@ -111,9 +112,11 @@ class OpenGrep:
             # The engine's own clock is off (DESIGN §7), but it finds every rule that hangs on a file at once.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
-            answer, left_s = (second, 0.0) if isinstance(second, Scan) else (answer, wall_s / 2)
+            answer, left_s = (second if isinstance(second, Scan) else answer), wall_s / 2
         if isinstance(answer, Failure):
-            return await isolate(partial(self._attempt, tree, 0.0), rules, files, answer, extra_s=left_s)
+            return await isolate(
+                partial(self._attempt, tree, 0.0), rules, files, answer, extra_s=max(left_s, _LEAST_EXTRA_S)
+            )
         return answer
 
     async def _attempt(
@@ -133,8 +136,8 @@ class OpenGrep:
 
     def _prepare(self, rules: Sequence[Rule]) -> Path:
         folder = Path(tempfile.mkdtemp(prefix="codetaste-scan-", dir=self._scratch))
-        bodies = [{**rule.body, "id": _alias(number)} for number, rule in enumerate(rules)]
-        (folder / "none").mkdir()
+        bodies = [{**rule.body, "id": ALIAS.format(number)} for number, rule in enumerate(rules)]
+        (folder / "nothing").mkdir()
         # JSON is YAML that every YAML reader understands alike.
         (folder / "rules.json").write_text(json.dumps({"rules": bodies}, ensure_ascii=False), "utf-8")
         return folder
@@ -152,7 +155,7 @@ class OpenGrep:
         with (folder / "out.sarif").open("wb") as out, (folder / "errors").open("wb") as errors:
             process = await anyio.open_process(
                 command,
-                cwd=tree,
+                cwd=tree if files else folder / "nothing",
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -166,7 +169,7 @@ class OpenGrep:
         finally:
             await _end(process)
         if scope.cancelled_caught:
-            return Failure("timeout", f"no answer in {wall_s:.0f} s")
+            return Failure("timeout", f"no answer in {wall_s:.1f} s")
         return await anyio.to_thread.run_sync(_read, folder, process.returncode, rules, files)
 
     def _command(self, folder: Path, files: Sequence[str], pair_s: float) -> tuple[list[str], dict[str, str]]:
@@ -185,7 +188,7 @@ class OpenGrep:
             "--json-output",
             str(folder / "out.json"),
             "--",
-            *(files or [str(folder / "none")]),
+            *(files or ["."]),
         ]
         env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
         if not self.engine.core:  # a bundle unpacks itself into a cache, and wants a home
@@ -213,11 +216,6 @@ class OpenGrep:
                 resource.prlimit(pid, which, (amount, amount))
             except (OSError, ValueError):  # it has ended already, or a lower limit holds
                 continue
-
-
-def _alias(number: int) -> str:
-    """What a rule is called while the engine has it: ids of its own choosing may be anything."""
-    return f"codetaste-rule-{number:05d}"
 
 
 def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -248,7 +246,7 @@ def _read(
     if "No space left on device" in complaint:
         raise EngineError(f"no space left in {folder.parent} for the rule engine's output; free some")
     report = folder / "out.json"
-    ids = {_alias(number): rule.id for number, rule in enumerate(rules)}
+    ids = {ALIAS.format(number): rule.id for number, rule in enumerate(rules)}
     try:
         return read_output(
             (folder / "out.sarif").read_bytes(),

@@ -7,6 +7,7 @@ them. Only the JSON names the rule and file of an error.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 MAX_MESSAGE = 600
+ALIAS = "codetaste-rule-{:05d}"
+"""What a rule is called while the engine has it: ids of its own choosing may be anything."""
+_ALIAS = re.compile(r"codetaste-rule-[0-9]{5}")
 
-_PARSE = frozenset(
-    {"Syntax error", "Lexical error", "Other syntax error", "Partial parsing", "AST builder error"}
-)
+# The names of errors, which the engine writes with or without spaces.
+_PARSE = frozenset({"syntaxerror", "lexicalerror", "othersyntaxerror", "astbuildererror", "partialparsing"})
 _RULE = frozenset({
-    "Rule parse error", "Pattern parse error", "Invalid YAML", "Invalid rule schema error",
-    "Incompatible rule", "Missing plugin", "Unknown language", "Too many matches",
+    "ruleparseerror", "patternparseerror", "patternparseerror0", "invalidyaml", "invalidruleschemaerror",
+    "unknownlanguageerror", "incompatiblerule", "incompatiblerule0", "missingplugin", "toomanymatches",
 })  # fmt: skip
-_TIME = frozenset(("Timeout", "Fixpoint timeout"))
+_TIME = frozenset({"timeout", "fixpointtimeout", "timeoutduringinterfileanalysis"})
 
 
 class Unreadable(ValueError):
@@ -110,27 +113,28 @@ def _match(result: Mapping[str, Any], ids: Mapping[str, str], files: Collection[
 def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> Problem:
     given = error.get("type")
     name = str(given[0] if isinstance(given, list) and given else given)
+    kind = _kind("".join(name.split()).lower())
     message = str(error.get("message", "")).strip()
-    for alias, own in ids.items():
-        if alias in message:
-            message = message.replace(alias, own)
-    path, rule_id = str(error.get("path") or ""), ids.get(str(error.get("rule_id")), "")
-    if name in _RULE:
+    for alias in _ALIAS.findall(message):
+        message = message.replace(alias, ids.get(alias, alias))
+    if kind == "rule":
         # The first line repeats what the problem says anyway: the kind of error, and the rule.
         message = message.partition(":\n")[2] or message
+    path = str(error.get("path") or "")
+    shown = f"{name}: {' '.join(message.split())[:MAX_MESSAGE]}"
     return Problem(
-        kind=_kind(name, message),
-        message=f"{name}: {' '.join(message.split())[:MAX_MESSAGE]}",
-        rule_id=rule_id,
+        kind=kind,
+        message=shown.encode("utf-8", "backslashreplace").decode(),
+        rule_id=ids.get(str(error.get("rule_id")), ""),
         path=_path(path, files) if path else "",
         line=_line(error),
     )
 
 
-def _kind(name: str, message: str) -> str:
+def _kind(name: str) -> str:
     if name in _PARSE:
         return "parse"
-    if name in _RULE or "Rule parse error" in message:
+    if name in _RULE:
         return "rule"
     return "timeout" if name in _TIME else "engine"
 

@@ -68,7 +68,9 @@ def compose(text: str) -> Node:
     try:
         return YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        # What is never closed is best named where it begins.
+        unclosed = "end of stream" in (error.problem or "")
+        mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
         line = 0 if mark is None else mark.line + 1
         said = "; ".join(part for part in (error.context, error.problem) if part)
         raise RuleError(f"not YAML: {said}", line=line) from None

@@ -1,0 +1,44 @@
+"""The real engine, and small trees to scan with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+from scanning import MakeTree
+
+from codetaste.errors import ToolMissing
+from codetaste.rules.engine_install import Engine, find_engine
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The engine that a user of this machine would get."""
+    try:
+        return anyio.run(find_engine)
+    except ToolMissing as error:
+        if os.environ.get("CODETASTE_REQUIRE") == "all":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def make_tree(tmp_path: Path) -> MakeTree:
+    """Write files below a new folder; a name may hold bytes that are not UTF-8 (surrogateescape)."""
+    made = 0
+
+    def make(files: Mapping[str, str | bytes]) -> Path:
+        nonlocal made
+        made += 1
+        tree = tmp_path / f"tree-{made}"
+        tree.mkdir()
+        for name, content in files.items():
+            path = tree / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return tree
+
+    return make

@@ -1,0 +1,39 @@
+"""Small rules, small trees, one scan: what the tests of this room are made of."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import anyio
+
+from codetaste.rules.engine_install import Engine
+from codetaste.rules.opengrep import EngineLimits, OpenGrep
+from codetaste.rules.rule import Rule, make_rule
+from codetaste.rules.scan import FullScanner, Scan
+
+MakeTree = Callable[[Mapping[str, str | bytes]], Path]
+
+
+def rule(name: str, *, languages: tuple[str, ...] = ("python",), **body: object) -> Rule:
+    """A rule whose keys are written with underscores."""
+    keys = {key.replace("_", "-"): value for key, value in body.items()}
+    return make_rule({"id": name, "message": "m", "severity": "INFO", "languages": list(languages), **keys})
+
+
+def scan(
+    engine: Engine, rules: list[Rule], tree: Path, *, ignore: str = "", limits: EngineLimits | None = None
+) -> Scan:
+    """Scan a tree from a test that is not async."""
+
+    async def main() -> Scan:
+        return await FullScanner(OpenGrep(engine, limits=limits), ignore).scan(rules, tree)
+
+    return anyio.run(main)
+
+
+def git(tree: Path, *words: str) -> None:
+    """Run git in a tree."""
+    config = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    subprocess.run(["git", *config, *words], cwd=tree, check=True, capture_output=True)
