@@ -20,9 +20,8 @@ from codetaste.agent.tool import load_tools
 from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.flows.discover import Surroundings
-from codetaste.llm.config import build_model
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import budget_problems, price_of
+from codetaste.llm.metered import metered
+from codetaste.llm.pricing import budget_problems
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.config import Config
     from codetaste.llm.config import ModelConfig
+    from codetaste.llm.metered import MeteredModel
     from codetaste.rules.config import RulesConfig
     from codetaste.rules.engine_install import Engine
     from codetaste.rules.scan import Scanner
@@ -136,7 +136,8 @@ async def surroundings(
     ignore = benchmark.ignore_text()
     scanner, engine = await open_scanner(rules, ignore)
     try:
-        containment = await to_thread.run_sync(choose_engine, sandbox.engine)
+        wanted = "auto" if sandbox.engine == "local" else sandbox.engine
+        containment = await to_thread.run_sync(choose_engine, wanted)
     except SandboxError as error:
         raise ToolMissing(str(error)) from error
     rg = ripgrep()
@@ -151,6 +152,7 @@ async def surroundings(
         cache=cache_dir(),
         scanner=scanner,
         shell=open_shell,
+        command_memory=sandbox.memory,
         engine_version=engine.version,
         ignore=ignore,
         warnings=tuple(filter(None, [engine.warning])),
@@ -179,19 +181,12 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
     async with AsyncExitStack() as stack:
         for config in assembly.used_models():
             try:
-                model = build_model(config, base_dir=assembly.base_dir, record_dir=record_dir)
+                model = metered(config, base_dir=assembly.base_dir, record_dir=record_dir)
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue
-            metered = MeteredModel(
-                model,
-                price_of(config),
-                anyio.CapacityLimiter(config.max_concurrency),
-                options=config.options,
-                max_output_tokens=config.max_output_tokens,
-            )
-            stack.push_async_callback(metered.aclose)
-            models[config.id] = metered
+            stack.push_async_callback(model.aclose)
+            models[config.id] = model
         if problems:
             raise ConfigError(*problems)
         yield models

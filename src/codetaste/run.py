@@ -20,7 +20,6 @@ from codetaste.atomic import write_atomically
 from codetaste.config import read_config, suggestion
 from codetaste.errors import CodetasteError, ConfigError, ToolMissing
 from codetaste.flows import discover
-from codetaste.orchestration.events import Note
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
@@ -140,6 +139,8 @@ async def _run(
     """Do the work of ``passes`` and sum it up."""
     assert config.discover is not None  # noqa: S101 - ``execute`` has checked it
     progress, began_s, stop = Progress(), time.monotonic(), Stop()
+    for line in (*around.warnings, plans.worst_case_line(_plan(config, passes))):
+        print(line, file=sys.stderr, flush=True)
     async with (
         shown(progress, config.run.name, sys.stderr) as observer,
         open_session(
@@ -153,8 +154,6 @@ async def _run(
         await to_thread.run_sync(
             write_atomically, around.out / "config.json", config.model_dump_json(indent=2)
         )
-        for line in (*around.warnings, plans.worst_case_line(_plan(config, passes))):
-            observer(Note("", line))
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_drain_on_signal, session, stop)

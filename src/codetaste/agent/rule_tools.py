@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.agent.tool import Answer, tool
-from codetaste.errors import ToolError
+from codetaste.errors import EngineError, ToolError
 from codetaste.rules.feedback import render, show_witnesses
 from codetaste.rules.registry import judge
 from codetaste.rules.rule import read_candidates
@@ -63,7 +63,7 @@ class RuleContext:
     shell: Sandbox
     facts: Facts
     note: Callable[[str], None]
-    command_memory: int = 4 * 1024**3
+    command_memory: int
 
     async def scan_both(self, rules: tuple[Rule, ...]) -> tuple[Scan, Scan]:
         """Scan R and R∘X* with ``rules``, whose ids are unique."""
@@ -129,7 +129,12 @@ async def register(context: RuleContext, rules: str) -> str:
     ]
     already = registered_rules(context.facts)
     if candidates.rules:
-        base, golden = await context.scan_both(candidates.rules)
+        try:
+            base, golden = await context.scan_both(candidates.rules)
+        except EngineError as error:
+            # Its text may name files of R∘X*: it is for the person, not for the model.
+            context.note(f"the rule engine failed: {error}")
+            raise ToolError("the rule engine failed and nothing was registered; try again later") from error
         judgement = judge(context.direction, candidates.rules, base, golden, already)
         for accepted in judgement.registered[len(already) :]:
             context.facts.add(REGISTERED, accepted.to_json())

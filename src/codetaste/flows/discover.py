@@ -79,6 +79,7 @@ class Surroundings:
         cache: where trees are kept between runs.
         scanner: matches rules against trees.
         shell: opens a shell that sees one tree.
+        command_memory: bytes that one command of it may use.
         engine_version: the rule engine's; counts depend on it.
         ignore: the text of the benchmark's ignore file; counts depend on it too.
         warnings: what a person should know.
@@ -89,6 +90,7 @@ class Surroundings:
     cache: Path
     scanner: Scanner
     shell: Callable[[Path], Sandbox]
+    command_memory: int
     engine_version: str
     ignore: str
     warnings: tuple[str, ...] = ()
@@ -235,6 +237,7 @@ async def rule_context(
             shell=shell,
             facts=Facts(),
             note=note,
+            command_memory=around.command_memory,
         )
     finally:
         with anyio.move_on_after(5, shield=True):

@@ -103,6 +103,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
                 "status": str(line.outcome.status),
                 "cause": line.outcome.cause and str(line.outcome.cause),
                 "error": line.outcome.error or None,
+                "traceback": line.outcome.traceback or None,
                 "attempts": line.outcome.attempts,
                 "resumed": line.outcome.resumed,
                 "model": line.lane or None,
