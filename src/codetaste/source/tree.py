@@ -103,7 +103,7 @@ async def locked(path: Path) -> AsyncIterator[None]:
         pause_s = 0.01
         while not _try_lock(descriptor):
             await anyio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.5)
+            pause_s = min(pause_s * 1.5, 0.1)
         yield
     finally:
         os.close(descriptor)
