@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import anyio
 
 from codetaste.errors import StorageFull
-from codetaste.orchestration import Job, JobContext, Json, open_session
+from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, open_session
 
 
 async def run(context: JobContext) -> Json:
     for number in range(20):
-        await context.effect(f"turn-{number}", reply)
+        name = f"turn-{number}"
+        if not context.recorded(name):
+            async with await context.pay(name, Cost(Decimal(1))) as paid:
+                await paid.settle(Cost(Decimal("0.01")), await reply())
+        await context.effect(f"answer-{number}", reply)
     return "done"
 
 
 async def reply() -> Json:
-    return "x" * 2000
+    return "x" * 1000
 
 
 async def main(directory: Path) -> None:
-    async with open_session(directory, capacities={"jobs": 4}) as session:
+    async with open_session(directory, Limits(usd=Decimal(100)), capacities={"jobs": 4}) as session:
         flow = session.budget.child("flow")
         outcomes = await session.run(Job(f"job-{number}", run, flow, "1") for number in range(8))
     print(json.dumps({key: outcome.status for key, outcome in outcomes.items()}))  # noqa: T201

@@ -73,6 +73,8 @@ def test_a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room(
     assert end[: len(full)] == full  # the file was valid to its last byte, nothing was cut off on resuming
     effects = [(line["key"], line["name"]) for line in end if line["event"] == "effect"]
     assert len(effects) == len(set(effects)) == 8 * 20  # what was recorded before was not done again
+    settled = [line["call"].partition("#")[0] for line in end if line["event"] == "settled"]
+    assert len(settled) == len(set(settled)) == 8 * 20  # nor paid again
 
 
 def test_a_text_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, own_mounts: list[str]) -> None:

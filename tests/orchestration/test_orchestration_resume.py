@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, ModelUnavailable
+from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalError, ModelUnavailable
 from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, Outcome, Status, open_session
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import read_journal
@@ -227,6 +228,19 @@ async def test_a_reservation_that_is_cancelled_before_it_is_durable_costs_nothin
         assert (outcomes["a"].value, bench.spent.spent, bench.spent.reserved) == (0, usd("0"), usd("0"))
 
 
+async def test_a_reservation_that_cannot_be_written_down_costs_nothing_and_leaves_no_line(
+    bench: Bench,
+) -> None:
+    async def run(context: JobContext) -> Json:
+        await context.pay("turn-0", usd("0.5"), note=object())  # type: ignore[arg-type]
+        return None
+
+    for _ in range(2):
+        outcomes = await bench.session({"a": run})
+        assert "not JSON serializable" in outcomes["a"].error
+        assert (bench.spent.spent, bench.spent.reserved) == (usd("0"), usd("0"))
+
+
 async def test_the_budget_of_a_run_spans_its_sessions(bench: Bench) -> None:
     async def run(context: JobContext) -> Json:
         for number in range(9):
@@ -362,3 +376,28 @@ async def test_a_session_that_ends_with_live_jobs_shows_them_as_interrupted_in_t
         await bench.session({"a": slow})
     async with open_session(bench.directory) as session:
         assert session.history.jobs["a"].state == "interrupted"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"event": "ended", "key": "a"},
+        {"event": "reserved", "call": "a/t#1", "key": "a", "fingerprint": "", "effect": "t", "path": []}
+        | {"usd": "much", "tokens": 0},
+        {"event": "job", "key": ["a"]},
+        {"event": "settled", "call": "never reserved", "usd": "1", "tokens": 1},
+        {"event": "clock", "nodes": 7},
+    ],
+)
+async def test_a_line_of_json_that_makes_no_sense_is_an_error_that_shows_it(
+    bench: Bench, line: dict[str, Any]
+) -> None:
+    await bench.session({"a": bench.returning(1)})
+    path = bench.directory / "journal.jsonl"
+    path.write_text(path.read_text() + json.dumps(line) + "\n" + json.dumps({"event": "new kind"}) + "\n")
+    with pytest.raises(
+        JournalError, match=f"journal\\.jsonl: a damaged '{line['event']}' line in the journal: "
+    ):
+        await bench.session({})
+    with pytest.raises(JournalError, match="a damaged"):
+        History(read_journal(path))

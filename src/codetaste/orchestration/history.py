@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from codetaste.errors import JournalError
 from codetaste.orchestration.money import Cost, Limits, Prior
 
 if TYPE_CHECKING:
@@ -83,10 +84,20 @@ class History:
             self.apply(line)
 
     def apply(self, line: Mapping[str, Any]) -> None:
-        """Take one more line into account; an unknown event changes nothing."""
+        """Take one more line into account; an unknown event changes nothing.
+
+        Raises:
+            JournalError: the line is not what this program writes.
+        """
         fold = _FOLDS.get(line["event"])
-        if fold is not None:
+        if fold is None:
+            return
+        try:
             fold(self, line)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise JournalError(
+                f"a damaged {line['event']!r} line in the journal: {str(line)[:200]}"
+            ) from error
 
     def job(self, key: str) -> JobHistory:
         """Return the history of job ``key``, empty if there is none."""
@@ -136,7 +147,7 @@ class History:
 
     def _session(self, line: Mapping[str, Any]) -> None:
         self.sessions += 1
-        usd, tokens, wall_s, working_s = line["limits"]
+        usd, tokens, wall_s, working_s = line.get("limits", (None,) * 4)
         self.limits = Limits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
         self.draining = False
         for job in self.jobs.values():

@@ -255,13 +255,20 @@ def _check_format(path: Path, line: Mapping[str, Any]) -> None:
         )
 
 
+def _replay(path: Path, line: dict[str, Any], replay: Callable[[dict[str, Any]], None]) -> None:
+    try:
+        replay(line)
+    except JournalError as error:
+        raise JournalError(f"{path}: {error}; mend or remove that line") from error
+
+
 def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         end = 0
         for end, line in _read(path):  # noqa: B007  # the last end is used below
-            replay(line)
+            _replay(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
         if torn:
             os.ftruncate(descriptor, end)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.events import Event, FanOut
     from codetaste.orchestration.grace import Grace
     from codetaste.orchestration.history import History
-    from codetaste.orchestration.journal import Journal, Json
+    from codetaste.orchestration.journal import Group, Journal, Json
     from codetaste.orchestration.storage import Blobs
 
 
@@ -36,10 +36,13 @@ class Record:
         Raises:
             StorageFull: it is not.
         """
+        await self._queue(line).durable()
+
+    def _queue(self, line: dict[str, Json]) -> Group:
         line["t"] = round(time.time(), 3)
         group = self.journal.queue(line)
         self.history.apply(line)
-        await group.durable()
+        return group
 
     def note(self, line: dict[str, Json]) -> None:
         """Take ``line`` into account and write it soon; losing it in a crash must do no harm."""
@@ -81,7 +84,12 @@ class Record:
         if note is not None:
             line["note"] = note
         try:
-            await self.write(line)
+            group = self._queue(line)
+        except Exception:  # the journal knows nothing of this call, and shall not
+            reservation.release()
+            raise
+        try:
+            await group.durable()
         except BaseException:
             paid.release()
             raise
