@@ -1,6 +1,7 @@
-"""A process like codetaste's own, for tests to attack from inside its sandbox: runs what it is asked on standard input.
+"""A process like codetaste's own, for tests to attack from inside its sandbox.
 
-Started by tests as root and as an ordinary user, each line of JSON a request, each answered by a line of JSON.
+Started by tests as root and as an ordinary user, each line of JSON a request, each answered by a line of
+JSON.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ def chosen(name: str) -> Engine:
     if name == "package":
         program = next(path for origin, path in bubblewrap.programs() if origin == "package")
         return Engine("bubblewrap", program)
+    if name == "landlock-1":  # as the first kernels had it: this one accepts being asked for less
+        return Engine("landlock", landlock_abi=1)
     return choose_engine(name)
 
 
 async def answer(sandbox: LocalSandbox, request: dict[str, Any]) -> dict[str, Any]:
     limits = Limits(**request.get("limits", {}))
-    reply: dict[str, Any] = {"cancelled": True}
     with anyio.move_on_after(request.get("cancel_after", 1000)):
         done = await sandbox.run(
             request["command"],
@@ -41,7 +43,7 @@ async def answer(sandbox: LocalSandbox, request: dict[str, Any]) -> dict[str, An
             stdin=base64.b64decode(request.get("stdin", "")),
             env=request.get("env"),
         )
-        reply = {
+        return {
             "exit_code": done.exit_code,
             "stdout": base64.b64encode(done.stdout).decode(),
             "stderr": base64.b64encode(done.stderr).decode(),
@@ -49,7 +51,7 @@ async def answer(sandbox: LocalSandbox, request: dict[str, Any]) -> dict[str, An
             "timed_out": done.timed_out,
             "wall_s": done.wall_s,
         }
-    return reply
+    return {"cancelled": True}
 
 
 async def lines() -> AsyncIterator[str]:
@@ -71,7 +73,7 @@ async def main() -> None:
             reply = await answer(sandbox, request)
         except CodetasteError as fault:
             reply = {"error": f"{type(fault).__name__}: {fault}"}
-        reply["open"] = len(os.listdir("/proc/self/fd"))
+        reply["open"] = len([one async for one in anyio.Path("/proc/self/fd").iterdir()])
         print(json.dumps(reply), flush=True)  # noqa: T201
     await sandbox.aclose()
 

@@ -1,5 +1,6 @@
-"""A stage for attacks: a tree R, its forbidden sibling, and processes like codetaste's own, each with another engine and user."""
+"""A stage for attacks: a tree R, its forbidden sibling, and processes like codetaste's own."""
 
+# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
 from __future__ import annotations
 
 import base64
@@ -28,7 +29,7 @@ GOLDEN = "the golden commit says so"
 
 @dataclass(frozen=True)
 class Stage:
-    """Folders that an ordinary user can reach: R, R∘X*, and codetaste with what it needs, installed once more."""
+    """Folders that every user can reach: R, R∘X*, and codetaste with what it needs."""
 
     root: Path
 
@@ -64,7 +65,12 @@ class Place:
 def places() -> list[Place]:
     users = ["root", "nobody"] if os.geteuid() == 0 else ["me"]
     found = [Place(engine, user) for engine in ("bubblewrap", "landlock") for user in users]
-    return [*found, Place("package", users[-1]), *(Place("auto", user, "namespaces") for user in users)]
+    return [
+        *found,
+        Place("package", users[-1]),
+        Place("landlock-1", users[-1]),
+        *(Place("auto", user, "namespaces") for user in users),
+    ]
 
 
 @dataclass
@@ -103,7 +109,11 @@ class Shell:
 
     def left_behind(self) -> list[Path]:
         """Return the temporary folders and control groups that the client's commands have left."""
-        groups = [path for top in Path("/sys/fs/cgroup").glob("*") for path in top.glob(f"codetaste-{self.host_pid}-*")]
+        groups = [
+            path
+            for top in Path("/sys/fs/cgroup").glob("*")
+            for path in top.glob(f"codetaste-{self.host_pid}-*")
+        ]
         return [*self.stage.temporary.iterdir(), *groups]
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -116,7 +126,9 @@ class Shell:
         reply: dict[str, Any] = json.loads(line)
         return reply
 
-    def run(self, *command: str, stdin: bytes = b"", env: dict[str, str] | None = None, **limits: float) -> Done:
+    def run(
+        self, *command: str, stdin: bytes = b"", env: dict[str, str] | None = None, **limits: float
+    ) -> Done:
         reply = self.ask(command=command, stdin=base64.b64encode(stdin).decode(), env=env, limits=limits)
         assert "error" not in reply, reply
         out, err = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
@@ -131,10 +143,10 @@ class Shell:
             reply["open"],
         )
 
-    def sh(self, script: str, **limits: float) -> Done:
+    def sh(self, script: str, **limits: Any) -> Done:
         return self.run("bash", "-c", script, **limits)
 
-    def py(self, code: str, *arguments: object, **limits: float) -> Done:
+    def py(self, code: str, *arguments: object, **limits: Any) -> Done:
         return self.run("python3", "-I", "-c", ATTACK + textwrap.dedent(code), *map(str, arguments), **limits)
 
 
@@ -174,7 +186,7 @@ def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
 
 
 def processes_saying(token: str) -> list[str]:
-    """Return the command lines that contain ``token``, of all processes of this machine that are not zombies."""
+    """Return the command lines that contain ``token``, of all living processes of this machine."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -207,7 +219,11 @@ def stage() -> Iterator[Stage]:
     install(made.installed)
     for path in [made.root, *made.root.rglob("*")]:
         if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) and path.stat().st_mode & 0o111 else 0o644)
+            path.chmod(
+                0o755
+                if path.is_dir() or (os.access(path, os.X_OK) and path.stat().st_mode & 0o111)
+                else 0o644
+            )
     made.temporary.mkdir()
     made.temporary.chmod(0o1777)
     yield made
@@ -280,16 +296,27 @@ def client_environment(stage: Stage) -> dict[str, str]:
 @pytest.fixture(scope="session", params=places(), ids=str)
 def shell(request: pytest.FixtureRequest, stage: Stage, interpreter: Callable[[str], str]) -> Iterator[Shell]:
     place: Place = request.param
+    owner = NOBODY if place.user == "nobody" else os.geteuid()
+    for path in (stage.tree, *stage.tree.rglob("*"), stage.golden, *stage.golden.rglob("*")):
+        # What a user owns he could change: R belongs to him, as if he had fetched it himself.
+        os.lchown(path, owner, -1)
+    opened = open_shell(place, stage, interpreter)
+    yield opened
+    assert opened.process.stdin is not None
+    assert opened.process.stdout is not None
+    opened.process.stdin.close()
+    assert opened.process.wait(20) == 0
+    opened.process.stdout.close()
+
+
+def open_shell(place: Place, stage: Stage, interpreter: Callable[[str], str]) -> Shell:
+    """Start a client in ``place`` and wait for its greeting; the caller ends it."""
     setting = {
         "engine": place.engine,
         "tree": str(stage.tree),
         "tools": {"hello": str(stage.tree / "run.sh")},
         "secret_file": str(stage.root / "secret"),
     }
-    owner = NOBODY if place.user == "nobody" else os.geteuid()
-    for path in (stage.tree, *stage.tree.rglob("*"), stage.golden, *stage.golden.rglob("*")):
-        # What a user owns he could change: R belongs to him, as if he had fetched it himself.
-        os.lchown(path, owner, -1)
     process = subprocess.Popen(
         client_command(stage, place, interpreter(place.user), json.dumps(setting)),
         stdin=subprocess.PIPE,
@@ -300,13 +327,9 @@ def shell(request: pytest.FixtureRequest, stage: Stage, interpreter: Callable[[s
         **as_user(place.user),
     )
     assert process.stdout is not None
-    assert process.stdin is not None
     line = process.stdout.readline()
     assert line, f"no client in {place}"
-    yield Shell(place, stage, process, json.loads(line))
-    process.stdin.close()
-    assert process.wait(20) == 0
-    process.stdout.close()
+    return Shell(place, stage, process, json.loads(line))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Start a program where user namespaces are forbidden, as in a plain container: ``forbid.py namespaces|everything PROGRAM …``.
+"""Start a program where user namespaces are forbidden: ``forbid.py namespaces|everything PROGRAM …``.
 
 "everything" hides Landlock as well. A filter of its own making, that shares nothing with the one under test.
 """

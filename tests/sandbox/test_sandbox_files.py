@@ -1,5 +1,6 @@
 """A contained command tries to change files, and to read what is none of its business."""
 
+# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
 from __future__ import annotations
 
 import os
@@ -13,7 +14,9 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 
 
 def test_the_tree_can_be_read_searched_and_its_programs_run(shell: Shell) -> None:
-    done = shell.sh("pwd; head -1 module.py; grep -rl 'x = 1' .; cat sub/café; ./run.sh; hello; git --version")
+    done = shell.sh(
+        "pwd; head -1 module.py; grep -rl 'x = 1' .; cat sub/café; ./run.sh; hello; git --version"
+    )
     assert done.exit_code == 0, done.said
     assert done.out.splitlines()[0] == shell.workdir
     assert "before = True" in done.out
@@ -86,7 +89,9 @@ def test_the_tree_cannot_be_changed_by_system_calls(shell: Shell) -> None:
 
 def test_nothing_else_can_be_written_but_its_temporary_folder_which_does_not_last(shell: Shell) -> None:
     where = "/ /etc /usr /usr/bin /usr/local/bin /var/tmp /dev /dev/shm /run /proc /home /root /opt /srv /lib ~ .."
-    done = shell.sh(f"for p in {where} {shell.stage.root}; do echo x > $p/codetaste-was-here && echo WROTE $p; done")
+    done = shell.sh(
+        f"for p in {where} {shell.stage.root}; do echo x > $p/codetaste-was-here && echo WROTE $p; done"
+    )
     assert "WROTE" not in done.out, done.said
     for path in where.split()[:-2]:
         assert not Path(path, "codetaste-was-here").exists()
@@ -98,23 +103,30 @@ def test_nothing_else_can_be_written_but_its_temporary_folder_which_does_not_las
 
 
 def test_a_temporary_folder_that_is_nested_without_end_is_removed(shell: Shell) -> None:
-    done = shell.py("""
+    done = shell.py(
+        """
         os.chdir(os.environ["TMPDIR"])
         print(os.getcwd(), flush=True)
         for _ in range(3000):
             os.mkdir("d"); os.chdir("d")
         if sys.argv[1] == "landlock":
             import time; time.sleep(5)
-    """, shell.kind)
+    """,
+        shell.kind,
+    )
     assert shell.kind == "bubblewrap" or not Path(done.out.strip()).exists()
     assert shell.kind == "bubblewrap" or "temporary files" in done.err
 
 
 def test_home_root_and_other_places_cannot_be_read(shell: Shell) -> None:
-    done = shell.sh("echo HOME=${HOME-none}; cd; cat ~/* ~/.[a-z]* /root/.[a-z]*; ls /root /home /opt /var /srv /boot /mnt /media")
+    done = shell.sh(
+        "echo HOME=${HOME-none}; cd; cat ~/* ~/.[a-z]* /root/.[a-z]*; ls /root /home /opt /var /srv /boot /mnt /media"
+    )
     assert "HOME=none" in done.out
     assert done.out.strip() == "HOME=none", done.said
-    done = shell.sh("cat /etc/shadow /etc/gshadow /etc/hosts /etc/resolv.conf /etc/hostname /etc/ssh/*; ls /sys /run /var/log")
+    done = shell.sh(
+        "cat /etc/shadow /etc/gshadow /etc/hosts /etc/resolv.conf /etc/hostname /etc/ssh/*; ls /sys /run /var/log"
+    )
     assert done.out == "", done.said
 
 
@@ -168,26 +180,28 @@ def test_the_standard_library_is_there(shell: Shell) -> None:
 
 
 def test_device_nodes_cannot_be_made_or_changed_and_the_harmless_ones_work(shell: Shell) -> None:
-    before = os.stat("/dev/null").st_mode
+    before = Path("/dev/null").stat().st_mode
     done = shell.sh(
         "mknod $TMPDIR/disk b 254 0 && echo MADE; chmod 600 /dev/null /dev/zero && echo CHANGED; "
         "head -c 3 /dev/vda /dev/sda /dev/mem /dev/kmsg && echo READ; echo x > /dev/null && head -c 2 /dev/urandom | wc -c"
     )
     assert done.out.strip() == "2", done.said
-    assert os.stat("/dev/null").st_mode == before
+    assert Path("/dev/null").stat().st_mode == before
 
 
 def test_kernel_settings_cannot_be_changed(shell: Shell) -> None:
     done = shell.sh(
         "for s in vm/swappiness kernel/core_pattern kernel/hostname kernel/modprobe; do "
-        "v=$(cat /proc/sys/$s); echo \"$v\" > /proc/sys/$s && echo CHANGED $s; done; "
+        'v=$(cat /proc/sys/$s); echo "$v" > /proc/sys/$s && echo CHANGED $s; done; '
         "echo 0 > /proc/self/oom_score_adj && echo CHANGED; echo s > /proc/sysrq-trigger && echo CHANGED"
     )
     assert "CHANGED" not in done.out, done.said
 
 
 def test_mounting_is_refused(shell: Shell) -> None:
-    done = shell.sh("mount -t tmpfs none /tmp && echo D; mount --bind / /tmp && echo D; umount /proc && echo D; chroot / true && echo D")
+    done = shell.sh(
+        "mount -t tmpfs none /tmp && echo D; mount --bind / /tmp && echo D; umount /proc && echo D; chroot / true && echo D"
+    )
     assert "D" not in done.out, done.said
     done = shell.py("""
         call("mount", b"none", b"/tmp", b"tmpfs", 0, 0)

@@ -1,5 +1,6 @@
 """A contained command tries to reach anything by a socket."""
 
+# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
 from __future__ import annotations
 
 import contextlib
@@ -72,7 +73,9 @@ def test_no_socket_of_any_family_can_be_made(shell: Shell, listeners: dict[str, 
     assert done.out.count("refused") == 4 + 46 * 4 + 3, done.said
 
 
-def test_a_pair_of_sockets_works_but_cannot_be_pointed_elsewhere(shell: Shell, listeners: dict[str, object]) -> None:
+def test_a_pair_of_sockets_works_but_cannot_be_pointed_elsewhere(
+    shell: Shell, listeners: dict[str, object]
+) -> None:
     done = shell.py(
         """
         a, b = socket.socketpair()
@@ -92,15 +95,19 @@ def test_a_pair_of_sockets_works_but_cannot_be_pointed_elsewhere(shell: Shell, l
 
 
 def test_io_uring_which_could_make_sockets_is_not_there(shell: Shell) -> None:
-    done = shell.py("for n in (425, 426, 427): syscall('io_uring', n, 8, ctypes.create_string_buffer(120), 0, 0, 0, 0)")
+    done = shell.py(
+        "for n in (425, 426, 427): syscall('io_uring', n, 8, ctypes.create_string_buffer(120), 0, 0, 0, 0)"
+    )
     assert done.out.count("refused ENOSYS") == 3, done.said
 
 
-def test_the_shell_s_own_network_devices_and_programs_reach_nothing(shell: Shell, listeners: dict[str, object]) -> None:
+def test_the_shell_s_own_network_devices_and_programs_reach_nothing(
+    shell: Shell, listeners: dict[str, object]
+) -> None:
     port = listeners["tcp"]
     done = shell.sh(
         f"echo x > /dev/tcp/127.0.0.1/{port} && echo REACHED; echo x > /dev/udp/127.0.0.1/{listeners['udp']} && echo REACHED; "
-        f"curl -sS -m 2 http://127.0.0.1:{port}/ && echo REACHED; python3 -c \"import urllib.request as u; "
+        f'curl -sS -m 2 http://127.0.0.1:{port}/ && echo REACHED; python3 -c "import urllib.request as u; '
         f"u.urlopen('http://127.0.0.1:{port}/', timeout=2)\" && echo REACHED; getent hosts localhost.localdomain. && echo REACHED"
     )
     assert "REACHED" not in done.out, done.said

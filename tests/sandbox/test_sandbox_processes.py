@@ -1,5 +1,6 @@
-"""A contained command tries to see, to change and to end processes that are not its own, and to gain rights."""
+"""A contained command tries to see, change and end other processes, and to gain rights."""
 
+# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
 from __future__ import annotations
 
 import os
@@ -83,7 +84,10 @@ def test_other_processes_can_be_neither_signalled_nor_slowed(shell: Shell) -> No
     )
     lines = [line for line in done.out.splitlines() if "DONE" in line]
     # In a process namespace the parent may be one of its own, and its user's processes are its own.
-    assert not lines or (shell.kind == "bubblewrap" and all(w.startswith(("priority of user", "kill", "tgkill", "pidfd")) for w in lines)), done.said
+    assert not lines or (
+        shell.kind == "bubblewrap"
+        and all(w.startswith(("priority of user", "kill", "tgkill", "pidfd")) for w in lines)
+    ), done.said
     assert (os.sched_getaffinity(shell.host_pid), os.getpriority(os.PRIO_PROCESS, shell.host_pid)) == limits
     assert shell.sh("echo alive").out == "alive\n"
 
@@ -139,9 +143,13 @@ def test_namespaces_cannot_be_made_or_entered(shell: Shell) -> None:
 
 
 def test_programs_that_would_gain_rights_do_not(shell: Shell) -> None:
-    done = shell.sh("su -c id nobody; su -c id; sudo -n id; mount /tmp; ping -c 1 127.0.0.1; newgrp root; passwd -d root; echo end")
+    done = shell.sh(
+        "su -c id nobody; su -c id; sudo -n id; mount /tmp; ping -c 1 127.0.0.1; newgrp root; passwd -d root; echo end"
+    )
     assert done.out.strip() == "end", done.said
-    done = shell.sh("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; python3 -c 'import os; print(os.getresuid())'")
+    done = shell.sh(
+        "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; python3 -c 'import os; print(os.getresuid())'"
+    )
     if shell.kind == "bubblewrap":
         assert done.out.count("0000000000000000") == 5, done.said
         assert "NoNewPrivs:\t1" in done.out
@@ -161,7 +169,8 @@ def test_programs_that_would_gain_rights_do_not(shell: Shell) -> None:
 
 
 def test_there_is_no_terminal_to_type_into(shell: Shell) -> None:
-    done = shell.py("""
+    done = shell.py(
+        """
         import fcntl
         attempt("terminal", os.open, "/dev/tty", os.O_RDWR)
         for fd in (0, 1, 2):
@@ -170,7 +179,9 @@ def test_there_is_no_terminal_to_type_into(shell: Shell) -> None:
             attempt("own", fcntl.ioctl, fd, 0x540E, 1)
         attempt("new", os.open, "/dev/ptmx", os.O_RDWR)
         print("session of its own", os.getsid(0) != int(sys.argv[1]))
-    """, os.getsid(0))
+    """,
+        os.getsid(0),
+    )
     assert "DONE" not in done.out, done.out
     assert "session of its own True" in done.out
 

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 _USERNS_PROFILE = "/etc/apparmor.d/bwrap"
-_DOCKER = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
+_UNFILTERED = "--security-opt seccomp=unconfined"
+_DOCKER = f"{_UNFILTERED} --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
 
 
 def namespaces_fix(problem: str, program: Path) -> str:
@@ -30,15 +31,15 @@ def namespaces_fix(problem: str, program: Path) -> str:
         return f"start the container with: docker run {_DOCKER} (as root also --cap-add SYS_ADMIN)"
     if _in_chroot():
         return "user namespaces cannot be made inside a chroot: run codetaste outside, or in a container"
-    return "allow user namespaces to this user: check `unshare --user true`, the service's RestrictNamespaces=, and seccomp filters"
+    return "allow this user to make user namespaces: `unshare --user true` must work here"
 
 
 def landlock_fix(fault: int) -> str:
-    """Return what makes Landlock usable, given the error number that the kernel answered with (0: it failed later)."""
+    """Return what makes Landlock usable, given the kernel's error number (0: it failed later)."""
     if fault == errno.EOPNOTSUPP:
-        return "switch Landlock on at boot: add it to the list in the kernel's command line, lsm=landlock,… (see /sys/kernel/security/lsm)"
+        return "switch Landlock on at boot: add it to lsm=… on the kernel's command line"
     if _filtered():
-        return f"a seccomp filter hides it; in a container: Docker 23 or newer, or docker run {_DOCKER.split(' --')[0]}"
+        return f"a system call filter hides it; for a container: Docker 23 or newer, or {_UNFILTERED}"
     if fault == errno.ENOSYS:
         return (
             f"it needs Linux 5.13 or newer built with CONFIG_SECURITY_LANDLOCK; this is {os.uname().release}"

@@ -1,6 +1,7 @@
-"""The bubblewrap engine: namespaces of its own for files, processes, network, and users where that can be had.
+"""The bubblewrap engine: namespaces of its own for files, processes, network and, where possible, users.
 
-What is inside is made anew for every command from read-only mounts and small memory file systems, so nothing is left of it.
+What is inside is made anew for every command from read-only mounts and small memory file systems, so nothing
+is left of it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _DEV_LINKS = (
 )
 _BLOCK = 512
 _KIB = 1024
-# The limits are set inside: the number of processes is counted apart in the new user namespace. dash says -p for it, bash -u.
+# The limits are set inside: the number of processes is counted apart in the new user namespace. dash says -p
+# for it, bash -u.
 _LIMITED = """
 ulimit -c 0; ulimit -f {blocks}; ulimit -d {kib}; ulimit -t {cpu_s}; ulimit -n {files}
 ulimit -p {processes} || ulimit -u {processes}
@@ -40,7 +42,7 @@ exec "$@"
 
 
 def programs() -> Iterator[tuple[str, Path]]:
-    """Yield (origin, path) of each bubblewrap here: the system's first, then the one of the Python package."""
+    """Yield (origin, path) of each bubblewrap here: the system's first, then the Python package's."""
     system = shutil.which("bwrap")
     if system:
         yield "system", Path(system)
@@ -54,7 +56,8 @@ def programs() -> Iterator[tuple[str, Path]]:
 def start(program: Path, order: Order) -> Start:
     """Return how to start ``order`` under the bubblewrap at ``program``."""
     status, reported = os.pipe()
-    # Root inside is root out here as far as files go, and device nodes cannot be mounted read-only: their modes are the host's.
+    # Root inside is root out here as far as files go, and device nodes cannot be mounted read-only: their
+    # modes are the host's.
     filter_fd = _in_memory(seccomp.program(seccomp.Gaps(files=os.getuid() == 0)))
     accounts = {path: _in_memory(text.encode()) for path, text in _accounts().items()}
     arguments = (

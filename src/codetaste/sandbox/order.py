@@ -33,8 +33,9 @@ class Order:
 class Start:
     """A program that, when started, runs an order contained, and reports on ``status``.
 
-    ``status`` is the reading end of a pipe that gets lines of JSON: ``{"child-pid": N}`` once there is a first process inside,
-    ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could not be contained.
+    ``status`` is the reading end of a pipe that gets lines of JSON: ``{"child-pid": N}`` once there is a
+    first process inside, ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could not
+    be contained.
     """
 
     argv: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Kept:
-    """One stream, bounded: where it was longer than ``limit`` bytes, a line in the middle says how much was left out."""
+    """One stream of at most ``limit`` bytes, with a line in the middle about what was left out."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -26,7 +26,7 @@ class Kept:
             del self._last[: -self._limit]
 
     def content(self) -> bytes:
-        """Return what is kept, at most ``limit`` bytes of it with the note about the rest (which alone may be longer)."""
+        """Return what is kept: at most ``limit`` bytes with the note, which alone may be longer."""
         if not self.truncated:
             return bytes(self._first)
         note = b"\n[... %d of %d bytes left out ...]\n"

@@ -1,4 +1,4 @@
-"""Running a contained program to its end: bounded in time, output, memory and processes, with nothing left afterwards."""
+"""Running a contained program to its end, bounded in every way, with nothing left afterwards."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Running:
 
 
 async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed:
-    """Run a contained program within ``limits``; when this returns or is cancelled all its processes are gone.
+    """Run a contained program; when this returns or is cancelled all its processes are gone.
 
     Raises:
         SandboxError: it could not be started, contained, or ended.
@@ -91,7 +91,7 @@ async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed
 
 
 async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
-    """Start the program; shielded, since a start that is cancelled half-way leaves a process that nobody knows."""
+    """Start the program; shielded, for a start cancelled half-way leaves a process that nobody knows."""
     with anyio.CancelScope(shield=True):
         group = await to_thread.run_sync(cgroup.bounded_group, limits.processes + start.own_processes + 1)
         try:
@@ -118,7 +118,7 @@ async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
 async def _tidy(start: Start, group: Path | None) -> None:
     """Remove what stays on this machine: the launcher may have been ended before it could."""
     await to_thread.run_sync(cgroup.remove, group)
-    if start.scratch is not None and os.path.lexists(start.scratch):
+    if start.scratch is not None and await anyio.Path(start.scratch).exists():
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(start.scratch)], check=False)
 
@@ -145,7 +145,7 @@ async def _feed(running: _Running, stdin: bytes) -> None:
 
 
 async def _watch(running: _Running) -> None:
-    """Bound what the kernel's limits leave open: all processes together, and root, whose processes it does not count."""
+    """Bound what the kernel's limits leave open: all processes together, and those of root."""
     limits, scratch = running.limits, running.start.scratch
     while True:
         await anyio.sleep(_WATCH_EVERY_S)
@@ -153,9 +153,10 @@ async def _watch(running: _Running) -> None:
         if not running.expendable:
             running.expendable = True
             for pid in used.pids:
-                # When the machine's memory runs out this goes first, and not the run that started it; children inherit it.
+                # When the machine's memory runs out this goes first, and not the run that started it;
+                # children inherit it.
                 with contextlib.suppress(OSError):
-                    Path(f"/proc/{pid}/oom_score_adj").write_bytes(b"1000")
+                    await anyio.Path(f"/proc/{pid}/oom_score_adj").write_bytes(b"1000")
         if used.threads > limits.processes + running.start.own_processes:
             running.stop(f"it had more than {limits.processes} processes and threads")
         if used.memory_bytes > limits.memory_bytes:
@@ -182,12 +183,13 @@ async def _end(running: _Running) -> None:
 
 
 async def _end_gently(running: _Running) -> None:
-    """Kill in the way that leaves nobody behind: the first process of a namespace takes all others with it."""
+    """Kill so that nobody is left: the first process of a namespace takes all others with it."""
     process = running.process
     with anyio.move_on_after(_END_WITHIN_S / 2), contextlib.suppress(ProcessLookupError):
         if running.start.namespaced:
             with anyio.move_on_after(_REPORT_WITHIN_S):
-                while running.report.first_inside() is None and process.returncode is None:
+                # Asked again and again, for it is there within a millisecond or two.
+                while running.report.first_inside() is None and process.returncode is None:  # noqa: ASYNC110
                     await anyio.sleep(0.002)
             inside = running.report.first_inside()
             if inside is not None and _parent(inside) == process.pid:
@@ -218,7 +220,7 @@ async def _gone(pid: int) -> None:
 def _completed(running: _Running, out: Kept, err: Kept, wall_s: float) -> Completed:
     if not running.ended:
         raise SandboxError(
-            f"a contained command could not be ended within {_END_WITHIN_S:g} s (process {running.process.pid})"
+            f"a contained command outlived its end by {_END_WITHIN_S:g} s (process {running.process.pid})"
         )
     timed_out = running.scope.cancelled_caught and not running.reason
     code = running.report.exit_code()

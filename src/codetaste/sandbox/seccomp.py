@@ -1,8 +1,8 @@
 """The system call filter: which calls a contained command may make, as a classic BPF program.
 
-It denies by name, lets unknown (newer) calls look unknown, and kills whatever speaks another machine's language (32-bit and
-x32 calls have numbers of their own). The same filter guards both engines; under Landlock it also has to hold what a mount and
-a process namespace hold under bubblewrap.
+It denies by name, lets unknown (newer) calls look unknown, and kills whatever speaks another machine's
+language (32-bit and x32 calls have numbers of their own). The same filter guards both engines; under Landlock
+it also has to hold what a mount and a process namespace hold under bubblewrap.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MACHINES = {
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """Holds when ``argument & mask`` is one of ``values``: of the low 32 bits, which is all these calls look at."""
+    """Holds when ``argument & mask`` is one of ``values``; these calls look at the low 32 bits only."""
 
     argument: int
     values: tuple[int, ...]
@@ -83,13 +83,14 @@ _ALWAYS = (
     _Denial("clone unshare", unless=(_Check(0, (0,), _NAMESPACES),)),
     _Denial("ioctl", errno.ENOTTY, (_Check(1, _HARMLESS_IOCTLS),)),
     _Denial(
-        "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp setns mount umount2 "
-        "pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick mount_setattr statmount "
-        "listmount swapon swapoff reboot kexec_load kexec_file_load init_module finit_module delete_module bpf "
-        "perf_event_open userfaultfd keyctl add_key request_key name_to_handle_at open_by_handle_at acct quotactl "
-        "quotactl_fd syslog settimeofday clock_settime clock_adjtime sethostname setdomainname iopl ioperm "
-        "modify_ldt vhangup lookup_dcookie nfsservctl fanotify_init fanotify_mark uselib ustat sysfs _sysctl migrate_pages "
-        "move_pages"
+        "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp "
+        "setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig "
+        "fsmount fspick mount_setattr statmount listmount swapon swapoff reboot kexec_load "
+        "kexec_file_load init_module finit_module delete_module bpf perf_event_open userfaultfd keyctl "
+        "add_key request_key name_to_handle_at open_by_handle_at acct quotactl quotactl_fd syslog "
+        "settimeofday clock_settime clock_adjtime sethostname setdomainname iopl ioperm modify_ldt "
+        "vhangup lookup_dcookie nfsservctl fanotify_init fanotify_mark uselib ustat sysfs _sysctl "
+        "migrate_pages move_pages"
     ),
     # Memory that belongs to no process is counted by nobody, and outlives its maker.
     _Denial("shmget msgget semget mq_open mq_unlink memfd_create memfd_secret", errno.ENOSYS),
@@ -97,8 +98,9 @@ _ALWAYS = (
 
 _SHARED_FILES = (  # what Landlock does not look at
     _Denial(
-        "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr setxattrat removexattr "
-        "lremovexattr fremovexattr removexattrat file_setattr utime utimes futimesat utimensat"
+        "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr "
+        "setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr utime utimes "
+        "futimesat utimensat"
     ),
 )
 _SHARED_PROCESSES = (  # no process namespace: the same user's other processes are within reach
@@ -178,7 +180,7 @@ def _denials(gaps: Gaps) -> Iterable[_Denial]:
 
 
 def _descriptor_calls(gaps: Gaps) -> _Denial:
-    """Deny what would send a signal of one's choice to a process of one's choice when a descriptor gets ready."""
+    """Deny what has a signal of one's choice sent to a process when a descriptor gets ready."""
     if not gaps.signals:
         return _Denial("")
     harmless = tuple(

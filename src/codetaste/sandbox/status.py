@@ -20,7 +20,7 @@ class Report:
         return value if isinstance(value, int) else None
 
     def exit_code(self) -> int | None:
-        """Return the command's exit code (128 + n when signal n killed it); None while or when it did not end by itself."""
+        """Return the command's exit code (128 + n for signal n); None while or when there is none."""
         value = self._values().get("exit-code")
         return value if isinstance(value, int) else None
 

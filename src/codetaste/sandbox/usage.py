@@ -1,4 +1,4 @@
-"""What a tree of processes uses now, read from /proc: for limits that no kernel limit of one process can hold."""
+"""What a tree of processes uses now, read from /proc: no kernel limit bounds all of it together."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Usage:
 def tree_usage(pid: int, enough_bytes: int) -> Usage:
     """Return what ``pid`` and its descendants use.
 
-    Pages that several of them share are counted once for each of them as long as the sum stays within ``enough_bytes``, and in
-    fair shares beyond: exact counting is dear.
+    Pages that several of them share are counted once for each of them as long as the sum stays within
+    ``enough_bytes``, and in fair shares beyond: exact counting is dear.
     """
     children: dict[int, list[int]] = defaultdict(list)
     threads: dict[int, int] = {}
     resident: dict[int, int] = {}
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208 (of thousands only names are wanted)
         if not name.isdigit():
             continue
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -52,7 +52,7 @@ def tree_usage(pid: int, enough_bytes: int) -> Usage:
 
 
 def folder_bytes(folder: Path, enough_bytes: int) -> int:
-    """Return the size of all below ``folder``, an entry being at least a KiB; counts no further than ``enough_bytes``.
+    """Return the size of all below ``folder``, an entry being at least a KiB, as far as ``enough_bytes``.
 
     Folders nested so deeply that a path could no longer name them count as more than enough.
     """

@@ -1,7 +1,8 @@
-"""What a contained command sees of this machine: system programs and libraries, but no installed Python or Node package.
+"""What a contained command sees of this machine: system programs, but no Python or Node package.
 
-The library that a task is about may be installed here, in the very release that the agent is to find out about; so package folders
-are hidden wherever they lie under what is shown, and so is codetaste itself with the environment it runs in.
+The library that a task is about may be installed here, in the very release that the agent is to find out
+about; so package folders are hidden wherever they lie under what is shown, and so is codetaste itself with
+the environment it runs in.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class SystemView:
     """Paths under ``folders`` that are not seen; none lies within another."""
 
     def allowed(self) -> tuple[str, ...]:
-        """Return the fewest paths that together show everything but what is hidden: for rules that can only allow."""
+        """Return the fewest paths that show everything but what is hidden: for rules that only allow."""
         return tuple(path for folder in self.folders for path in _around(folder, self.hidden))
 
 
@@ -93,7 +94,7 @@ def _package_folders(top: str) -> list[str]:
 
 
 def _own_environment() -> set[str]:
-    """Return the folders that this interpreter takes packages from, a virtual environment whole, and codetaste's own."""
+    """Return where this interpreter takes packages from, a virtual environment whole, and codetaste."""
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     # A script's own folder heads sys.path: /usr/bin, where codetaste was installed by the system's pip.
     folders = {
