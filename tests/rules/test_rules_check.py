@@ -85,7 +85,7 @@ def test_all_published_counts_come_out(engine: Engine, published_data: Path, tmp
     ignore = (published_data / "assets" / "default.semgrepignore").read_text()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     checked = 0
-    for row in csv.DictReader((published_data / "instances.csv").open()):
+    for row in csv.DictReader((published_data / "instances.csv").read_text().splitlines()):
         name = f"{row['owner']}/{row['repo']}"
         rules = published_data / "assets" / "rules" / name / row["commit_hash"][:8]
         if not rules.is_dir() or not (Path(clones) / name).exists():

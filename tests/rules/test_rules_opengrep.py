@@ -312,6 +312,36 @@ def test_cancelling_kills_the_engine_at_once_and_leaves_nothing(
     assert not list(scratch.iterdir())
 
 
+def test_the_bundle_without_its_core_gives_the_same(
+    engine: Engine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not engine.core:
+        pytest.skip("this engine is the bundle")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tree = make_tree(
+        {
+            "a.py": "foo(1)  # nosem\nfoo(2)\n",
+            "a b/ü.py": "foo(1)\n",
+            "bad.js": "foo(1)\n))",
+            "big.py": "#" * 1_000_001,
+        }
+    )
+    rules = [
+        CALL,
+        TEXT,
+        rule("broken", pattern="foo(("),
+        rule("js", languages=("javascript",), pattern="foo(1)"),
+    ]
+    bundle = replace(engine, program=engine.found, core=False)
+    slow, quick = scan(bundle, rules, tree), scan(engine, rules, tree)
+    assert slow.matches == quick.matches
+    assert slow.count("call") == 3
+    assert {(p.kind, p.rule_id, p.path) for p in slow.problems} == {
+        (p.kind, p.rule_id, p.path) for p in quick.problems
+    }
+    assert not scan(bundle, rules[:1], make_tree({})).problems
+
+
 def test_an_engine_that_is_gone_says_so(engine: Engine, make_tree: MakeTree, tmp_path: Path) -> None:
     gone = replace(engine, program=tmp_path / "gone")
     with pytest.raises(EngineError, match="cannot be run"):

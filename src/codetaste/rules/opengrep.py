@@ -192,12 +192,8 @@ class OpenGrep:
         ]
         env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
         if not self.engine.core:  # a bundle unpacks itself into a cache, and wants a home
-            env |= {
-                "PATH": os.environ.get("PATH", os.defpath),
-                "HOME": str(folder),
-                "SEMGREP_SEND_METRICS": "off",
-            }
-            env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+            env |= {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder)}
+            env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(_home(folder) / ".cache")
         return command, env
 
     def _bound(self, pid: int) -> None:
@@ -216,6 +212,11 @@ class OpenGrep:
                 resource.prlimit(pid, which, (amount, amount))
             except (OSError, ValueError):  # it has ended already, or a lower limit holds
                 continue
+
+
+def _home(otherwise: Path) -> Path:
+    home = os.environ.get("HOME", "")
+    return Path(home) if Path(home).is_absolute() else otherwise
 
 
 def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:

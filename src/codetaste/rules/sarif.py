@@ -113,9 +113,11 @@ def _match(result: Mapping[str, Any], ids: Mapping[str, str], files: Collection[
 def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> Problem:
     given = error.get("type")
     name = str(given[0] if isinstance(given, list) and given else given)
-    kind = _kind("".join(name.split()).lower())
     message = str(error.get("message", "")).strip()
-    for alias in _ALIAS.findall(message):
+    named = _ALIAS.findall(message)
+    rule_id = ids.get(str(error.get("rule_id") or (named[0] if len(named) == 1 else "")), "")
+    kind = _kind("".join(name.split()).lower(), rule_id)
+    for alias in named:
         message = message.replace(alias, ids.get(alias, alias))
     if kind == "rule":
         # The first line repeats what the problem says anyway: the kind of error, and the rule.
@@ -125,14 +127,15 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
     return Problem(
         kind=kind,
         message=shown.encode("utf-8", "backslashreplace").decode(),
-        rule_id=ids.get(str(error.get("rule_id")), ""),
+        rule_id=rule_id,
         path=_path(path, files) if path else "",
         line=_line(error),
     )
 
 
-def _kind(name: str) -> str:
-    if name in _PARSE:
+def _kind(name: str, rule_id: str) -> str:
+    # Propagating symbols through a huge function is given up after a while, whatever the rule: routine.
+    if name in _PARSE or (name == "fixpointtimeout" and not rule_id):
         return "parse"
     if name in _RULE:
         return "rule"
