@@ -44,10 +44,11 @@ def trust() -> ssl.SSLContext:
     import certifi  # noqa: PLC0415 - comes with httpx
 
     context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
     named = [os.environ.get(name) for name in _CA_VARIABLES]
-    for bundle in (*_SYSTEM_BUNDLES, *named, _pip_setting("cert")):
-        if bundle and os.path.isfile(bundle):  # noqa: PTH113 - a name from outside
+    candidates = [certifi.where(), *_SYSTEM_BUNDLES, *named, _pip_setting("cert")]
+    bundles = {Path(name).resolve() for name in candidates if name}  # most are one file under many names
+    for bundle in bundles:
+        if bundle.is_file():
             try:
                 context.load_verify_locations(bundle)
             except (ssl.SSLError, OSError) as error:
