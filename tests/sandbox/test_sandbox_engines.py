@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -11,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
-from codetaste.sandbox import advice, bubblewrap, seccomp
+from codetaste.sandbox import advice, bubblewrap, local, seccomp
 from codetaste.sandbox.engine import Engine, choose_engine, probe
 from codetaste.sandbox.local import local_sandbox
 from codetaste.sandbox.view import system_view
@@ -188,3 +190,36 @@ def test_what_is_hidden_is_outside_of_what_is_allowed() -> None:
     for path in ("/usr/bin", shutil.which("sh") or "/bin/sh"):
         real = os.path.realpath(path)
         assert any(real == one or real.startswith(one + "/") for one in allowed), path
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+def test_single_files_and_what_has_vanished_can_be_hidden_too(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = system_view()
+    file, folder = Path("/usr/bin/env").resolve(), Path("/usr/share/doc")
+    hidden = tuple(sorted({*view.hidden, str(file), str(folder), "/usr/share/was-here-once"}))
+    monkeypatch.setattr(local, "system_view", lambda: dataclasses.replace(view, hidden=hidden))
+    sandbox = local_sandbox(tmp_path, engine=choose_engine(kind))
+    done = anyio.run(
+        sandbox.run, ["sh", "-c", f"cat {file} | wc -c; ls {folder} | wc -l; env || echo hidden"]
+    )
+    assert done.stdout.split() == [b"0", b"0", b"hidden"], done
+
+
+def test_a_sandbox_can_be_used_from_many_tasks_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    sandbox = local_sandbox(tmp_path)
+
+    async def main() -> list[bytes]:
+        said = []
+
+        async def one(number: int) -> None:
+            said.append((await sandbox.run(["sh", "-c", f"cat file; echo {number}"])).stdout)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(one, number)
+        return said
+
+    assert sorted(anyio.run(main)) == sorted(b"content%d\n" % number for number in range(12))

@@ -109,7 +109,11 @@ def _system(order: Order) -> Iterator[str]:
     for path, target in view.links:
         yield from ("--symlink", target, path)
     for path in view.hidden:
-        yield from ("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
+        # Looked at anew: what was uninstalled since would be a mount point that is not there.
+        if Path(path).is_dir():
+            yield from ("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
+        elif Path(path).exists():
+            yield from ("--ro-bind", "/dev/null", path)
     for path in view.settings:
         yield from ("--ro-bind", path, path)
 
