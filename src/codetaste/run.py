@@ -29,7 +29,7 @@ from codetaste.report.progress import Progress
 from codetaste.report.summary import Line, Summary, as_json, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from codetaste.config import Config
     from codetaste.flows.discover import Crew, Pass, Surroundings
@@ -82,18 +82,30 @@ def guarded(command: Callable[[], int]) -> int:
     """Run a command; what is wrong with its input is said in one line each, with exit code 2."""
     try:
         return command()
-    except ConfigError as error:
-        for problem in error.problems:
-            print(f"codetaste: {problem}", file=sys.stderr)
-        return 2
-    except ToolMissing as error:
-        print(f"codetaste: {error}", file=sys.stderr)
-        return 2
     except CodetasteError as error:
-        print(f"codetaste: {error}", file=sys.stderr)
-        return 1
+        return _said([error])
+    except BaseExceptionGroup as group:
+        ours, others = group.split(CodetasteError)
+        if ours is None or others is not None:
+            raise
+        return _said(list(_leaves(ours)))
     except KeyboardInterrupt:
         return 130
+
+
+def _said(errors: Sequence[BaseException]) -> int:
+    for error in errors:
+        for line in str(error).splitlines():
+            print(f"codetaste: {line}", file=sys.stderr)
+    return 2 if any(isinstance(error, ConfigError | ToolMissing) for error in errors) else 1
+
+
+def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
@@ -154,6 +166,7 @@ async def _run(
         await to_thread.run_sync(
             write_atomically, around.out / "config.json", config.model_dump_json(indent=2)
         )
+        progress.root = session.budget.snapshot()
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_drain_on_signal, session, stop)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections import Counter
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import NAME, read_journal
+from codetaste.orchestration.storage import owner_of
 from codetaste.report.progress import printable
 from codetaste.units import format_usd
 
@@ -68,8 +68,11 @@ def read_status(run: Path) -> RunStatus:
     if directory is None:
         known = sorted(path.parent.name for path in Path("runs").glob(f"*/{NAME}"))
         raise ConfigError(f"{run}: no run there (runs here: {', '.join(known) or 'none'})")
-    history = History(read_journal(directory / NAME))
-    owner = _owner(directory)
+    try:
+        history = History(read_journal(directory / NAME))
+    except (KeyError, TypeError, ValueError) as error:
+        raise JournalError(f"{directory / NAME}: a line says what no codetaste writes ({error!r})") from error
+    owner = owner_of(directory)
     calls: dict[str, list[Call]] = {}
     for call in history.calls.values():
         calls.setdefault(call.key, []).append(call)
@@ -89,19 +92,6 @@ def _job(key: str, job: JobHistory, calls: Iterable[Call], *, live: bool) -> Job
     return JobStatus(
         key, job.lane, state, job.attempts, settled, unknown, waits, job.needs, dict(job.retries), job.error
     )
-
-
-def _owner(directory: Path) -> str:
-    """Return who holds the lock of a run directory, "" where nobody does."""
-    try:
-        with (directory / "lock").open("rb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return lock.read(300).decode(errors="replace").strip() or "another process"
-    except OSError:
-        return ""
-    return ""
 
 
 def render(status: RunStatus) -> str:
