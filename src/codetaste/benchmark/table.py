@@ -93,15 +93,19 @@ def read_table(content: bytes, name: str) -> tuple[Instance, ...]:
 def write_table(instances: Sequence[Instance]) -> str:
     """Return the text of ``instances.csv`` for ``instances``; extra columns follow the published ones."""
     extra = list(dict.fromkeys(name for instance in instances for name in instance.extra))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, *extra])
+    lines = [_line([*COLUMNS, *extra])]
     for instance in instances:
         score = "" if instance.combined_score is None else repr(instance.combined_score)
         published = (instance.owner, instance.repo, instance.commit_hash, instance.golden_commit_hash, score)
         further = [instance.extra.get(name, "") for name in extra]
-        writer.writerow([*published, instance.category, instance.language, *further])
-    return text.getvalue()
+        lines.append(_line([*published, instance.category, instance.language, *further]))
+    return "".join(lines)
+
+
+def _line(fields: Sequence[str]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerow(fields)  # with "\n" a lone "\r" would not be quoted
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def nearest(word: str, known: Iterable[str], count: int = 3) -> str:
