@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -84,6 +85,10 @@ def guarded(command: Callable[[], int]) -> int:
         return command()
     except CodetasteError as error:
         return _said([error])
+    except BrokenPipeError:
+        # Whoever read our output has gone, as in "codetaste status RUN | head"; nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except BaseExceptionGroup as group:
         ours, others = group.split(CodetasteError)
         if ours is None or others is not None:

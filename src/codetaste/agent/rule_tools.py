@@ -83,7 +83,8 @@ async def bash_explore(context: RuleContext, command: str, timeout_s: float = 30
     """Run a shell command in the base codebase and return what it prints.
 
     The codebase is read-only, there is no network, and nothing but the codebase and system programs is
-    visible. Commands start at its root. rg, grep, find, sed, awk, head and the like are there.
+    visible. Commands start at its root. rg, grep, find, sed, awk, head and the like are there. Each command
+    has a temporary folder of its own, $TMPDIR, which is empty at the start and gone at the end.
 
     Args:
         context: What the tools of a pass work on.
