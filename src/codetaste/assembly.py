@@ -154,6 +154,7 @@ async def surroundings(
         shell=open_shell,
         command_memory=sandbox.memory,
         engine_version=engine.version,
+        engine=f"opengrep {engine.version} (sha256 {engine.sha256})",
         ignore=ignore,
         warnings=tuple(filter(None, [engine.warning])),
     )

@@ -81,6 +81,7 @@ class Surroundings:
         shell: opens a shell that sees one tree.
         command_memory: bytes that one command of it may use.
         engine_version: the rule engine's; counts depend on it.
+        engine: which program that is, for the record.
         ignore: the text of the benchmark's ignore file; counts depend on it too.
         warnings: what a person should know.
     """
@@ -92,6 +93,7 @@ class Surroundings:
     shell: Callable[[Path], Sandbox]
     command_memory: int
     engine_version: str
+    engine: str
     ignore: str
     warnings: tuple[str, ...] = ()
 
@@ -269,6 +271,7 @@ async def _run(each: Pass, brief: Brief, model: MeteredModel, around: Surroundin
             "turns": conversation.turns,
             "tool_calls": conversation.tool_calls,
             "rules": len(rules),
+            "engine": around.engine,
             "yaml": await job.keep(text),
         }
 

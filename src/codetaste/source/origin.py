@@ -12,6 +12,7 @@ from anyio import from_thread, to_thread
 
 from codetaste.errors import SourceError
 from codetaste.source.archive import unpack
+from codetaste.source.hidden import hidden_name
 from codetaste.source.repository import Repository, checked_hash, fetch_commits, open_repository
 from codetaste.source.sdist import fetch_sdist
 from codetaste.source.tree import Tree, stored_tree
@@ -149,7 +150,7 @@ async def _commit_tree(origin: GitOrigin, commit: str, cache: Path) -> Tree:
         repository = await _repository(origin, cache)
         await repository.export(commit, into)
 
-    return await stored_tree(cache, f"git-{commit}", fill)
+    return await _stored(cache, f"git-{commit}", fill)
 
 
 async def _repository(origin: GitOrigin, cache: Path) -> Repository:
@@ -169,4 +170,9 @@ async def _sdist_tree(package: str, version: str, sha256: str, cache: Path) -> T
             lambda: unpack(archive, into, label=label, check=from_thread.check_cancelled)
         )
 
-    return await stored_tree(cache, f"sdist-{sha256}", fill)
+    return await _stored(cache, f"sdist-{sha256}", fill)
+
+
+async def _stored(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
+    """Keep each tree where nobody can tell from one tree's place where another is."""
+    return await stored_tree(cache, await to_thread.run_sync(hidden_name, cache, key), fill)

@@ -1,0 +1,61 @@
+"""Names that nobody can guess, for folders whose mere existence must not be probed.
+
+Where commands are contained by Landlock, they can ask whether a path exists, though not read it. Somebody who
+sees R's folder must not be able to tell from its name where R∘X* is.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from codetaste.source.writing import storage_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SECRET = "secret"  # noqa: S105 - the name of the file that holds it
+_BYTES = 32
+
+
+def hidden_name(cache: Path, key: str) -> str:
+    """Return the name for ``key``: always the same in one cache folder, and unrelated to any other's.
+
+    Blocks. The secret that it comes from is a file of the cache that only its owner can read.
+
+    Raises:
+        StorageFull: no space left for the secret.
+        SourceError: the cache folder cannot be written.
+    """
+    return hmac.new(_secret(cache), os.fsencode(key), sha256).hexdigest()[:32]
+
+
+def _secret(cache: Path) -> bytes:
+    path = cache / _SECRET
+    try:
+        if not path.exists():
+            _make(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise storage_error(error, f"cannot keep {path}") from error
+
+
+def _make(path: Path) -> None:
+    """Put a secret at ``path``, whole at once; whoever comes second takes what the first one made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{_SECRET}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink(missing_ok=True)
