@@ -75,7 +75,7 @@ def contents(root: Path) -> dict[bytes, tuple[str, bytes]]:
             path = Path(folder) / name
             relative = os.fsencode(path.relative_to(root))
             if path.is_symlink():
-                found[relative] = ("link", os.fsencode(path.readlink()))
+                found[relative] = ("link", os.fsencode(os.readlink(path)))  # noqa: PTH115 - exact
             elif path.is_file():
                 kind = "program" if path.stat().st_mode & 0o100 else "file"
                 found[relative] = (kind, path.read_bytes())

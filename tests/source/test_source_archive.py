@@ -143,7 +143,12 @@ def test_a_hostile_member_is_named_and_refused(tmp_path: Path, case: str) -> Non
 
 
 def test_a_hostile_zip_is_refused_too(tmp_path: Path) -> None:
-    for name, kind, text in [("../out", FILE, "x"), ("/out", FILE, "x"), ("p/l", LINK, "../../x")]:
+    for name, kind, text in [
+        ("", FILE, "x"),
+        ("../out", FILE, "x"),
+        ("/out", FILE, "x"),
+        ("p/l", LINK, "../../x"),
+    ]:
         archive = zipped(tmp_path / "evil.zip", [("p/ok", FILE, ""), (name, kind, text)])
         with pytest.raises(UnsafeArchive):
             unpack(archive, tmp_path / "tree")
@@ -200,9 +205,24 @@ tame = st.builds("/".join, st.lists(st.sampled_from(["a", "b", "c"]), min_size=1
 member = st.tuples(st.one_of(tame, tame, name), kinds, name)
 
 
+archives = given(st.lists(member, min_size=1, max_size=8), st.booleans(), st.booleans())
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.lists(member, min_size=1, max_size=8), st.booleans(), st.booleans())
+@archives
 def test_nothing_is_ever_written_outside(members: list[Member], below: bool, as_zip: bool) -> None:
+    unpack_and_look_around(members, below=below, as_zip=as_zip)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=10_000, deadline=None)
+@archives
+def test_nothing_is_ever_written_outside_at_length(members: list[Member], below: bool, as_zip: bool) -> None:
+    unpack_and_look_around(members, below=below, as_zip=as_zip)
+
+
+def unpack_and_look_around(members: list[Member], *, below: bool, as_zip: bool) -> None:
     if below:
         members = [(f"p/{name}", kind, target) for name, kind, target in members]
     with tempfile.TemporaryDirectory() as folder:

@@ -37,6 +37,7 @@ _BAD_DATA = (
     EOFError,
     ValueError,
     OverflowError,
+    LookupError,  # Python's readers, where a header is empty
     NotImplementedError,  # a zip's exotic compression
     RecursionError,  # a chain of extended headers
 )
@@ -210,7 +211,7 @@ def _read_zip_member(
     mode = member.external_attr >> 16
     if member.flag_bits & _ENCRYPTED:
         raise writer.refuse(name, "is encrypted")
-    if member.is_dir():
+    if name.endswith(b"/"):
         writer.folder(name)
     elif stat.S_ISLNK(mode):
         with packed.open(member) as content:
