@@ -23,8 +23,8 @@ from codetaste.errors import SourceError
 from codetaste.source.writing import show, storage_error
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
 
 _SEAL = "seal.json"
 _READ_BYTES = 1 << 20
