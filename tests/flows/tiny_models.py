@@ -1,0 +1,171 @@
+"""Scripts for models of tests: each decides its reply from the conversation alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from codetaste.errors import ModelUnavailable, RateLimited
+from codetaste.llm.messages import Message, Request, Text, ToolCall
+from codetaste.llm.scripted import Said
+
+Step = tuple[str, dict[str, Any]]
+
+
+def rule(name: str, pattern: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "message": name,
+        "severity": "INFO",
+        "languages": ["python"],
+        "pattern": pattern,
+        **more,
+    }
+
+
+NEW = [
+    rule("calls-new", "fetch_new(...)"),
+    rule("imports-new", "from pack.store import fetch_new"),
+    rule("defines-new", "def fetch_new(...): ..."),
+]
+OLD = [
+    rule("calls-old", "fetch_old(...)"),
+    rule("imports-old", "from pack.store import fetch_old"),
+    rule("defines-old", "def fetch_old(...): ..."),
+    rule("object-base", "class $C(object): ..."),
+]
+EVERYWHERE = rule("sorts", "sorted(...)")
+
+
+def yaml(*rules: dict[str, Any]) -> str:
+    return json.dumps({"rules": rules})
+
+
+def direction(request: Request) -> str:
+    return "reductive" if "**reductive**" in request.system else "additive"
+
+
+def turn(request: Request) -> int:
+    return sum(message.role == "assistant" for message in request.messages)
+
+
+def steps_of(request: Request) -> list[Step]:
+    good = NEW if direction(request) == "additive" else OLD
+    return [
+        ("bash_explore", {"command": "cat pack/*.py; ls"}),
+        ("register", {"rules": yaml(*good[:2], EVERYWHERE)}),
+        ("bash_explore", {"command": "grep -rn fetch . | sort"}),
+        ("register", {"rules": yaml(*good[2:], {**good[0], "id": "again"})}),
+        ("bash_explore", {"command": "head -c 2000 README.md"}),
+        ("finish", {}),
+    ]
+
+
+def say(request: Request, steps: list[Step]) -> Message:
+    number = min(turn(request), len(steps) - 1)
+    name, arguments = steps[number]
+    return Message("assistant", (Text(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
+
+
+def reply(request: Request) -> Message:
+    return say(request, steps_of(request))
+
+
+def slowly(request: Request) -> Said:
+    """The same; the latency leaves time to be killed between the bill and the reply."""
+    return Said(reply(request).content, latency_s=0.08)
+
+
+def endless(request: Request) -> Said:
+    """Registers what it knows, then looks around for ever."""
+    steps = steps_of(request)[:2]
+    look: Step = ("bash_explore", {"command": f"echo look {turn(request)}; cat pack/*.py"})
+    return Said(say(request, [*steps, look]).content, latency_s=0.02)
+
+
+def quick(request: Request) -> Message:
+    """One rule, and done."""
+    good = NEW if direction(request) == "additive" else OLD
+    return say(request, [("register", {"rules": yaml(good[0])}), ("finish", {})])
+
+
+def both(request: Request) -> Message:
+    """Tries all rules in either direction."""
+    return say(request, [("register", {"rules": yaml(*NEW, *OLD)}), ("finish", {})])
+
+
+def down(_request: Request) -> Message:
+    raise ModelUnavailable("the scripted provider is down", unbilled=True)
+
+
+def limited(_request: Request) -> Message:
+    raise RateLimited("the scripted provider asks to wait", retry_after_s=0.01)
+
+
+def broken(_request: Request) -> Message:
+    raise ValueError("a mistake in the script\nwith a second line \x1b[31mred")
+
+
+def _shell(command: str) -> Step:
+    return ("bash_explore", {"command": command, "timeout_s": 300})
+
+
+def sleeper(request: Request) -> Message:
+    """Is busy with a long shell command, in the background too."""
+    return say(request, [_shell("(sleep 4321 &) ; sleep 1234"), ("finish", {})])
+
+
+def slow_scan(request: Request) -> Message:
+    """Keeps the rule engine busy."""
+    rules = [rule(f"deep-{number}", f"$A(..., $B(..., {number}, ...), ...)") for number in range(40)]
+    return say(request, [("register", {"rules": yaml(*rules)}), ("finish", {})])
+
+
+def hostile(request: Request) -> Message:
+    """Says what a terminal or a log must never see as it stands."""
+    nasty = "echo '\x1b[31mRED\x1b]0;owned\x07 [bold]not markup[/bold] [/] [red'\necho second\r\x9b2J"
+    return say(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
+
+
+def quick_steps(request: Request) -> list[Step]:
+    good = NEW if direction(request) == "additive" else OLD
+    return [("register", {"rules": yaml(good[0])}), ("finish", {})]
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(8)
+)
+BAD_TEXTS = [
+    "rules:\n  - id: cut-off\n    message: 'no end\n",
+    "rules: !!python/object/apply:os.system ['touch /tmp/owned']\n",
+    BOMB + "rules: *i\n",
+    "[" * 5000,
+    "rules:\n- {id: a, id: a}\n",
+    "\x00\ufffe",
+    "",
+    yaml(rule("cobol", "X") | {"languages": ["cobol"]}),
+    yaml(rule("two", "$X") | {"languages": ["python", "klingon"]}),
+    yaml({"id": "no-pattern", "message": "m", "severity": "INFO", "languages": ["python"]}),
+    "rules: 7\n",
+    yaml(rule("../../escape", "fetch_new(...)")),
+]
+
+
+def bad_yaml(request: Request) -> Message:
+    """Registers every kind of bad text, then one good rule."""
+    texts: list[Step] = [("register", {"rules": text}) for text in BAD_TEXTS]
+    good = quick_steps(request)[0][1]
+    return say(request, [*texts, ("register", good), ("finish", {})])
+
+
+def hanging(request: Request) -> Message:
+    """Registers a rule whose regular expression never ends on a file, beside a good one."""
+    good = NEW[0] if direction(request) == "additive" else OLD[0]
+    hang = {
+        "id": "hangs",
+        "message": "m",
+        "severity": "INFO",
+        "languages": ["regex"],
+        "pattern-regex": r"(a|aa|aaa|b|bb)+(a|b)+(a|b)+(a|b)+c$",
+    }
+    return say(request, [("register", {"rules": yaml(hang, good)}), ("finish", {})])
