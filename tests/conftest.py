@@ -37,13 +37,26 @@ def require() -> Callable[..., None]:
     return check
 
 
+def _folder_named_by(variable: str, holding: str) -> Path:
+    """Data is no tool: without it its tests are skipped everywhere, but a name that is wrong is a fault."""
+    named = os.environ.get(variable, "")
+    if not named:
+        pytest.skip(f"{variable} names no folder with {holding}")
+    folder = Path(named)
+    assert folder.is_dir(), f"{variable} names {folder}, which is no folder"
+    return folder
+
+
 @pytest.fixture
 def published_data() -> Path:
     """The published benchmark data that CODETASTE_DATA names."""
-    folder = os.environ.get("CODETASTE_DATA", "")
-    if not folder or not Path(folder).is_dir():
-        _missing("CODETASTE_DATA does not name a folder with the published benchmark data")
-    return Path(folder)
+    return _folder_named_by("CODETASTE_DATA", "the published benchmark")
+
+
+@pytest.fixture
+def clones() -> Path:
+    """Clones OWNER/REPO of the published benchmark's repositories, which CODETASTE_CLONES names."""
+    return _folder_named_by("CODETASTE_CLONES", "clones OWNER/REPO")
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
+            _sync(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -37,3 +38,12 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
             raise StorageFull(f"{path}: no space left on the device; free some and run again") from error
         raise JournalError(f"{path}: cannot be written: {error.strerror or error}") from error
     return path
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename in ``folder`` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

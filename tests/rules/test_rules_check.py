@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import resource
 import subprocess
 from pathlib import Path
@@ -75,23 +74,19 @@ def grow(clone: Path, commit: str, tree: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_all_published_counts_come_out(engine: Engine, published_data: Path, tmp_path: Path) -> None:
-    clones = os.environ.get("CODETASTE_CLONES", "")
-    if not Path(clones).is_dir() or not clones:
-        reason = "CODETASTE_CLONES does not name a folder with clones as OWNER/REPO"
-        if os.environ.get("CODETASTE_REQUIRE") == "all":
-            pytest.fail(reason)
-        pytest.skip(reason)
+def test_all_published_counts_come_out(
+    engine: Engine, published_data: Path, clones: Path, tmp_path: Path
+) -> None:
     ignore = (published_data / "assets" / "default.semgrepignore").read_text()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     checked = 0
     for row in csv.DictReader((published_data / "instances.csv").read_text().splitlines()):
         name = f"{row['owner']}/{row['repo']}"
         rules = published_data / "assets" / "rules" / name / row["commit_hash"][:8]
-        if not rules.is_dir() or not (Path(clones) / name).exists():
+        if not rules.is_dir() or not (clones / name).exists():
             continue
         trees = [
-            grow(Path(clones) / name, row[column], tmp_path / name / column)
+            grow(clones / name, row[column], tmp_path / name / column)
             for column in ("commit_hash", "golden_commit_hash")
         ]
         texts = [(rules / f"rules_{sign}.yml").read_text() for sign in ("positive", "negative")]
