@@ -56,6 +56,14 @@ class Config(Section):
         """Return the model that the file calls ``name``; it was checked to be there."""
         return next(model for model in self.models if model.id == name)
 
+    def labels(self) -> dict[str, str]:
+        """What to call each model before people, by id: one that a program plays says so."""
+        played = {model.id for model in self.models if model.provider == "scripted"}
+        return {
+            model.id: f"{model.id}, scripted" if model.id in played - {"scripted"} else model.id
+            for model in self.models
+        }
+
 
 def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     """Read a config file, with ``settings`` like "run.budget_usd=5" laid over it.

@@ -125,7 +125,7 @@ async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
     assembly = assemble(config, path.parent)
     if config.discover is None:
         raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
-    passes = _chosen(discover.plan(config.discover, assembly.instances), options.only)
+    passes = _chosen(discover.plan(config.discover, assembly.instances, config.labels()), options.only)
     if options.dry_run:
         print(plans.render(_plan(config, passes), as_json=options.json))
         return 0
@@ -185,9 +185,10 @@ async def _run(
         money=money,
         wall_s=time.monotonic() - began_s,
         lines=_lines(passes, outcomes, around),
-        unpaid=[
+        scripted=[
             model.id for model in config.models if model.id in crew.models and model.provider == "scripted"
         ],
+        products={each.label: discover.product(each, around) for each in passes if outcomes[each.key].usable},
         stopped=stop.why,
     )
 

@@ -114,6 +114,8 @@ class Pass:
     instance: Instance
     model_id: str
     direction: Direction
+    label: str
+    """The model for people: a scripted one is never shown as if it were real."""
 
     @property
     def key(self) -> str:
@@ -128,13 +130,15 @@ class Pass:
     @property
     def title(self) -> str:
         """The job's name for people."""
-        return f"{self.instance.id} {self.direction.value} ({self.model_id})"
+        return f"{self.instance.id} {self.direction.value} ({self.label})"
 
 
-def plan(config: DiscoverConfig, instances: Iterable[Instance]) -> tuple[Pass, ...]:
-    """List the passes: two for each instance and model."""
+def plan(
+    config: DiscoverConfig, instances: Iterable[Instance], labels: Mapping[str, str]
+) -> tuple[Pass, ...]:
+    """List the passes: two for each instance and model; ``labels`` are by model id."""
     return tuple(
-        Pass(instance, model_id, direction)
+        Pass(instance, model_id, direction, labels[model_id])
         for instance in instances
         for model_id in dict.fromkeys(config.models)
         for direction in Direction
@@ -257,7 +261,7 @@ async def _run(each: Pass, brief: Brief, model: MeteredModel, around: Surroundin
                 conversation.end = End.TIMEOUT
         finally:
             with job.cleaning_up():
-                await write_transcript(around.out, job.key, brief, conversation)
+                await write_transcript(around.out, job.key, each.label, brief, conversation)
     if conversation.end is End.TIMEOUT:
         job.cut_short(DeadlineExceeded(f"the time limit ended it after {conversation.turns} turns"))
     elif conversation.end is End.BUDGET_EXCEEDED:
@@ -286,7 +290,7 @@ def found(outcome: Outcome) -> str:
 
 def rules_file(each: Pass, around: Surroundings) -> Path:
     """Return where the rules of a pass are written: in the published layout, a folder for each model."""
-    return rules_path(_product(each.model_id, around), each.instance, each.direction)
+    return rules_path(product(each, around), each.instance, each.direction)
 
 
 async def write_products(
@@ -296,7 +300,7 @@ async def write_products(
     usable = [each for each in passes if outcomes[each.key].usable]
     for model_id in dict.fromkeys(each.model_id for each in usable):
         instances = {each.instance.id: each.instance for each in usable if each.model_id == model_id}
-        await write_product(_product(model_id, around), around.benchmark, list(instances.values()))
+        await write_product(around.out / "discover" / model_id, around.benchmark, list(instances.values()))
     for each in usable:
         value: Any = outcomes[each.key].value
         if value and not rules_file(each, around).exists():
@@ -304,8 +308,9 @@ async def write_products(
 
 
 async def _write_rules(each: Pass, around: Surroundings, text: str) -> None:
-    await write_rules(_product(each.model_id, around), each.instance, each.direction, text)
+    await write_rules(product(each, around), each.instance, each.direction, text)
 
 
-def _product(model_id: str, around: Surroundings) -> Path:
-    return around.out / "discover" / model_id
+def product(each: Pass, around: Surroundings) -> Path:
+    """Return the folder, in the published layout, that holds all that a pass's model found."""
+    return around.out / "discover" / each.model_id

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from codetaste.agent.loop import Brief, Conversation
 
 
-async def write_transcript(out: Path, key: str, brief: Brief, conversation: Conversation) -> Path:
-    """Write ``transcripts/<job key>.jsonl``: the system prompt, then one message a line; returns its path."""
+async def write_transcript(out: Path, key: str, model: str, brief: Brief, conversation: Conversation) -> Path:
+    """Write ``transcripts/<job key>.jsonl``: model and system prompt, then one message a line."""
     lines = [
-        json.dumps({"system": brief.system, "tools": [tool.spec.name for tool in brief.tools]}),
+        json.dumps(
+            {"model": model, "system": brief.system, "tools": [tool.spec.name for tool in brief.tools]}
+        ),
         *(json.dumps(message_to_json(message)) for message in conversation.messages),
     ]
     path = out / "transcripts" / f"{key}.jsonl"

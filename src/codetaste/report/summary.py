@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.job import Status
@@ -11,7 +11,7 @@ from codetaste.report.progress import printable
 from codetaste.units import format_duration, format_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from decimal import Decimal
     from pathlib import Path
 
@@ -32,14 +32,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run that ended. ``unpaid`` names models that only pretend to cost money."""
+    """A run that ended.
+
+    ``scripted`` names models that only pretend to cost money; ``products`` are the folders of what was found,
+    by the label of the model that found it.
+    """
 
     name: str
     directory: Path
     money: Snapshot
     wall_s: float
     lines: Sequence[Line]
-    unpaid: Sequence[str] = ()
+    scripted: Sequence[str] = ()
+    products: Mapping[str, Path] = field(default_factory=dict)
     stopped: str = ""
 
     @property
@@ -65,13 +70,14 @@ def render(summary: Summary) -> str:
     width = max((len(line.title) for line in summary.lines), default=0)
     said.extend(_job_line(line, width) for line in summary.lines)
     said.extend(
-        f"{model} is scripted: a program played the model, and no money was spent on it"
-        for model in summary.unpaid
+        f"model {model} is scripted: a program played it, and no money was spent on it"
+        for model in summary.scripted
     )
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
         said.append(f"{format_usd(unknown_usd)} is unknown: calls that were cut off may have been billed")
-    said.append(f"everything lies in {summary.directory}")
+    said.extend(f"what {label} found lies in {folder}" for label, folder in summary.products.items())
+    said.append(f"everything else lies in {summary.directory}")
     return "\n".join(said)
 
 
@@ -83,8 +89,7 @@ def _job_line(line: Line, width: int) -> str:
     money = format_usd(outcome.cost.spent.usd)
     status = "" if outcome.status is Status.DONE else f" {outcome.status}{why}"
     found = f" {line.found}" if line.found else ""
-    place = f" → {line.path}" if line.path else ""
-    return printable(f"  {mark} {line.title:<{width}} {money:>9}{status}{found}{again}{place}", 1000)
+    return printable(f"  {mark} {line.title:<{width}} {money:>9}{status}{found}{again}", 1000)
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
@@ -96,7 +101,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "stopped": summary.stopped or None,
         "wall_s": round(summary.wall_s, 3),
         "money": money_json(summary.money),
-        "scripted_models": list(summary.unpaid),
+        "scripted_models": list(summary.scripted),
         "jobs": [
             {
                 "key": line.outcome.key,
