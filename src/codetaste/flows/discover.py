@@ -201,7 +201,7 @@ def _pass_job(each: Pass, config: DiscoverConfig, crew: Crew, around: Surroundin
         ),
         needs=(each.sources,),
         resources={"sandbox": 1},
-        lane=each.model_id,
+        lane=each.label,
         title=each.title,
     )
 
