@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
 from codetaste.benchmark.catalog import open_benchmark
+from codetaste.command import say
 from codetaste.errors import ConfigError
 from codetaste.flows.check_rules import as_json, check_all, render
 from codetaste.rules.config import RulesConfig
@@ -33,15 +34,15 @@ async def check_published(
     instances = benchmark.select(globs)
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text())
 
-    def say(checked: Checked) -> None:
+    def report(checked: Checked) -> None:
         if not as_json_data:
-            print(render(checked), flush=True)
+            say(render(checked))
 
-    checked = await check_all(benchmark, instances, scanner, cache_dir(), say)
+    checked = await check_all(benchmark, instances, scanner, cache_dir(), report)
     if as_json_data:
-        print(json.dumps({"engine": engine.version, **as_json(checked)}, indent=2))
+        say(json.dumps({"engine": engine.version, **as_json(checked)}, indent=2))
     else:
-        print(_total(checked))
+        say(_total(checked))
     return 0 if all(each.agrees for each in checked) else 1
 
 

@@ -11,8 +11,8 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste import __version__
+from codetaste.command import guarded, say
 from codetaste.rules.verdict import Direction
-from codetaste.run import guarded
 from codetaste.run import run as run_command
 
 _JSON = Parameter(name="--json", negative=())
@@ -39,12 +39,12 @@ def status(run: Path, /, *, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste.report import status as statuses  # noqa: PLC0415 - only here
 
-    def say() -> int:
+    def answer() -> int:
         found = statuses.read_status(run)
-        print(json.dumps(statuses.as_json(found), indent=2) if json_ else statuses.render(found))
+        say(json.dumps(statuses.as_json(found), indent=2) if json_ else statuses.render(found))
         return 0
 
-    return guarded(say)
+    return guarded(answer)
 
 
 @app.command
@@ -56,12 +56,12 @@ def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste import doctor as examination  # noqa: PLC0415 - only here
 
-    def say() -> int:
+    def answer() -> int:
         report = anyio.run(examination.examine)
-        print(examination.to_json(report) if json_ else examination.render(report))
+        say(examination.to_json(report) if json_ else examination.render(report))
         return 0 if report.usable else 1
 
-    return guarded(say)
+    return guarded(answer)
 
 
 @rules_app.command

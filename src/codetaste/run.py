@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +17,9 @@ from cyclopts import App, Parameter
 
 from codetaste.assembly import assemble, model_digest, open_models, surroundings
 from codetaste.atomic import write_atomically
+from codetaste.command import guarded, say, tell
 from codetaste.config import read_config, suggestion
-from codetaste.errors import CodetasteError, ConfigError, ToolMissing
+from codetaste.errors import ConfigError
 from codetaste.flows import discover
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
@@ -30,12 +30,16 @@ from codetaste.report.progress import Progress
 from codetaste.report.summary import Line, Summary, as_json, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from anyio.abc import TaskStatus
 
     from codetaste.config import Config
     from codetaste.flows.discover import Crew, Pass, Surroundings
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
+
+_PATIENCE = 2
 
 app = App(name="codetaste.run", help="Run the flows of a config file.", version_flags=[])
 
@@ -79,40 +83,6 @@ def run(
     return guarded(lambda: anyio.run(execute, config, tuple(set_), options))
 
 
-def guarded(command: Callable[[], int]) -> int:
-    """Run a command; what is wrong with its input is said in one line each, with exit code 2."""
-    try:
-        return command()
-    except CodetasteError as error:
-        return _said([error])
-    except BrokenPipeError:
-        # Whoever read our output has gone, as in "codetaste status RUN | head"; nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except BaseExceptionGroup as group:
-        ours, others = group.split(CodetasteError)
-        if ours is None or others is not None:
-            raise
-        return _said(list(_leaves(ours)))
-    except KeyboardInterrupt:
-        return 130
-
-
-def _said(errors: Sequence[BaseException]) -> int:
-    for error in errors:
-        for line in str(error).splitlines():
-            print(f"codetaste: {line}", file=sys.stderr)
-    return 2 if any(isinstance(error, ConfigError | ToolMissing) for error in errors) else 1
-
-
-def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
-
-
 async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
     """Run the config at ``path``; see ``run`` for the exit code.
 
@@ -121,21 +91,35 @@ async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
         ToolMissing: commands cannot be contained here, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
+    stop = Stop()
+    text, code = "", 130
+    async with anyio.create_task_group() as tasks:
+        stop.scope = tasks.cancel_scope
+        await tasks.start(_listen, stop)
+        text, code = await _execute(path, settings, options, stop)
+        tasks.cancel_scope.cancel()
+    if text:
+        say(text)
+    return code
+
+
+async def _execute(path: Path, settings: Sequence[str], options: Options, stop: Stop) -> tuple[str, int]:
+    """Do what ``execute`` says; returns the text of the result and the exit code."""
     config = read_config(path, settings)
     assembly = assemble(config, path.parent)
     if config.discover is None:
         raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
     passes = _chosen(discover.plan(config.discover, assembly.instances, config.labels()), options.only)
     if options.dry_run:
-        print(plans.render(_plan(config, passes), as_json=options.json))
-        return 0
+        return plans.render(_plan(config, passes), as_json=options.json), 0
     out = config.run.out / config.run.name
     around = await surroundings(assembly.benchmark, out, config.rules, config.sandbox)
     async with open_models(assembly, out / "models") as models:
         digests = {model.id: model_digest(model, assembly.base_dir) for model in assembly.used_models()}
-        summary = await _run(config, passes, discover.Crew(models, digests, assembly.tools), around, options)
-    print(json.dumps(as_json(summary), indent=2) if options.json else render(summary))
-    return summary.exit_code
+        crew = discover.Crew(models, digests, assembly.tools)
+        summary = await _run(config, passes, crew, around, options, stop)
+    text = json.dumps(as_json(summary), indent=2) if options.json else render(summary)
+    return text, summary.exit_code
 
 
 def _chosen(passes: Sequence[Pass], only: Sequence[str]) -> tuple[Pass, ...]:
@@ -151,13 +135,18 @@ def _chosen(passes: Sequence[Pass], only: Sequence[str]) -> tuple[Pass, ...]:
 
 
 async def _run(
-    config: Config, passes: Sequence[Pass], crew: Crew, around: Surroundings, options: Options
+    config: Config,
+    passes: Sequence[Pass],
+    crew: Crew,
+    around: Surroundings,
+    options: Options,
+    stop: Stop,
 ) -> Summary:
     """Do the work of ``passes`` and sum it up."""
     assert config.discover is not None  # noqa: S101 - ``execute`` has checked it
-    progress, began_s, stop = Progress(), time.monotonic(), Stop()
+    progress, began_s = Progress(), time.monotonic()
     for line in (*around.warnings, plans.worst_case_line(_plan(config, passes))):
-        print(line, file=sys.stderr, flush=True)
+        tell(line)
     async with (
         shown(progress, config.run.name, sys.stderr) as observer,
         open_session(
@@ -173,10 +162,8 @@ async def _run(
         )
         progress.root = session.budget.snapshot()
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_drain_on_signal, session, stop)
-            outcomes = await session.run()
-            tasks.cancel_scope.cancel()
+        stop.session = session
+        outcomes = await session.run()
         await discover.write_products(passes, outcomes, around, session)
         money = session.budget.snapshot()
     return Summary(
@@ -195,17 +182,28 @@ async def _run(
 
 @dataclass(slots=True)
 class Stop:
-    """Why the user stopped the run, "" if nobody did."""
+    """Why the user stopped the run, "" if nobody did, and what there is to be stopped."""
 
     why: str = ""
+    asked: int = 0
+    session: Session | None = None
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    def ask(self, why: str) -> None:
+        """Stop in good order at the first request; cut clean-up short at the second; give up at the third."""
+        self.why, self.asked = why, self.asked + 1
+        if self.session is None or self.asked > _PATIENCE:
+            self.scope.cancel()
+        else:
+            self.session.drain(why)
 
 
-async def _drain_on_signal(session: Session, stop: Stop) -> None:
-    """Let the first Ctrl-C stop the run in good order, and the second one cut clean-up short."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+async def _listen(stop: Stop, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    """Let Ctrl-C, a termination, and a terminal that goes away stop the run at any time."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
         async for number in signals:
-            stop.why = f"{signal.Signals(number).name}"
-            session.drain(stop.why)
+            stop.ask(signal.Signals(number).name)
 
 
 def _lines(passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surroundings) -> list[Line]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.agent.tool import load_tools
 from codetaste.assembly import find_benchmark, surroundings
 from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.command import say, tell
 from codetaste.config import suggestion
 from codetaste.errors import ConfigError, ToolError
 from codetaste.flows.discover import OWN_TOOLS, rule_context
@@ -40,10 +40,10 @@ def list_tools(*, as_json: bool) -> int:
     """Print the rule agent's own tools, a line each."""
     tools = load_tools(OWN_TOOLS, base_dir=Path())
     if as_json:
-        print(json.dumps([_described(tool) for tool in tools], indent=2))
+        say(json.dumps([_described(tool) for tool in tools], indent=2))
         return 0
     for tool, path in zip(tools, OWN_TOOLS, strict=True):
-        print(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
+        say(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
     return 0
 
 
@@ -53,7 +53,7 @@ def print_schema(name: str) -> int:
     Raises:
         ConfigError: there is no such tool.
     """
-    print(json.dumps(_described(find_tool(name)), indent=2))
+    say(json.dumps(_described(find_tool(name)), indent=2))
     return 0
 
 
@@ -90,13 +90,13 @@ async def call_tool(trial: Trial) -> int:
             try:
                 answer = await tool.call(context, arguments)
             except ToolError as error:
-                print(f"the tool refuses: {error}", file=sys.stderr)
+                tell(f"the tool refuses: {error}")
                 return 1
             facts = context.facts.take_pending()
     if trial.as_json:
-        print(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
+        say(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
     else:
-        print(answer.text)
+        say(answer.text)
     return 0
 
 
@@ -111,7 +111,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr)
+    tell(text)
 
 
 def _described(tool: Tool) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""What every command has in common: its streams, how its errors are said, and its exit code.
+
+Standard output belongs to the result. Whatever a user's tools and scripts print while a command works goes to
+standard error, so that ``--json`` is JSON and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TextIO
+
+from codetaste.errors import CodetasteError, ConfigError, ToolMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_DESCRIPTORS = 3
+_result: ContextVar[TextIO | None] = ContextVar("result", default=None)
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code; what is wrong is said in one line each, on standard error.
+
+    The code is 2 for bad input or a missing tool, 1 for other errors, 130 for Ctrl-C, 141 for a reader gone.
+    """
+    _open_streams()
+    written = _result.set(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return command()
+    except CodetasteError as error:
+        return _said([error])
+    except BrokenPipeError:
+        # Whoever read our output has gone, as in "codetaste status RUN | head"; nothing more can be said.
+        _discard_output()
+        return 141
+    except BaseExceptionGroup as group:
+        leaves = list(_leaves(group))
+        if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+            return 130
+        if not all(isinstance(leaf, CodetasteError) for leaf in leaves):
+            raise
+        return _said(leaves)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        _result.reset(written)
+
+
+def say(text: str) -> None:
+    """Write a piece of the result to standard output.
+
+    Raises:
+        BrokenPipeError: nobody reads it any more.
+        CodetasteError: it cannot be written.
+    """
+    stream = _result.get() or sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_output()
+        raise CodetasteError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def tell(text: str) -> None:
+    """Write a line for the person who watches to standard error, if that can be written."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _open_streams() -> None:
+    """Make sure that the three standard streams are there and take any text."""
+    for descriptor in range(_DESCRIPTORS):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # Else the journal might be given this number, and get what others write to their errors.
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Send what is still to be written nowhere: the interpreter would stumble over it at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (_result.get() or sys.stdout).fileno())
+
+
+def _said(errors: Sequence[BaseException]) -> int:
+    for error in errors:
+        for line in str(error).splitlines():
+            tell(f"codetaste: {line}")
+    return 2 if any(isinstance(error, ConfigError | ToolMissing) for error in errors) else 1
+
+
+def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,107 @@
+"""What every command has in common: streams closed, full or narrow, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def started(
+    body: str, *, shell: str = "", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``body`` as a command under ``guarded``, with the shell's redirections ``shell``."""
+    code = "from codetaste.command import guarded, say, tell\n" + textwrap.dedent(body)
+    code += "\nraise SystemExit(guarded(command))\n"
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+
+
+PRINTING = """
+    def command():
+        print("a user's tool says something")
+        say('{"result": 1}')
+        return 0
+"""
+
+
+def test_what_others_print_is_kept_out_of_the_result() -> None:
+    done = started(PRINTING)
+    assert json.loads(done.stdout) == {"result": 1}
+    assert "a user's tool" in done.stderr
+
+
+def test_a_closed_standard_error_does_not_put_messages_into_the_result() -> None:
+    done = started(PRINTING, shell="2>&-")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"result": 1})
+
+
+def test_the_files_of_a_command_do_not_take_the_place_of_a_closed_stream() -> None:
+    body = """
+        import os
+        def command():
+            say(str(os.open("/dev/null", os.O_RDONLY)))
+            return 0
+    """
+    assert int(started(body, shell="2>&- <&-").stdout) > 2
+
+
+def test_a_full_standard_error_stops_nothing() -> None:
+    body = """
+        def command():
+            tell("for the person")
+            say("done")
+            return 0
+    """
+    done = started(body, shell="2>/dev/full")
+    assert (done.stdout, done.returncode) == ("done\n", 0)
+
+
+def test_a_result_that_cannot_be_written_is_one_line() -> None:
+    done = started(PRINTING, shell=">/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("codetaste: standard output cannot be written: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_narrow_encoding_loses_no_result() -> None:
+    body = """
+        def command():
+            say("R∘X*")
+            return 0
+    """
+    done = started(body, env={"PYTHONIOENCODING": "ascii"})
+    assert (done.stdout, done.returncode) == ("R\\u2218X*\n", 0)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_before_the_first_job_ends_a_run_without_a_traceback(name: str, tmp_path: Path) -> None:
+    slow = "import signal, os\nfrom codetaste.agent.tool import tool\n"
+    slow += '@tool\nasync def look(context: object) -> str:\n    """Look."""\n    return ""\n'
+    (tmp_path / "slow.py").write_text(slow + f"os.kill(os.getpid(), signal.{name})\n")
+    text = (CHECKOUT / "examples/quickstart.toml").read_text("utf-8")
+    text = text.replace("quickstart_model.py", str(CHECKOUT / "examples/quickstart_model.py"))
+    (tmp_path / "config.toml").write_text(text + '\ntools = ["slow.py:look"]\n', "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "codetaste.run", "config.toml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "Traceback" not in done.stderr
