@@ -74,12 +74,12 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     import tomli  # noqa: PLC0415 - only here
 
     try:
-        raw = tomli.loads(path.read_text("utf-8"), parse_float=Decimal)
+        raw = tomli.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file{_nearest_file(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
-    except tomli.TOMLDecodeError as error:
+    except (tomli.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     for setting in settings:
         _lay_over(raw, setting)
@@ -138,7 +138,7 @@ def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
 
     try:
         return tomli.loads(f"value = {text}", parse_float=Decimal)["value"]
-    except tomli.TOMLDecodeError:
+    except (tomli.TOMLDecodeError, RecursionError):
         return text
 
 
@@ -172,7 +172,7 @@ def _key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
             said += f"[{name}]"
         else:
             said += f".{part}" if said else part
-    return said
+    return said if said.isprintable() else repr(said)
 
 
 def _fields_at(location: Sequence[int | str]) -> list[str]:

@@ -36,7 +36,7 @@ def _load_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise ConfigError(f"no module named {error.name!r}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"importing {name} failed: {type(error).__name__}: {error}") from error
 
 
@@ -55,7 +55,7 @@ def _load_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ConfigError(f"importing {path} failed: {type(error).__name__}: {error}") from error
     return module

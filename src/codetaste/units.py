@@ -15,6 +15,8 @@ _BYTES = {
     **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
     "B": 1,
 }
+_MOST_USD, _DIGITS = 10**12, 12
+"""The largest amount, and the digits after the point: within both every amount is added up exactly."""
 
 
 def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
@@ -63,7 +65,7 @@ def parse_usd(value: Any) -> Decimal:  # noqa: ANN401 - from a config
         amount = Decimal(-1) if isinstance(value, bool) else Decimal(str(value))
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0:
+    if not amount.is_finite() or not 0 <= amount <= _MOST_USD or amount != round(amount, _DIGITS):
         raise ValueError(f"{value!r} is no amount of US dollars")
     return amount
 

@@ -170,3 +170,13 @@ async def test_a_config_names_a_function_in_a_file_beside_it_or_in_a_package(tmp
         bad = ModelConfig(id="m", provider="scripted", model=path)
         with pytest.raises(ConfigError, match=rf"models\[m\]\.model: .*{problem}"):
             build_model(bad, base_dir=tmp_path, record_dir=tmp_path)
+
+
+@pytest.mark.anyio
+async def test_a_script_that_wants_to_end_the_program_ends_its_own_call(tmp_path: Path) -> None:
+    def leaves(_: Request) -> str:
+        raise SystemExit(3)
+
+    with pytest.raises(ModelRefused, match="SystemExit: 3"):
+        await scripted(tmp_path, leaves).complete(ask("x"), call="1")
+    assert bill(tmp_path) == []

@@ -7,6 +7,7 @@ tool. The facts of a call that failed never happened.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,12 @@ class Facts:
     _pending: list[tuple[str, Any]] = field(default_factory=list)
 
     def add(self, kind: str, fact: Any) -> None:  # noqa: ANN401 - JSON data
-        """Add a fact; it counts at once, and for good when the tool call succeeds."""
+        """Add a fact; it counts at once, and for good when the tool call succeeds.
+
+        Raises:
+            TypeError: it is not JSON data; ValueError: it holds a number that is not finite.
+        """
+        json.dumps(fact, allow_nan=False)
         self._pending.append((kind, fact))
 
     def of(self, kind: str) -> list[Any]:

@@ -188,7 +188,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
             content, is_error = str(error), True
         except (BudgetExceeded, JournalError):
             raise
-        except Exception as error:  # noqa: BLE001 - a tool that fails must not end the run
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool that fails must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
             job.note(content)
         if is_error:

@@ -64,6 +64,10 @@ class Tool:
         answer = await self.function(context, **checked)
         if isinstance(answer, str):
             answer = Answer(answer)
+        if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
+            raise TypeError(
+                f"it returned {type(answer).__name__}; a tool returns text or an Answer with text"
+            )
         return Answer(bound(answer.text, self.output_limit), finish=answer.finish)
 
 

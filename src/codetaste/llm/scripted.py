@@ -142,7 +142,7 @@ class ScriptedModel:
                 spoken = await spoken
         except CodetasteError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ModelRefused(f"the script of model {self._id!r} failed: {_where(error)}") from error
         return self._said(spoken)
 
@@ -214,7 +214,7 @@ class ScriptedModel:
         return None
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """Say an error with the line of the script that it came from."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""

@@ -100,7 +100,7 @@ async def _run(job: Job, context: JobContext) -> Verdict:
             raise
         # Nobody cancelled this job: the exception escaped from something that was cancelled within it.
         return _fault(error)
-    except Exception as error:  # noqa: BLE001  # one failing job must not take others with it
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # one failing job must not take others with it
         return _judge(error)
     early = context.ended_early
     if early is None:
@@ -108,7 +108,7 @@ async def _run(job: Job, context: JobContext) -> Verdict:
     return Verdict(_status(early), value, early.cause, _one_line(early))
 
 
-def _judge(error: Exception) -> Verdict:
+def _judge(error: BaseException) -> Verdict:
     """Find the exception that says most about why a job failed."""
     leaves = list(_leaves(error))
     faults = [leaf for leaf in leaves if not isinstance(leaf, CodetasteError)]

@@ -1,0 +1,113 @@
+"""Whatever a user's tool does wrong is told to the model, and the conversation goes on."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from codetaste.agent.facts import Facts
+from codetaste.agent.loop import Brief, Conversation, End, converse
+from codetaste.agent.tool import Answer, tool
+from codetaste.llm.messages import Message, Request, Text, ToolCall, ToolResult
+from codetaste.llm.metered import MeteredModel
+from codetaste.llm.pricing import Price
+from codetaste.llm.scripted import ScriptedModel
+from codetaste.orchestration.job import Job, Status
+from codetaste.orchestration.session import open_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.orchestration.job import JobContext, Json
+
+
+@dataclass(slots=True)
+class Context:
+    """What the tools here work on."""
+
+    facts: Facts = field(default_factory=Facts)
+
+
+@tool
+async def nothing(context: Context) -> str:
+    """Forget to answer."""
+    return None  # type: ignore[return-value]
+
+
+@tool
+async def number(context: Context) -> Answer:
+    """Answer with a number."""
+    return Answer(5)  # type: ignore[arg-type]
+
+
+@tool
+async def leave(context: Context) -> str:
+    """End the program."""
+    sys.exit(5)
+
+
+@tool
+async def several(context: Context) -> str:
+    """Fail in several ways at once."""
+    raise ExceptionGroup("several", [ValueError("one"), KeyError("two")])
+
+
+@tool
+async def odd_fact(context: Context) -> str:
+    """Establish what no journal can hold."""
+    context.facts.add("odd", object())
+    return "established"
+
+
+@tool
+async def endless_fact(context: Context) -> str:
+    """Establish a number that is none."""
+    context.facts.add("odd", [float("nan")])
+    return "established"
+
+
+@tool
+async def finish(context: Context) -> Answer:
+    """End the session."""
+    return Answer("bye", finish=True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("faulty", "said"),
+    [
+        (nothing, "returned NoneType"),
+        (number, "an Answer with text"),
+        (leave, "SystemExit: 5"),
+        (several, "ExceptionGroup"),
+        (odd_fact, "not JSON serializable"),
+        (endless_fact, "not JSON compliant"),
+    ],
+)
+async def test_a_faulty_tool_is_an_error_for_the_model_and_nothing_else(
+    faulty: Any, said: str, tmp_path: Path
+) -> None:
+    def reply(request: Request) -> ToolCall:
+        asked = sum(message.role == "assistant" for message in request.messages)
+        return ToolCall(f"c{asked}", finish.spec.name if asked else faulty.spec.name, {})
+
+    scripted = ScriptedModel("m", reply, price=None, ledger=tmp_path / "ledger.jsonl")
+    model = MeteredModel(scripted, Price(input=Decimal(1), output=Decimal(1)), anyio.CapacityLimiter(1))
+    conversation = Conversation([Message("user", (Text("work"),))])
+
+    async def run(job: JobContext) -> Json:
+        await converse(Brief("", "", (faulty, finish)), model, Context(), job, conversation)
+        return "done"
+
+    async with open_session(tmp_path / "run") as session:
+        outcomes = await session.run([Job("a", run, session.budget, "1")])
+    assert (outcomes["a"].status, conversation.end) == (Status.DONE, End.FINISHED)
+    (answer,) = conversation.messages[2].content
+    assert isinstance(answer, ToolResult)
+    assert answer.is_error
+    assert said in answer.content
