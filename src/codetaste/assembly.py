@@ -196,7 +196,8 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
 def model_digest(config: ModelConfig, base_dir: Path) -> str:
     """What decides the replies of a model, as a hash: not where it is reached nor what it costs."""
     settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
-    script = base_dir / config.model.rpartition(":")[0]
-    if config.provider == "scripted" and script.is_file():
-        settings["script"] = sha256(script.read_bytes()).hexdigest()
+    where, _, function = config.model.rpartition(":")
+    if config.provider == "scripted" and (script := base_dir / where).is_file():
+        # What the file says decides, not where it lies.
+        settings |= {"model": function, "script": sha256(script.read_bytes()).hexdigest()}
     return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

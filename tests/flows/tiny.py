@@ -268,8 +268,10 @@ def finished(process: subprocess.Popen[str], timeout_s: float) -> Ended:
     """Wait for the end of a command."""
     try:
         out, err = process.communicate(timeout=timeout_s)
-    finally:
+    except subprocess.TimeoutExpired:
         process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"not finished after {timeout_s} s:\n{out}\n{err}") from None
     return ended(process.returncode, out, err)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 from codetaste.errors import ModelUnavailable, RateLimited
@@ -106,8 +108,8 @@ def broken(_request: Request) -> Message:
     raise ValueError("a mistake in the script\nwith a second line \x1b[31mred")
 
 
-def _shell(command: str) -> Step:
-    return ("bash_explore", {"command": command, "timeout_s": 300})
+def _shell(command: str, timeout_s: float = 300) -> Step:
+    return ("bash_explore", {"command": command, "timeout_s": timeout_s})
 
 
 def sleeper(request: Request) -> Message:
@@ -169,3 +171,9 @@ def hanging(request: Request) -> Message:
         "pattern-regex": r"(a|aa|aaa|b|bb)+(a|b)+(a|b)+(a|b)+c$",
     }
     return say(request, [("register", {"rules": yaml(hang, good)}), ("finish", {})])
+
+
+def attacker(request: Request) -> Message:
+    """Runs the commands of the file that TINY_ATTACKS names, one a turn."""
+    commands = json.loads(Path(os.environ["TINY_ATTACKS"]).read_text())
+    return say(request, [*(_shell(command, 20) for command in commands), ("finish", {})])
