@@ -20,7 +20,7 @@ from codetaste.atomic import write_atomically
 from codetaste.command import guarded, say, tell
 from codetaste.config import read_config, suggestion
 from codetaste.errors import ConfigError
-from codetaste.flows import discover
+from codetaste.flows import discover, products
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
@@ -110,6 +110,7 @@ async def _execute(path: Path, settings: Sequence[str], options: Options, stop: 
     if config.discover is None:
         raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
     passes = _chosen(discover.plan(config.discover, assembly.instances, config.labels()), options.only)
+    discover.check_descriptions(passes, assembly.benchmark)
     if options.dry_run:
         return plans.render(_plan(config, passes), as_json=options.json), 0
     out = config.run.out / config.run.name
@@ -164,7 +165,7 @@ async def _run(
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
         stop.session = session
         outcomes = await session.run()
-        await discover.write_products(passes, outcomes, around, session)
+        await products.write_products(passes, outcomes, around, session.record.blobs)
         money = session.budget.snapshot()
     return Summary(
         name=config.run.name,
@@ -175,7 +176,7 @@ async def _run(
         scripted=[
             model.id for model in config.models if model.id in crew.models and model.provider == "scripted"
         ],
-        products={each.label: discover.product(each, around) for each in passes if outcomes[each.key].usable},
+        products={each.label: products.product(each, around) for each in passes if outcomes[each.key].usable},
         stopped=stop.why,
     )
 
@@ -214,7 +215,7 @@ def _lines(passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surr
     ]
     for each in passes:
         outcome = outcomes[each.key]
-        path = str(discover.rules_file(each, around)) if outcome.usable else ""
+        path = str(products.rules_file(each, around)) if outcome.usable else ""
         lines.append(Line(outcome, each.title, each.model_id, discover.found(outcome), path))
     return lines
 

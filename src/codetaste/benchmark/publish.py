@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.atomic import write_atomically
-from codetaste.benchmark.catalog import TABLE, Benchmark, Track, rules_path
+from codetaste.benchmark.catalog import TABLE, Benchmark, Track, open_benchmark, rules_path
 from codetaste.benchmark.table import write_table
+from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.verdict import Direction
@@ -42,8 +43,11 @@ async def write_rules(root: Path, instance: Instance, direction: Direction, yaml
 async def write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
     """Write what ``root`` needs to be a benchmark: the table, the descriptions, and the ignore file.
 
+    Instances that an earlier call put into the table stay there. An open description that cannot be read is
+    left out: nothing here needs it.
+
     Raises:
-        ConfigError: a description is missing or empty.
+        ConfigError: an instructed description is missing or empty.
         StorageFull: no space left.
         JournalError: it cannot be written.
     """
@@ -51,14 +55,33 @@ async def write_product(root: Path, benchmark: Benchmark, instances: Sequence[In
 
 
 def _write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
-    product = Benchmark(root, tuple(_anchored(instance, benchmark) for instance in instances))
+    anchored = tuple(_anchored(instance, benchmark) for instance in instances)
+    product = Benchmark(root, _with_earlier(root, anchored, benchmark))
     for instance in instances:
-        for track in Track:
-            text = benchmark.description(instance, track)
+        for track, text in _descriptions(benchmark, instance):
             write_atomically(product.description_path(instance, track), text)
     if benchmark.semgrepignore is not None:
         write_atomically(root / "assets/default.semgrepignore", benchmark.ignore_text())
     write_atomically(root / TABLE, write_table(product.instances))
+
+
+def _with_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) -> tuple[Instance, ...]:
+    """Add those that the table in ``root`` has already, all in the order of ``benchmark``."""
+    try:
+        earlier = open_benchmark(root).instances
+    except ConfigError:
+        earlier = ()
+    rank = {instance.id: number for number, instance in enumerate(benchmark.instances)}
+    together = {instance.id: instance for instance in (*earlier, *new)}
+    return tuple(sorted(together.values(), key=lambda instance: rank.get(instance.id, len(rank))))
+
+
+def _descriptions(benchmark: Benchmark, instance: Instance) -> Iterator[tuple[Track, str]]:
+    yield Track.INSTRUCTED, benchmark.description(instance, Track.INSTRUCTED)
+    try:
+        yield Track.OPEN, benchmark.description(instance, Track.OPEN)
+    except ConfigError:
+        return
 
 
 def _anchored(instance: Instance, benchmark: Benchmark) -> Instance:

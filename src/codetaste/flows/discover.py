@@ -17,9 +17,8 @@ from pydantic import Field
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import Brief, Conversation, End, converse
 from codetaste.agent.rule_tools import RuleContext, registered_rules
-from codetaste.benchmark.catalog import rules_path
-from codetaste.benchmark.publish import write_product, write_rules
-from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.errors import BudgetExceeded, ConfigError, DeadlineExceeded
+from codetaste.flows.products import write_found
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, Text
 from codetaste.llm.prompts import load_prompt
@@ -32,7 +31,7 @@ from codetaste.source.origin import materialise
 from codetaste.units import Seconds, Usd
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from decimal import Decimal
     from pathlib import Path
 
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from codetaste.llm.metered import MeteredModel
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.job import JobContext, Json, Outcome
-    from codetaste.orchestration.session import Session
     from codetaste.rules.scan import Scanner
     from codetaste.sandbox.sandbox import Sandbox
     from codetaste.source.origin import Trees
@@ -143,6 +141,22 @@ def plan(
         for model_id in dict.fromkeys(config.models)
         for direction in Direction
     )
+
+
+def check_descriptions(passes: Iterable[Pass], benchmark: Benchmark) -> None:
+    """Check that every task says what is to be done.
+
+    Raises:
+        ConfigError: one line for each description that is missing, empty or not UTF-8.
+    """
+    problems: list[str] = []
+    for instance in {each.instance.id: each.instance for each in passes}.values():
+        try:
+            benchmark.description(instance)
+        except ConfigError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise ConfigError(*problems)
 
 
 def worst_case_usd(config: DiscoverConfig, passes: Iterable[Pass]) -> Decimal | None:
@@ -269,7 +283,7 @@ async def _run(each: Pass, brief: Brief, model: MeteredModel, around: Surroundin
     rules = registered_rules(context.facts)
     with job.cleaning_up():
         text = dump_rules(rule.to_rule() for rule in rules)
-        await _write_rules(each, around, text)
+        await write_found(each, around, text)
         return {
             "finish_reason": str(conversation.end),
             "turns": conversation.turns,
@@ -286,31 +300,3 @@ def found(outcome: Outcome) -> str:
     if not outcome.usable or value is None:
         return ""
     return f"{value['rules']} rules ({value['finish_reason'].replace('_', ' ')}, {value['turns']} turns)"
-
-
-def rules_file(each: Pass, around: Surroundings) -> Path:
-    """Return where the rules of a pass are written: in the published layout, a folder for each model."""
-    return rules_path(product(each, around), each.instance, each.direction)
-
-
-async def write_products(
-    passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surroundings, session: Session
-) -> None:
-    """Make each model's folder a benchmark of its own, and write again what is missing of its rules."""
-    usable = [each for each in passes if outcomes[each.key].usable]
-    for model_id in dict.fromkeys(each.model_id for each in usable):
-        instances = {each.instance.id: each.instance for each in usable if each.model_id == model_id}
-        await write_product(around.out / "discover" / model_id, around.benchmark, list(instances.values()))
-    for each in usable:
-        value: Any = outcomes[each.key].value
-        if value and not rules_file(each, around).exists():
-            await _write_rules(each, around, await session.record.blobs.fetch(value["yaml"]))
-
-
-async def _write_rules(each: Pass, around: Surroundings, text: str) -> None:
-    await write_rules(product(each, around), each.instance, each.direction, text)
-
-
-def product(each: Pass, around: Surroundings) -> Path:
-    """Return the folder, in the published layout, that holds all that a pass's model found."""
-    return around.out / "discover" / each.model_id
