@@ -424,3 +424,25 @@ async def test_the_second_turn_is_bounded_by_what_the_provider_counted_for_the_f
     prompts = [line["note"]["prompt"] for line in journal(tmp_path) if line["event"] == "reserved"]
     assert prompts[0] > 50_000
     assert prompts[1] < 400
+
+
+@pytest.mark.anyio
+async def test_what_was_bought_is_replayed_even_when_no_time_is_left(tmp_path: Path) -> None:
+    model = metered(Provider("x" * 20_000))
+
+    async def buys(ctx: JobContext) -> Json:
+        await model.complete(ask(), ctx=ctx, name="turn-1")
+        raise ModelRefused("the process is stopped after paying")
+
+    await run_job(tmp_path, buys)
+    seen: list[int] = []
+
+    async def harvests(ctx: JobContext) -> Json:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            reply = await model.complete(ask(), ctx=ctx, name="turn-1")
+            seen.append(len(reply.message.text))
+        return None
+
+    await run_job(tmp_path, harvests)
+    assert seen == [20_000]

@@ -117,7 +117,9 @@ class MeteredModel:
         value: Any = await ctx.effect(name, _never)
         try:
             if "kept" in value:
-                value = json.loads(await ctx.fetch(value["kept"]))
+                # Time may be up already: what was bought is run through all the same, and so harvested.
+                with anyio.CancelScope(shield=True):
+                    value = json.loads(await ctx.fetch(value["kept"]))
             return reply_from_json(value["reply"])
         except (KeyError, TypeError, ValueError) as error:
             raise JournalError(f"job {ctx.key}: the recorded reply {name} cannot be read: {error}") from error
