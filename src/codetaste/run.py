@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = 2
 
 app = App(name="codetaste.run", help="Run the flows of a config file.", version_flags=[])
@@ -201,10 +202,16 @@ class Stop:
 
 async def _listen(stop: Stop, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
     """Let Ctrl-C, a termination, and a terminal that goes away stop the run at any time."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        task_status.started()
-        async for number in signals:
-            stop.ask(signal.Signals(number).name)
+    try:
+        with anyio.open_signal_receiver(*_STOPPING) as signals:
+            task_status.started()
+            async for number in signals:
+                stop.ask(signal.Signals(number).name)
+    finally:
+        if stop.asked:
+            # An impatient Ctrl-C that comes while the process is leaving must not spoil its exit code.
+            for number in _STOPPING:
+                signal.signal(number, signal.SIG_IGN)
 
 
 def _lines(passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surroundings) -> list[Line]:
