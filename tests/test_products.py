@@ -78,6 +78,19 @@ async def test_rules_that_are_there_need_no_stored_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_stored_text_that_is_gone_keeps_no_other_rules_from_being_written(tmp_path: Path) -> None:
+    around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
+    lost, kept = passes(around.benchmark, "a", "b")
+    blobs = Blobs(tmp_path / "run/blobs")
+    values: Any = {lost.key: {"yaml": "0" * 64}, kept.key: {"yaml": await blobs.keep("rules: []\n")}}
+    outcomes = {key: Outcome(key, Status.DONE, value) for key, value in values.items()}
+    with pytest.raises(ExceptionGroup) as caught:
+        await write_products([lost, kept], outcomes, around, blobs)
+    assert "is missing; put it back, or rerun the job" in str(caught.value.exceptions[0])
+    assert rules_file(kept, around).is_file()
+
+
+@pytest.mark.anyio
 async def test_a_run_of_some_jobs_keeps_the_other_instances_in_the_table(tmp_path: Path) -> None:
     around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
     await written(around, passes(around.benchmark, "b", "c"), "rules: []\n")

@@ -216,7 +216,7 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
     blobs.path(digest).write_text("other")
     with pytest.raises(JournalError, match="damaged"):
         await blobs.fetch(digest)
-    with pytest.raises(JournalError, match="No such file"):
+    with pytest.raises(JournalError, match="is missing; put it back"):
         await blobs.fetch("ab" * 32)
 
 
@@ -224,3 +224,11 @@ async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Pa
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="the run directory must be readable and writable"):
         await write(tmp_path / "file" / "run")
+
+
+def test_a_line_nested_beyond_reason_is_a_damaged_one(tmp_path: Path) -> None:
+    deep = '{"event":"note","key":' + "[" * 100_000 + "]" * 100_000 + "}"
+    header = '{"event":"journal","format":1,"t":1}'
+    (tmp_path / "journal.jsonl").write_text(f'{header}\n{deep}\n{{"event":"drain"}}\n')
+    with pytest.raises(JournalError, match="line 2: not a journal line"):
+        list(read_journal(tmp_path / "journal.jsonl"))

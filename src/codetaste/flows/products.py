@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.catalog import rules_path
 from codetaste.benchmark.publish import write_product, write_rules
+from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,16 +48,23 @@ async def write_products(
 
     Raises:
         JournalError: something cannot be read or written; StorageFull among them.
+        ExceptionGroup: of such, for the rules that could not; all others are there.
     """
     usable = [each for each in passes if outcomes[each.key].usable]
     for model_id in dict.fromkeys(each.model_id for each in usable):
         of_model = [each for each in usable if each.model_id == model_id]
         instances = {each.instance.id: each.instance for each in of_model}
         await write_product(product(of_model[0], around), around.benchmark, list(instances.values()))
+    failures: list[JournalError] = []
     for each in usable:
         value: Any = outcomes[each.key].value
         if value and not await to_thread.run_sync(_holds, rules_file(each, around), value["yaml"]):
-            await write_found(each, around, await blobs.fetch(value["yaml"]))
+            try:
+                await write_found(each, around, await blobs.fetch(value["yaml"]))
+            except JournalError as error:
+                failures.append(error)
+    if failures:
+        raise ExceptionGroup("some rules could not be written", failures)
 
 
 def _holds(path: Path, digest: str) -> bool:

@@ -147,10 +147,14 @@ class Blobs:
         path = self.path(digest)
         try:
             data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise JournalError(f"{path} is missing; put it back, or rerun the job that made it") from error
         except OSError as error:
             raise storage_error(error, path) from error
         if hashlib.sha256(data).hexdigest() != digest:
-            raise JournalError(f"{path} is damaged: its content does not have that hash; remove it")
+            raise JournalError(
+                f"{path} is damaged: its content does not have that hash; rerun the job that made it"
+            )
         return data
 
 
