@@ -114,13 +114,7 @@ def _shell(command: str, timeout_s: float = 300) -> Step:
 
 def sleeper(request: Request) -> Message:
     """Is busy with a long shell command, in the background too."""
-    return say(request, [_shell("(sleep 4321 &) ; sleep 1234"), ("finish", {})])
-
-
-def slow_scan(request: Request) -> Message:
-    """Keeps the rule engine busy."""
-    rules = [rule(f"deep-{number}", f"$A(..., $B(..., {number}, ...), ...)") for number in range(40)]
-    return say(request, [("register", {"rules": yaml(*rules)}), ("finish", {})])
+    return say(request, [_shell("(sleep 4321.5 &) ; sleep 1234.5"), ("finish", {})])
 
 
 def hostile(request: Request) -> Message:
@@ -160,17 +154,15 @@ def bad_yaml(request: Request) -> Message:
     return say(request, [*texts, ("register", good), ("finish", {})])
 
 
+HANG = rule("hangs", "\n...\n".join(f"$F{number}($X{number})" for number in range(6)))
+SLOW_FILE = "def run():\n" + "".join(f"    call{number}({number})\n" for number in range(2000))
+"""What HANG never comes to an end on."""
+
+
 def hanging(request: Request) -> Message:
-    """Registers a rule whose regular expression never ends on a file, beside a good one."""
+    """Registers a rule that the engine never ends with on SLOW_FILE, beside a good one."""
     good = NEW[0] if direction(request) == "additive" else OLD[0]
-    hang = {
-        "id": "hangs",
-        "message": "m",
-        "severity": "INFO",
-        "languages": ["regex"],
-        "pattern-regex": r"(a|aa|aaa|b|bb)+(a|b)+(a|b)+(a|b)+c$",
-    }
-    return say(request, [("register", {"rules": yaml(hang, good)}), ("finish", {})])
+    return say(request, [("register", {"rules": yaml(HANG, good)}), ("finish", {})])
 
 
 def attacker(request: Request) -> Message:
