@@ -73,7 +73,8 @@ def run(
         set_: Lay a value over the file: ``--set run.budget_usd=5``. May be given several times.
         only: Run only jobs whose key fits this glob, and what they need.
         dry_run: Show the jobs, what they need and what they can cost at most; do nothing.
-        rerun: Do finished work again (that of ``--only``, where given). What it cost stays spent.
+        rerun: Do finished work again (that of ``--only``, where given). What it cost stays spent; what was
+            interrupted goes on.
         json_: Print the result as JSON on standard output.
 
     Returns:
@@ -163,6 +164,7 @@ async def _run(
             write_atomically, around.out / "config.json", config.model_dump_json(indent=2)
         )
         progress.root = session.budget.snapshot()
+        progress.earlier_s = progress.root.wall_s
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
         stop.session = session
         outcomes = await session.run()

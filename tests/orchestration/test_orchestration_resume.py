@@ -169,6 +169,36 @@ async def test_rerun_forgets_what_unfinished_work_has_recorded_and_not_what_it_m
     assert (bench.spent.settled, bench.spent.unknown) == (usd("0.1"), usd("0.5"))
 
 
+async def test_a_rerun_that_was_interrupted_goes_on_and_buys_nothing_twice(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        return [await bench.turn(context, 0), await bench.turn(context, 1)]
+
+    async def stop(context: JobContext) -> Json:
+        await bench.turn(context, 0)
+        stopping[0].drain()
+        await anyio.sleep_forever()
+        return None
+
+    stopping: list[Any] = []
+    await bench.session({"a": run})
+    async with open_session(bench.directory, rerun="all") as session:
+        stopping.append(session)
+        outcomes = await session.run([Job("a", stop, session.budget.child("flow"), "1")])
+    assert outcomes["a"].status is Status.CANCELLED
+    await bench.session({"a": run}, rerun="all")
+    assert bench.happened == ["a/turn-1#2"]
+
+
+async def test_what_cannot_be_done_again_stays_as_it_was(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        return await bench.turn(context, 0)
+
+    await bench.session({"a": run})
+    for limits in (Limits(usd=Decimal("0.1")), Limits(wall_s=0.0)):
+        outcomes = await bench.session({"a": run}, rerun="all", limits=limits)
+        assert (outcomes["a"].status, outcomes["a"].resumed, bench.happened) == (Status.DONE, True, [])
+
+
 async def test_a_call_that_was_given_up_is_unknown_until_it_is_settled(bench: Bench) -> None:
     async def give_up(context: JobContext) -> Json:
         async with await context.pay("turn-0", usd("0.5"), note={"model": "sonnet"}):

@@ -60,7 +60,8 @@ class DiscoverConfig(Section):
     budget_usd: Usd | None = None
     """US dollars for one instance and model, both passes together."""
     time_limit: Seconds | None = 45 * 60.0
-    """Working time of one instance and model, both passes together; waiting for a provider is left out."""
+    """Working time of one instance and model, both passes together; waiting for a slot, a rate limit or money
+    is left out."""
     max_turns: int = Field(default=80, ge=1)
     """Model calls of one pass."""
     max_output_tokens: int = Field(default=8192, ge=1024)

@@ -59,6 +59,11 @@ def not_carried(entry: Entry, record: Record) -> Verdict | None:
     """
     if record.history.begun(entry.job.key, entry.fingerprint):
         return None
+    return no_means(entry)
+
+
+def no_means(entry: Entry) -> Verdict | None:
+    """Say what is used up that the job would need to start from nothing; None when there is enough."""
     if entry.budget.clock.time_left_s() <= 0:
         return Verdict(Status.TIMEOUT, cause=Cause.DEADLINE, error="not started: no time is left")
     exhausted = "" if entry.job.free else entry.budget.exhausted()

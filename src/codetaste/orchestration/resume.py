@@ -6,6 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from codetaste.errors import Cause
+from codetaste.orchestration.attempt import no_means
+from codetaste.orchestration.events import Note
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.journal import encode
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.history import History
     from codetaste.orchestration.journal import Json
+    from codetaste.orchestration.record import Record
 
+_UNDER_WAY = frozenset({"queued", "interrupted", "cancelled"})
 _BY_KIND = {Status.BUDGET_EXCEEDED: (0, 1), Status.TIMEOUT: (2, 3)}
 
 
@@ -55,6 +59,25 @@ def finished(entry: Entry, history: History) -> Outcome | None:
     if not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
         return None
     return outcome
+
+
+def forget(entry: Entry, record: Record) -> None:
+    """Let what is recorded of a job that has ended not count any more.
+
+    One that was interrupted goes on, lest it be bought twice; and what was found stays when there are no
+    means to find it again.
+    """
+    key = entry.job.key
+    earlier = record.history.jobs.get(key)
+    if earlier is None or (earlier.state in _UNDER_WAY and not earlier.endings):
+        return
+    lacking = no_means(entry)
+    if lacking is None or not earlier.endings:
+        record.note({"event": "rerun", "key": key})
+        return
+    text = lacking.error.replace("not started", "not done again")
+    record.note({"event": "note", "key": key, "text": text})
+    record.publish(Note(key, text))
 
 
 def limits_of(budget: Budget) -> list[Json]:

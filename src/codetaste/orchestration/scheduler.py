@@ -143,8 +143,8 @@ class Scheduler:
 
     def _announce(self, entry: Entry) -> None:
         job, record = entry.job, self._record
-        if (self._rerun == "all" or job.key in self._rerun) and job.key in record.history.jobs:
-            record.note({"event": "rerun", "key": job.key})
+        if self._rerun == "all" or job.key in self._rerun:
+            resume.forget(entry, record)
         line: dict[str, Json] = {"event": "job", "key": job.key, "title": job.title, "lane": job.lane}
         record.note({**line, "needs": list(job.needs), "path": list(entry.budget.path)})
         record.publish(JobQueued(job.key, job.title, job.lane, job.needs))

@@ -128,7 +128,8 @@ class Display:
     def _headline(self) -> str:
         elapsed_s = time.monotonic() - self._began_s
         limit_s = self._progress.root.limits.wall_s
-        left = f" · {format_duration(limit_s - elapsed_s)} left" if limit_s is not None else ""
+        used_s = self._progress.earlier_s + elapsed_s
+        left = f" · {format_duration(limit_s - used_s)} left" if limit_s is not None else ""
         return f"{self._title} · {format_duration(elapsed_s)}{left} · {spend_line(self._progress.root)}"
 
     def _counts(self) -> str:

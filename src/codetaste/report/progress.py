@@ -49,6 +49,8 @@ class Progress:
 
     jobs: dict[str, JobView] = field(default_factory=dict)
     root: Snapshot = field(default_factory=Snapshot)
+    earlier_s: float = 0.0
+    """Wall seconds that earlier sessions of the run took: they count against its time limit."""
     draining: str = ""
     clock: Callable[[], float] = time.monotonic
 
