@@ -10,7 +10,7 @@ import pytest
 
 from codetaste.benchmark.catalog import open_benchmark
 from codetaste.errors import ConfigError
-from codetaste.flows.discover import Pass, check_descriptions
+from codetaste.flows.discover import Pass
 from codetaste.flows.products import rules_file, write_products
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.storage import Blobs
@@ -105,5 +105,5 @@ def test_all_missing_descriptions_are_found_before_anything_is_started(tmp_path:
         (each,) = passes(opened, repo)
         (tmp_path / "in/assets/descriptions" / each.instance.path / "description.md").unlink()
     with pytest.raises(ConfigError) as caught:
-        check_descriptions(passes(opened, "a", "b", "c"), opened)
+        opened.check_descriptions(opened.instances)
     assert len(caught.value.problems) == 2

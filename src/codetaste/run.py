@@ -108,11 +108,14 @@ async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
 async def _execute(path: Path, settings: Sequence[str], options: Options, stop: Stop) -> tuple[str, int]:
     """Do what ``execute`` says; returns the text of the result and the exit code."""
     config = read_config(path, settings)
-    assembly = assemble(config, path.parent)
+    try:
+        assembly = assemble(config, path.parent)
+    except ConfigError as error:
+        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
     if config.discover is None:
         raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
     passes = _chosen(discover.plan(config.discover, assembly.instances, config.labels()), options.only)
-    discover.check_descriptions(passes, assembly.benchmark)
+    assembly.benchmark.check_descriptions({each.instance.id: each.instance for each in passes}.values())
     if options.dry_run:
         return plans.render(_plan(config, passes), as_json=options.json), 0
     out = config.run.out / config.run.name

@@ -15,7 +15,7 @@ from codetaste.rules.verdict import Direction
 from codetaste.source.origin import Origin, parse_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
@@ -112,6 +112,21 @@ class Benchmark:
         if not text.strip():
             raise ConfigError(f"{path}: the {track} description of {instance.id} is empty")
         return text
+
+    def check_descriptions(self, instances: Iterable[Instance]) -> None:
+        """Check that every task says, in its instructed text, what is to be done.
+
+        Raises:
+            ConfigError: one line for each text that is missing, empty or not UTF-8.
+        """
+        problems: list[str] = []
+        for instance in instances:
+            try:
+                self.description(instance)
+            except ConfigError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise ConfigError(*problems)
 
     def rules_path(self, instance: Instance, direction: Direction) -> Path:
         """Where the instance's rules of one direction stand; the file may be missing."""

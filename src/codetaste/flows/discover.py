@@ -17,7 +17,7 @@ from pydantic import Field
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import Brief, Conversation, End, converse
 from codetaste.agent.rule_tools import RuleContext, registered_rules
-from codetaste.errors import BudgetExceeded, ConfigError, DeadlineExceeded
+from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.products import write_found
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, Text
@@ -142,22 +142,6 @@ def plan(
         for model_id in dict.fromkeys(config.models)
         for direction in Direction
     )
-
-
-def check_descriptions(passes: Iterable[Pass], benchmark: Benchmark) -> None:
-    """Check that every task says what is to be done.
-
-    Raises:
-        ConfigError: one line for each description that is missing, empty or not UTF-8.
-    """
-    problems: list[str] = []
-    for instance in {each.instance.id: each.instance for each in passes}.values():
-        try:
-            benchmark.description(instance)
-        except ConfigError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise ConfigError(*problems)
 
 
 def worst_case_usd(config: DiscoverConfig, passes: Iterable[Pass]) -> Decimal | None:
