@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from codetaste.assembly import find_benchmark, surroundings
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.command import say, tell
 from codetaste.config import suggestion
-from codetaste.errors import ConfigError, ToolError
+from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover import OWN_TOOLS, rule_context
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
@@ -92,12 +93,23 @@ async def call_tool(trial: Trial) -> int:
             except ToolError as error:
                 tell(f"the tool refuses: {error}")
                 return 1
+            except CodetasteError:
+                raise
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's tool does
+                tell(f"the tool failed: {type(error).__name__}: {error}{_place(error)}")
+                return 1
             facts = context.facts.take_pending()
     if trial.as_json:
         say(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
     else:
         say(answer.text)
     return 0
+
+
+def _place(error: BaseException) -> str:
+    """Say where in whose code ``error`` was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def test_one_clear_error_for_each_source_that_cannot_be_had_and_the_rest_is_done
 def test_odd_names_links_and_a_huge_file_are_carried_and_the_counts_are_right(
     faulty: tuple[Place, Ended, dict[str, Row]],
 ) -> None:
-    """Calls in files with names that are not UTF-8 or not printable count; those in the 100 MB file cannot."""
+    """Calls in files with names that are not UTF-8 or not printable count; a 100 MB file is left out."""
     where, done, rows = faulty
     assert done.jobs[f"discover/m/{rows['odd'].id}/reductive"]["value"]["rules"] >= 0
     text = next(
