@@ -87,21 +87,38 @@ def test_a_narrow_encoding_loses_no_result() -> None:
     assert (done.stdout, done.returncode) == ("R\\u2218X*\n", 0)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_before_the_first_job_ends_a_run_without_a_traceback(name: str, tmp_path: Path) -> None:
-    slow = "import signal, os\nfrom codetaste.agent.tool import tool\n"
-    slow += '@tool\nasync def look(context: object) -> str:\n    """Look."""\n    return ""\n'
-    (tmp_path / "slow.py").write_text(slow + f"os.kill(os.getpid(), signal.{name})\n")
+def config_whose_tool_signals(name: str, folder: Path) -> Path:
+    """Write a config with a tool that sends ``name`` to this process when it is imported."""
+    (folder / "signals.py").write_text(
+        "import os, signal\nfrom codetaste.agent.tool import tool\n"
+        '@tool\nasync def look(context: object) -> str:\n    """Look."""\n    return ""\n'
+        f"os.kill(os.getpid(), signal.{name})\n"
+    )
     text = (CHECKOUT / "examples/quickstart.toml").read_text("utf-8")
     text = text.replace("quickstart_model.py", str(CHECKOUT / "examples/quickstart_model.py"))
-    (tmp_path / "config.toml").write_text(text + '\ntools = ["slow.py:look"]\n', "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "codetaste.run", "config.toml"],
-        cwd=tmp_path,
+    (folder / "config.toml").write_text(text + '\ntools = ["signals.py:look"]\n', "utf-8")
+    return folder / "config.toml"
+
+
+def ran(config: Path, *options: str, before: str = "exec") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'{before} "$@"', "sh", sys.executable, "-m", "codetaste.run", str(config), *options],
+        cwd=config.parent,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_before_the_first_job_ends_a_run_without_a_traceback(name: str, tmp_path: Path) -> None:
+    done = ran(config_whose_tool_signals(name, tmp_path))
     assert (done.returncode, done.stdout) == (130, "")
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_is_to_survive_its_terminal_does(tmp_path: Path) -> None:
+    done = ran(config_whose_tool_signals("SIGHUP", tmp_path), "--dry-run", before="trap '' HUP; exec")
+    assert done.returncode == 0
+    assert "at most" in done.stdout

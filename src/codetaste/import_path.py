@@ -37,7 +37,7 @@ def _load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise ConfigError(f"no module named {error.name!r}") from error
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"importing {name} failed: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"importing {name} failed: {_told(error)}") from error
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -57,5 +57,9 @@ def _load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise ConfigError(f"importing {path} failed: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"importing {path} failed: {_told(error)}") from error
     return module
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
