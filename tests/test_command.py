@@ -87,6 +87,16 @@ def test_a_narrow_encoding_loses_no_result() -> None:
     assert (done.stdout, done.returncode) == ("R\\u2218X*\n", 0)
 
 
+@pytest.mark.parametrize(("fault", "code"), [("BrokenPipeError()", 141), ("KeyboardInterrupt()", 130)])
+def test_what_ends_one_task_of_several_ends_the_command_quietly(fault: str, code: int) -> None:
+    body = f"""
+        def command():
+            raise BaseExceptionGroup("tasks", [BaseExceptionGroup("inner", [{fault}])])
+    """
+    done = started(body)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
 def config_whose_tool_signals(name: str, folder: Path) -> Path:
     """Write a config with a tool that sends ``name`` to this process when it is imported."""
     (folder / "signals.py").write_text(

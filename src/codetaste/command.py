@@ -41,6 +41,9 @@ def guarded(command: Callable[[], int]) -> int:
         leaves = list(_leaves(group))
         if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
             return 130
+        if any(isinstance(leaf, BrokenPipeError) for leaf in leaves):
+            _discard_output()
+            return 141
         if not all(isinstance(leaf, CodetasteError) for leaf in leaves):
             raise
         return _said(leaves)

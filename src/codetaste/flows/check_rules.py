@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from codetaste.errors import CodetasteError
+from codetaste.errors import CodetasteError, ConfigError
 from codetaste.rules.check import check_rules
 from codetaste.rules.verdict import Direction
 from codetaste.source.origin import GitOrigin, materialise
@@ -81,7 +81,10 @@ async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cac
 
 
 def _text(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def render(checked: Checked) -> str:
