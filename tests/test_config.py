@@ -161,7 +161,7 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
 
 
 def test_a_key_that_was_written_into_the_config_is_not_repeated(tmp_path: Path) -> None:
-    said = problems(written(tmp_path, changed("models.1.api_key_env", "sk-ant-a-real-looking-key")))
+    said = problems(written(tmp_path, changed("models.1.api_key_env", "sk-ant-not-a-real-key")))
     assert "environment variable" in said[0]
     assert "sk-ant" not in "".join(said)
 

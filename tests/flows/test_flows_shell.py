@@ -121,7 +121,7 @@ class Stage:
             ),
             "home": (
                 f"cat ~/.netrc $HOME/.netrc {home}/.netrc {home}/*; ls -la {home}; cd ~ && cat .netrc; "
-                f"cat /root/.bashrc /home/*/.bashrc; cat {self.where.folder}/outside.txt; cat ../outside.txt; "
+                f"cat /root/* /home/*/.bashrc; cat {self.where.folder}/outside.txt; cat ../outside.txt; "
                 "cat /etc/shadow; cat ../../../../../../../../../etc/shadow"
             ),
             "library": (
