@@ -29,4 +29,5 @@ pivot_root . .machine
 cd /
 umount -l /.machine
 rmdir /.machine
-exec "$@"
+# Not exec: process 1 is the machine's, not the user's.
+"$@"
