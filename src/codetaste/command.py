@@ -31,24 +31,11 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return command()
-    except CodetasteError as error:
-        return _said([error])
-    except BrokenPipeError:
-        # Whoever read our output has gone, as in "codetaste status RUN | head"; nothing more can be said.
-        _discard_output()
-        return 141
-    except BaseExceptionGroup as group:
-        leaves = list(_leaves(group))
-        if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
-            return 130
-        if any(isinstance(leaf, BrokenPipeError) for leaf in leaves):
-            _discard_output()
-            return 141
-        if not all(isinstance(leaf, CodetasteError) for leaf in leaves):
+    except (BaseExceptionGroup, CodetasteError, BrokenPipeError, KeyboardInterrupt) as error:
+        code = _code_of(list(_leaves(error)))
+        if code is None:
             raise
-        return _said(leaves)
-    except KeyboardInterrupt:
-        return 130
+        return code
     finally:
         _result.reset(written)
 
@@ -98,16 +85,25 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), (_result.get() or sys.stdout).fileno())
 
 
-def _said(errors: Sequence[BaseException]) -> int:
+def _code_of(errors: Sequence[BaseException]) -> int | None:
+    """Say what went wrong and return the exit code for it; None for a fault of the program."""
+    if any(isinstance(error, KeyboardInterrupt) for error in errors):
+        return 130
+    if any(isinstance(error, BrokenPipeError) for error in errors):
+        # Whoever read our output has gone, as in "codetaste status RUN | head"; nothing more can be said.
+        _discard_output()
+        return 141
+    if not all(isinstance(error, CodetasteError) for error in errors):
+        return None
     for error in errors:
         for line in str(error).splitlines():
             tell(f"codetaste: {line}")
     return 2 if any(isinstance(error, ConfigError | ToolMissing) for error in errors) else 1
 
 
-def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _leaves(part)
+    else:
+        yield error
