@@ -14,7 +14,7 @@ import pytest
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import Brief, Conversation, End, converse
 from codetaste.agent.tool import Answer, tool
-from codetaste.errors import BudgetExceeded, ModelRefused, ToolError
+from codetaste.errors import BudgetExceeded, ModelRefused, SandboxError, ToolError
 from codetaste.llm.messages import Block, Message, Request, Stop, Text, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
@@ -82,7 +82,16 @@ async def finish(context: Context) -> Answer:
     return Answer("bye", finish=True)
 
 
-TOOLS = (note, fail, refuse, spend, talk, finish)
+@tool
+async def contained(context: Context) -> str:
+    """Work at the second attempt of a run, as a machine does that was short of something for a moment."""
+    if not MENDED:
+        raise SandboxError("no room for a sandbox")
+    return "contained"
+
+
+MENDED: list[bool] = []
+TOOLS = (note, contained, fail, refuse, spend, talk, finish)
 
 
 @dataclass
@@ -161,7 +170,7 @@ async def test_tools_answer_in_order_and_a_finishing_one_ends_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("mistake", "expected"),
     [
-        (call("nowhere"), "There is no tool 'nowhere'. Tools: note, fail"),
+        (call("nowhere"), "There is no tool 'nowhere'. Tools: note, contained"),
         (call("note"), "bad arguments for note: text: Field required"),
         (call("note", text="a", times="many"), "times:"),
         (call("note", text="a", loud=True), "loud: Extra inputs are not permitted"),
@@ -312,3 +321,17 @@ async def test_after_a_failure_facts_are_restored_and_nothing_is_bought_or_run_a
     third = await play(tmp_path, until(broken=False))
     assert third.outcome.resumed
     assert third.asked == 0
+
+
+async def test_a_machine_that_fails_is_not_the_model_s_mistake_and_is_not_recorded_as_an_answer(
+    tmp_path: Path,
+) -> None:
+    MENDED.clear()
+    script = then_finish(call("note", text="a"), call("contained"))
+    first = await play(tmp_path, script)
+    assert (first.outcome.status, first.outcome.cause) == ("failed", "sandbox")
+    MENDED.append(True)
+    second = await play(tmp_path, script)
+    assert second.end is End.FINISHED
+    assert second.told == ["noted 1", "contained", "bye"]
+    assert second.asked == 1

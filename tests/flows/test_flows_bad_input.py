@@ -135,7 +135,7 @@ def test_odd_names_links_and_a_huge_file_are_carried_and_the_counts_are_right(
     assert b"calls-old" not in text
     (path,) = (where.out / "transcripts").rglob(f"{rows['odd'].id}/reductive.jsonl")
     said = path.read_text()
-    assert "rejected" in said
+    assert "calls-old: rejected (6 matches in the base code, 3 matches in the refactored code)" in said
     assert "\\u001b[31m" not in done.out
 
 

@@ -49,6 +49,13 @@ def test_a_tool_that_refuses_is_said_in_one_line_with_exit_code_1(here: Place, a
     assert "bad arguments for register" in done.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("command", ["echo a\0b", "echo " + "x" * 100_000, "echo \ud800"])
+def test_a_command_that_no_program_can_be_given_is_refused(here: Place, alpha: Tiny, command: str) -> None:
+    done = call(here, alpha, "bash_explore", {"command": command})
+    assert done.code == 1
+    assert "the tool refuses: " in done.err.splitlines()[-1]
+
+
 def test_a_user_s_tool_that_fails_is_no_traceback(here: Place, alpha: Tiny) -> None:
     (here.folder / "mine.py").write_text(
         "from codetaste.agent.tool import tool\n\n@tool\nasync def look(context) -> str:\n"

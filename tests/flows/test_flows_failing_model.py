@@ -31,12 +31,19 @@ class SideBySide:
 
 
 @pytest.fixture(scope="module")
-def side_by_side(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> Iterator[SideBySide]:
-    """Five models: one works; four fail in their own ways. All of them wait at once."""
+def both_runs(
+    tmp_path_factory: pytest.TempPathFactory, alpha: Tiny
+) -> Iterator[tuple[SideBySide, SideBySide]]:
+    """Two runs at once, which mostly wait.
+
+    Five models side by side: one works, four fail in their own ways. And two, one of which is asked to wait
+    for ever.
+    """
     hostile = {"type": "error", "error": {"type": "api_error", "message": f"\x1b[31mdown\nkey {KEY} [bold]x"}}
-    with provider.serving() as failing, provider.serving() as refusing:
+    with provider.serving() as failing, provider.serving() as refusing, provider.serving() as busy:
         failing.default = provider.status(500, hostile)
         refusing.default = provider.status(401)
+        busy.default = provider.status(429, retry_after="1")
         models = {
             "good": "reply",
             "down": "down",
@@ -44,10 +51,23 @@ def side_by_side(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> Itera
             "failing": loopback(failing.url),
             "refusing": loopback(refusing.url),
         }
-        where = alpha.place(tmp_path_factory.mktemp("side"), models, run="budget_usd = 20.0")
-        where.env["FAKE_KEY"] = KEY
-        done = where.run("--json")
-        yield SideBySide(where, done, {"failing": len(failing.bodies), "refusing": len(refusing.bodies)})
+        first = alpha.place(tmp_path_factory.mktemp("side"), models, run="budget_usd = 20.0")
+        second = alpha.place(
+            tmp_path_factory.mktemp("busy"),
+            {"good": "quick", "busy": loopback(busy.url)},
+            run='time_limit = "9s"\nbudget_usd = 2.0',
+        )
+        for where in (first, second):
+            where.env["FAKE_KEY"] = KEY
+        processes = [where.start("--json") for where in (first, second)]
+        ends = [tiny.finished(process, 100) for process in processes]
+        asked = {"failing": len(failing.bodies), "refusing": len(refusing.bodies)}
+        yield SideBySide(first, ends[0], asked), SideBySide(second, ends[1], {"busy": len(busy.bodies)})
+
+
+@pytest.fixture
+def side_by_side(both_runs: tuple[SideBySide, SideBySide]) -> SideBySide:
+    return both_runs[0]
 
 
 @pytest.mark.timeout(150)
@@ -115,22 +135,12 @@ def test_the_same_command_tries_again_only_what_failed(side_by_side: SideBySide,
     assert again.jobs[alpha.key("broken", "additive")]["attempts"] == 2
 
 
-@pytest.mark.timeout(60)
 def test_a_provider_that_asks_to_wait_for_ever_is_ended_by_the_time_limit_of_the_run(
-    tmp_path: Path, alpha: Tiny
+    both_runs: tuple[SideBySide, SideBySide], alpha: Tiny
 ) -> None:
     """Waiting for a provider is no working time, so only the wall clock can end it."""
-    with provider.serving() as server:
-        server.default = provider.status(429, retry_after="1")
-        where = alpha.place(
-            tmp_path,
-            {"good": "quick", "busy": loopback(server.url)},
-            run='time_limit = "8s"\nbudget_usd = 2.0',
-        )
-        where.env["FAKE_KEY"] = KEY
-        done = where.run("--json")
-        assert 2 <= len(server.bodies) <= 12
-    assert done.code in {0, 1}
+    where, done = both_runs[1].where, both_runs[1].done
+    assert 2 <= both_runs[1].requests["busy"] <= 12
     assert done.jobs[alpha.key("good", "additive")]["status"] == "done"
     busy = done.jobs[alpha.key("busy", "additive")]
     assert busy["status"] == "timeout"

@@ -147,7 +147,7 @@ def test_what_a_real_provider_bills_never_passes_the_budget_and_is_in_the_books(
             run="budget_usd = 0.8",
         )
         where.env["FAKE_KEY"] = "sk-ant-not-a-real-key"
-        done = run_with_kills(where, 4, 36, rng)
+        done = run_with_kills(where, 3, 36, rng)
         books = tiny.folded(where.journal(), {(): Decimal("0.8")})
         billed = billed_usd(server)
         assert done.code == 0, done.err

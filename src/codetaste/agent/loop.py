@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from codetaste.agent.tool import BadArguments, bound
-from codetaste.errors import BudgetExceeded, JournalError, ToolError
+from codetaste.errors import BudgetExceeded, EngineError, JournalError, SandboxError, ToolError
 from codetaste.llm.messages import Message, Request, Stop, Text, ToolResult
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from codetaste.llm.metered import MeteredModel
     from codetaste.orchestration.job import JobContext
 
+
+_NOT_THE_MODELS = (BudgetExceeded, EngineError, JournalError, SandboxError)
+"""What no model can mend, and no answer may record: the job's own retries make the call again."""
 
 CUT_OFF = "Your reply was cut off at its limit of {limit} tokens."
 
@@ -83,6 +86,8 @@ async def converse(
 
     Raises:
         ModelError: the provider stayed unusable after all retries.
+        SandboxError: a tool's command could not be contained.
+        EngineError: a tool could not run the rule engine.
     """
     try:
         conversation.end = await _turns(brief, model, context, job, conversation)
@@ -186,7 +191,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
             content, is_error, mistake = str(error), True, True
         except ToolError as error:
             content, is_error = str(error), True
-        except (BudgetExceeded, JournalError):
+        except _NOT_THE_MODELS:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool that fails must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True

@@ -6,6 +6,7 @@ state but facts, and answers in short text that a model can act on.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 MAX_CANDIDATES = 50
 """Rules in one ``register`` call: each costs two scans."""
 MAX_COMMAND_S = 300.0
+MAX_COMMAND_BYTES = 100_000
+"""Linux takes no argument of 128 KiB."""
 REGISTERED = "registered"
 """The kind of the facts that hold registered rules."""
 
@@ -91,6 +94,7 @@ async def bash_explore(context: RuleContext, command: str, timeout_s: float = 30
         command: Any command for bash, pipes included.
         timeout_s: Seconds after which it is killed; 300 at most.
     """
+    _check_command(command)
     limits = Limits(
         wall_s=min(max(timeout_s, 1.0), MAX_COMMAND_S),
         output_bytes=32 * 1024,
@@ -106,6 +110,16 @@ async def bash_explore(context: RuleContext, command: str, timeout_s: float = 30
     if done.exit_code != 0:
         return f"{said}\n[exit code {done.exit_code}]".lstrip()
     return said or "[no output]"
+
+
+def _check_command(command: str) -> None:
+    """Refuse what no program can be given: then it is the model's mistake and not the sandbox's."""
+    try:
+        raw = os.fsencode(command)
+    except UnicodeEncodeError:
+        raise ToolError("the command holds half of a surrogate pair, which is no character") from None
+    if b"\0" in raw or len(raw) > MAX_COMMAND_BYTES:
+        raise ToolError(f"a command has at most {MAX_COMMAND_BYTES:,} bytes, and none of them is NUL")
 
 
 @tool
