@@ -57,8 +57,9 @@ def _hierarchy() -> Path | None:
         if not os.access(top / "cgroup.procs", os.W_OK):
             continue
         for left in top.glob("codetaste-*"):
-            with contextlib.suppress(OSError):
-                left.rmdir()  # refused while somebody is in it
+            if _abandoned(left):
+                with contextlib.suppress(OSError):
+                    left.rmdir()  # refused while somebody is in it
         trial = top / f"codetaste-{os.getpid()}-trial"
         with contextlib.suppress(OSError):
             trial.mkdir()
@@ -67,3 +68,9 @@ def _hierarchy() -> Path | None:
             if usable:
                 return top
     return None
+
+
+def _abandoned(group: Path) -> bool:
+    """Whether the run that made ``group`` is gone; one that lives may be about to put a process into it."""
+    owner = group.name.split("-")[1]
+    return not (owner.isdigit() and Path("/proc", owner).exists())
