@@ -22,6 +22,8 @@ import httpx
 START_S = 60.0
 STOP_S = 30.0
 _STREAM_HEADER = 8
+_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "TERM")
+"""A test session that is killed takes its engine with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,9 @@ def _both_streams(content: bytes) -> bytes:
 
 def missing_programs() -> tuple[str, ...]:
     """Return which programs an engine of our own lacks here."""
-    return tuple(name for name in ("dockerd", "containerd", "iptables") if shutil.which(name) is None)
+    return tuple(
+        name for name in ("dockerd", "containerd", "iptables", "setpriv") if shutil.which(name) is None
+    )
 
 
 @contextlib.contextmanager
@@ -135,19 +139,15 @@ def running_engine() -> Iterator[DockerEngine]:
         fcntl.flock(held, fcntl.LOCK_EX)
         folder = Path(name)
         log = folder / "log"
+        places = {
+            "data-root": folder / "data",
+            "exec-root": folder / "exec",
+            "pidfile": folder / "pid",
+            "host": f"unix://{folder / 'docker.sock'}",
+        }
         with log.open("wb") as words:
             process = subprocess.Popen(
-                [
-                    "dockerd",
-                    "--data-root",
-                    folder / "data",
-                    "--exec-root",
-                    folder / "exec",
-                    "-H",
-                    f"unix://{folder / 'docker.sock'}",
-                    "--pidfile",
-                    folder / "pid",
-                ],
+                [*_WITH_ITS_PARENT, "dockerd", *(f"--{name}={value}" for name, value in places.items())],
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=subprocess.STDOUT,
