@@ -111,12 +111,12 @@ def _lay_over(raw: dict[str, Any], setting: str) -> None:
     key, separator, text = setting.partition("=")
     parts = key.strip().split(".")
     if not separator or not all(parts):
-        raise ConfigError(f"--set {setting}: write it as section.key=value")
+        raise ConfigError(f"--set {_shown(setting)}: write it as section.key=value")
     node: Any = raw
     for part in parts[:-1]:
         node = _step(node, part, setting)
     if not isinstance(node, dict):
-        raise ConfigError(f"--set {setting}: {'.'.join(parts[:-1])} is not a table")
+        raise ConfigError(f"--set {_shown(setting)}: {'.'.join(parts[:-1])} is not a table")
     node[parts[-1]] = _toml_value(text)
 
 
@@ -128,8 +128,8 @@ def _step(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML dat
         tables |= {str(table["id"]): table for table in node if isinstance(table, dict) and "id" in table}
         if part in tables:
             return tables[part]
-        raise ConfigError(f"--set {setting}: there is no {part!r}{suggestion(part, list(tables))}")
-    raise ConfigError(f"--set {setting}: {part!r} is not a table")
+        raise ConfigError(f"--set {_shown(setting)}: there is no {part!r}{suggestion(part, list(tables))}")
+    raise ConfigError(f"--set {_shown(setting)}: {part!r} is not a table")
 
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
@@ -172,7 +172,12 @@ def _key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
             said += f"[{name}]"
         else:
             said += f".{part}" if said else part
-    return said if said.isprintable() else repr(said)
+    return _shown(said)
+
+
+def _shown(text: str) -> str:
+    """Return ``text`` as it stands, and quoted where it would not stay in its line."""
+    return text if text.isprintable() else repr(text)
 
 
 def _fields_at(location: Sequence[int | str]) -> list[str]:
