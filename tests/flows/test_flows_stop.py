@@ -157,9 +157,6 @@ def test_what_a_killed_run_leaves_in_the_temporary_folder_is_bounded_and_a_stopp
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.xfail(
-    strict=False, reason="the rule engine does not notice yet that nobody waits for its answer"
-)
 def test_a_killed_run_takes_its_rule_engine_with_it(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny.BASE, "slow.py": tiny_models.SLOW_FILE})

@@ -29,6 +29,7 @@ from codetaste.rules.isolate import Failure, isolate
 from codetaste.rules.sarif import ALIAS, Unreadable, read_output
 from codetaste.rules.scan import Scan, merge
 from codetaste.rules.together import together
+from codetaste.sandbox.guard import new_guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,16 +153,28 @@ class OpenGrep:
         folder: Path,
     ) -> Scan | Failure:
         command, env = self._command(folder, files, pair_s)
-        with (folder / "out.sarif").open("wb") as out, (folder / "errors").open("wb") as errors:
-            process = await anyio.open_process(
-                command,
-                cwd=tree if files else folder / "nothing",
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                start_new_session=True,
-            )
+        # The engine's own time limits are off, so it would go on for ever if we were killed.
+        guard = new_guard()
+        try:
+            with (folder / "out.sarif").open("wb") as out, (folder / "errors").open("wb") as errors:
+                process = await anyio.open_process(
+                    guard.over(tuple(command)),
+                    cwd=tree if files else folder / "nothing",
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=errors,
+                    pass_fds=(guard.reading,),
+                    start_new_session=True,
+                )
+            return await self._answer(process, wall_s, folder, rules, files)
+        finally:
+            guard.close()
+
+    async def _answer(
+        self, process: Process, wall_s: float, folder: Path, rules: Sequence[Rule], files: Sequence[str]
+    ) -> Scan | Failure:
+        """Wait for the engine, no longer than ``wall_s``, and read what it found."""
         try:
             self._bound(process.pid)
             with anyio.move_on_after(wall_s) as scope:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox import seccomp
+from codetaste.sandbox.guard import OWN_PROCESSES, new_guard
 from codetaste.sandbox.order import OPEN_FILES, SCRATCH_BYTES, Order, Start
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def programs() -> Iterator[tuple[str, Path]]:
 def start(program: Path, order: Order) -> Start:
     """Return how to start ``order`` under the bubblewrap at ``program``."""
     status, reported = os.pipe()
+    guard = new_guard()
     # Root inside is root out here as far as files go, and device nodes cannot be mounted read-only: their
     # modes are the host's.
     filter_fd = _in_memory(seccomp.program(seccomp.Gaps(files=os.getuid() == 0)))
@@ -71,6 +73,8 @@ def start(program: Path, order: Order) -> Start:
             "sandbox",
         ),
         *("--json-status-fd", str(reported), "--seccomp", str(filter_fd)),
+        # Only so that the command does not inherit it.
+        *("--sync-fd", str(guard.reading)),
         *_system(order),
         *(part for path, fd in accounts.items() for part in ("--file", str(fd), path)),
         *_devices(),
@@ -98,8 +102,10 @@ def start(program: Path, order: Order) -> Start:
         "sh",
         *order.command,
     )
-    passed = (options, reported, filter_fd, *accounts.values())
-    return Start(argv, passed, status, namespaced=True, own_processes=2)
+    passed = (options, reported, filter_fd, guard.reading, *accounts.values())
+    return Start(
+        guard.over(argv), passed, status, namespaced=True, own_processes=2 + OWN_PROCESSES, guard=guard
+    )
 
 
 def _system(order: Order) -> Iterator[str]:

@@ -176,12 +176,15 @@ def _trial(engine: Engine) -> str:
                 pass_fds=start.passed,
                 timeout=_TRIAL_WITHIN_S,
                 check=False,
+                start_new_session=True,
             )
         except (OSError, subprocess.TimeoutExpired) as fault:
             return str(fault)
         finally:
             for descriptor in start.passed:
                 os.close(descriptor)
+            if start.guard is not None:
+                start.guard.release()
             report.close()
     if report.exit_code() == 0 and ended.stdout == b"contained\n":
         return ""

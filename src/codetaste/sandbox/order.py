@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from codetaste.sandbox.guard import Guard
     from codetaste.sandbox.sandbox import Limits
     from codetaste.sandbox.view import SystemView
 
@@ -46,5 +47,7 @@ class Start:
     """Whether the first process inside, when killed, takes all others with it."""
     own_processes: int
     """How many of the processes are the engine's own."""
+    guard: Guard | None = None
+    """What kills the program should we be gone."""
     scratch: Path | None = None
     """A folder of this machine that the command may write to, removed by the program at the end."""

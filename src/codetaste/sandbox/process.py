@@ -107,6 +107,8 @@ async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
             )
         except (OSError, ValueError) as fault:
             os.close(start.status)
+            if start.guard is not None:
+                start.guard.release()
             await _tidy(start, group)
             raise SandboxError(f"cannot start {start.argv[0]}: {fault}") from fault
         finally:
@@ -179,6 +181,8 @@ async def _end(running: _Running) -> None:
         inside = running.report.first_inside()
         if inside is not None:
             await _gone(inside)
+        if running.start.guard is not None:
+            running.start.guard.release()
         running.ended = True
 
 

@@ -1,0 +1,61 @@
+"""Nothing outlives us: a guard in a program's process group that kills the group when we are gone.
+
+A signal that a dying parent sends to its children (PR_SET_PDEATHSIG) has to be asked for by each of them, and
+who dies in between leaves them running. A guard reads from a pipe that only we can close: by ending it, or by
+ending.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+
+# A pipe that is opened anew through /proc does not wait for a writer, so a guard that comes late sees the end.
+# A word means that all is well. Otherwise the program is stopped first, so that it has no more children, then
+# each of these is killed by name: it may have left the group and not yet asked to die with its parent.
+_GUARDED = """
+{
+  read -r _ </proc/self/fd/"$0" && exit
+  read -r me _ _ parent group _ </proc/self/stat
+  if [ "$parent" = $$ ]; then
+    kill -STOP $$
+    for child in $(cat /proc/$$/task/$$/children); do [ "$child" = "$me" ] || kill -KILL "$child"; done
+  fi
+  [ "$group" = $$ ] && kill -KILL 0
+  [ "$parent" = $$ ] && kill -KILL $$
+} >/dev/null 2>&1 &
+exec "$@"
+"""
+OWN_PROCESSES = 1
+"""How many processes a guard is."""
+
+
+@dataclass(slots=True)
+class Guard:
+    """The two ends of the pipe. The program inherits ``reading``; ours is closed once it was started."""
+
+    reading: int
+    writing: int
+
+    def over(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return ``argv`` under guard; best started as the leader of a new session, so that none escapes."""
+        return ("/bin/sh", "-c", _GUARDED, str(self.reading), *argv)
+
+    def release(self) -> None:
+        """End the guard: the program has ended. May be called again."""
+        if self.writing >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self.writing, b"over\n")
+            os.close(self.writing)
+            self.writing = -1
+
+    def close(self) -> None:
+        """End the guard, and close the end that a program was to inherit."""
+        self.release()
+        os.close(self.reading)
+
+
+def new_guard() -> Guard:
+    """Return a guard for one program."""
+    return Guard(*os.pipe())
