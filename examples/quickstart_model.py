@@ -21,13 +21,13 @@ Rules = list[dict[str, Any]]
 COMMANDS = {
     "additive": [
         "ls; find src testing docs -name '*.py' | xargs wc -l | sort -n | tail -20",
-        "rg -n '^(from|import) .*pluggy|^from \\.' --glob '*.py'",
-        "rg -c '^\\s*class \\w+(\\(object\\))?:' --glob '*.py' | sort",
+        "rg --sort path -n '^(from|import) .*pluggy|^from \\.' --glob '*.py'",
+        "rg --sort path -c '^\\s*class \\w+(\\(object\\))?:' --glob '*.py' | sort",
     ],
     "reductive": [
         "ls; git log --oneline | head -3; sed -n 1,40p src/pluggy/callers.py",
-        "rg -n '__multicall__|implprefix|_legacymulticall|_wrapped_call' --glob '*.py'",
-        "rg -n '\\(object\\):|sys.version_info|_py3|\"[^\"]*%[rs][^\"]*\" %' --glob '*.py' | head -60",
+        "rg --sort path -n '__multicall__|implprefix|_legacymulticall|_wrapped_call' --glob '*.py'",
+        "rg --sort path -n '\\(object\\):|sys.version_info|_py3' --glob '*.py' | head -60",
     ],
 }
 

@@ -59,8 +59,10 @@ def say(text: str) -> None:
 
 def tell(text: str) -> None:
     """Write a line for the person who watches to standard error, if that can be written."""
-    with contextlib.suppress(OSError):
+    try:
         print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)
 
 
 def _open_streams() -> None:
@@ -80,9 +82,13 @@ def _open_streams() -> None:
 
 
 def _discard_output() -> None:
+    _discard(_result.get() or sys.stdout)
+
+
+def _discard(stream: TextIO) -> None:
     """Send what is still to be written nowhere: the interpreter would stumble over it at its end."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), (_result.get() or sys.stdout).fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _code_of(errors: Sequence[BaseException]) -> int | None:

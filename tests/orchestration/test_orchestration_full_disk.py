@@ -17,7 +17,7 @@ mount -t tmpfs -o size=128k tmpfs "$1"
 status=0; "$2" "$3" "$1/run" || status=$?
 echo "first $status"
 cp "$1/run/journal.jsonl" "$4"
-mount -o remount,size=8m "$1"
+mount -o remount,size=8m tmpfs "$1"
 status=0; "$2" "$3" "$1/run" || status=$?
 echo "second $status"
 cp "$1/run/journal.jsonl" "$5"

@@ -14,13 +14,13 @@ from typing import Any
 
 import anyio
 import pytest
+from sandbox_stage import Place, Shell, Stage, as_user, client_command, client_environment, places
 
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.sandbox import advice, bubblewrap, local, seccomp
 from codetaste.sandbox.engine import Engine, choose_engine, probe
 from codetaste.sandbox.local import local_sandbox
 from codetaste.sandbox.view import system_view
-from conftest import Place, Shell, Stage, as_user, client_command, client_environment, places
 
 
 def users() -> list[str]:
@@ -42,8 +42,9 @@ def found(stage: Stage, python: str, place: Place) -> dict[str, Any]:
 
 @pytest.mark.parametrize("user", users())
 def test_everything_works_on_a_machine_that_allows_it(
-    user: str, stage: Stage, interpreter: Callable[[str], str]
+    user: str, stage: Stage, interpreter: Callable[[str], str], require: Callable[..., None]
 ) -> None:
+    require("bwrap")
     answer = found(stage, interpreter(user), Place("auto", user))
     assert answer["choice"] == "bubblewrap"
     assert [one[:2] for one in answer["found"]] == [

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from conftest import Place, Shell, Stage, open_shell, places, processes_saying
+from sandbox_stage import Place, Shell, Stage, open_shell, places, processes_saying
 
 MIB = 1024 * 1024
 

@@ -8,8 +8,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-
-from conftest import Shell
+from sandbox_stage import Shell
 
 
 @pytest.fixture

