@@ -8,8 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import dockerd
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("here", deadline=None)
+settings.load_profile("here")
 
 REQUIRE_ALL = os.environ.get("CODETASTE_REQUIRE") == "all"
 
