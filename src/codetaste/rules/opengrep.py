@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from codetaste.errors import EngineError
 from codetaste.rules.isolate import Failure, isolate
 from codetaste.rules.sarif import ALIAS, Unreadable, read_output
 from codetaste.rules.scan import Scan, merge
+from codetaste.rules.scratch import new_folder
 from codetaste.rules.together import together
 from codetaste.sandbox.guard import new_guard
 
@@ -136,7 +136,7 @@ class OpenGrep:
                 raise EngineError(f"the rule engine cannot be run: {error.strerror or error}") from None
 
     def _prepare(self, rules: Sequence[Rule]) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="codetaste-scan-", dir=self._scratch))
+        folder = new_folder(self._scratch)
         bodies = [{**rule.body, "id": ALIAS.format(number)} for number, rule in enumerate(rules)]
         (folder / "nothing").mkdir()
         # JSON is YAML that every YAML reader understands alike.
