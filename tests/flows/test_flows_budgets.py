@@ -72,13 +72,16 @@ def test_the_budget_of_the_run_bites_before_those_of_its_sections(tmp_path: Path
     assert Fraction(done.json["money"]["settled_usd"]) == billed(where) + billed(where, "n")
 
 
+TURNS = 250
+
+
 def test_a_time_limit_ends_a_pass_with_its_rules_kept_and_a_longer_one_goes_on(
     tmp_path: Path, alpha: Tiny
 ) -> None:
     where = alpha.place(
-        tmp_path, {"m": "endless"}, discover='time_limit = "2500ms"\nbudget_usd = 5.0', run="budget_usd = 9.0"
+        tmp_path, {"m": "endless"}, discover='time_limit = "5s"\nbudget_usd = 500.0', run="budget_usd = 900.0"
     )
-    where.config.write_text(where.config.read_text().replace("max_turns = 30", "max_turns = 60"))
+    where.config.write_text(where.config.read_text().replace("max_turns = 30", f"max_turns = {TURNS}"))
     done = where.run("--json", "--only", "*/additive")
     assert done.code == 0
     (job,) = done.json["jobs"]
@@ -86,14 +89,14 @@ def test_a_time_limit_ends_a_pass_with_its_rules_kept_and_a_longer_one_goes_on(
     assert job["value"]["rules"] == 2
     assert len(where.rules()) == 1
     bought = where.ledger("m")
-    assert 2 < len(bought) < 60
+    assert 2 < len(bought) < TURNS
 
     more = where.run("--json", "--only", "*/additive", "--set", 'discover.time_limit="10m"')
     (job,) = more.json["jobs"]
     assert (job["status"], job["value"]["finish_reason"]) == ("done", "max_turns")
     assert where.ledger("m")[: len(bought)] == bought
     tiny.assert_nothing_bought_twice(where.ledger("m"))
-    assert len(where.ledger("m")) == 60
+    assert len(where.ledger("m")) == TURNS
 
 
 def test_a_model_without_a_price_refuses_to_start_under_a_budget(tmp_path: Path, alpha: Tiny) -> None:
