@@ -12,18 +12,22 @@ import os
 from dataclasses import dataclass
 
 # A pipe opened anew through /proc does not wait for a writer, so a guard that comes late sees the end too.
-# A word means that all is well. Otherwise the program is stopped first, so that it has no more children, then
-# each of these is killed by name: it may have left the group and not yet asked to die with its parent.
+# A word means that all is well. Otherwise the program is stopped first, so that it has no more children; then
+# whoever inherited our pipe is killed by name, for it may have left the group, lost its parent, and not yet
+# asked to die with it.
 _GUARDED = """
 {
   read -r _ </proc/self/fd/"$0" && exit
   read -r me _ _ parent group _ </proc/self/stat
-  if [ "$parent" = $$ ]; then
-    kill -STOP $$
-    for child in $(cat /proc/$$/task/$$/children); do [ "$child" = "$me" ] || kill -KILL "$child"; done
-  fi
-  [ "$group" = $$ ] && kill -KILL 0
+  [ "$parent" = $$ ] && kill -STOP $$
+  for round in 1 2 3; do
+    for held in /proc/[0-9]*/fd/"$0"; do
+      pid=${held#/proc/}; pid=${pid%%/*}
+      [ "$pid" != "$me" ] && [ "$held" -ef /proc/self/fd/"$0" ] && kill -KILL "$pid"
+    done
+  done
   [ "$parent" = $$ ] && kill -KILL $$
+  [ "$group" = $$ ] && kill -KILL 0
 } >/dev/null 2>&1 &
 exec "$@"
 """
