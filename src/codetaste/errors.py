@@ -132,10 +132,12 @@ class ModelError(CodetasteError):
     """A language model gave no usable reply.
 
     ``unbilled`` says that the provider certainly did not charge for the call; otherwise it may have.
+    ``overloaded`` says that it has too much to do: whoever calls it should call it less.
     """
 
     cause = Cause.UNAVAILABLE
     unbilled: bool = False
+    overloaded: bool = False
 
 
 class RateLimited(ModelError):
@@ -143,6 +145,7 @@ class RateLimited(ModelError):
 
     cause = Cause.RATE_LIMIT
     unbilled = True
+    overloaded = True
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -155,9 +158,16 @@ class ModelUnavailable(ModelError):
     ``retry_after_s`` in seconds where the provider said how long to wait.
     """
 
-    def __init__(self, message: str, *, unbilled: bool = False, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        unbilled: bool = False,
+        overloaded: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message)
-        self.unbilled = unbilled
+        self.unbilled, self.overloaded = unbilled, overloaded
         self.retry_after_s = retry_after_s
 
 

@@ -20,6 +20,9 @@ _SAID = 300
 _DEPTH = 100
 """Nesting of arguments beyond which nobody means it."""
 _LONGEST_WAIT_S = 3600.0
+_NEVER_BEGUN = 529
+"""The one server error that says that nothing was begun."""
+_OVERLOADED = frozenset({503, _NEVER_BEGUN})
 
 _HINTS = {
     400: "the request does not suit the model; see its options",
@@ -66,7 +69,10 @@ def error_for_status(status: int, said: str, *, wait_s: float | None = None) -> 
     if status in {408, 409, 425, 499}:
         return ModelUnavailable(text, unbilled=True, retry_after_s=wait_s)
     if status >= 500:  # noqa: PLR2004 - server errors
-        return ModelUnavailable(text, unbilled=status == 529, retry_after_s=wait_s)  # noqa: PLR2004 - overloaded
+        overloaded = status in _OVERLOADED
+        return ModelUnavailable(
+            text, unbilled=status == _NEVER_BEGUN, overloaded=overloaded, retry_after_s=wait_s
+        )
     if 300 <= status < 400:  # noqa: PLR2004 - redirects
         return ModelRefused(f"{text} (the address redirects; set base_url to where it leads)")
     hint = _HINTS.get(status)
