@@ -1,0 +1,246 @@
+"""What a command costs: CPU of it and all it starts, wall time, peak memory; ours and a peer's in turns.
+
+CPU seconds (user + system) repeat better than wall time on a shared machine, so ratios are of CPU unless a
+row says otherwise. Rounds are interleaved, and every second one goes in the other order, so that a machine
+that grows slower is as unfair to one side as to the other. ::
+
+    python perf/measure.py --rounds 5 --ours "codetaste --version" --peer "python3 --version"
+
+The command runs under a small process of its own that adopts orphans, so a process that forks twice to get
+away from its parent is counted as well; one that ends later than ``_LATE_S`` after the command is not. Memory
+is the highest peak of any single process, not a sum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_LATE_S = 5.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one run of a command used; ``rss`` in bytes, ``output`` is what it wrote to standard output."""
+
+    cpu_s: float
+    wall_s: float
+    rss: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A median with the smallest and the largest of ``count`` values."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Summarise ``values``."""
+        return cls(statistics.median(values), min(values), max(values), len(values))
+
+    def shown(self, unit: str, digits: int = 3) -> str:
+        """Return "median unit (low-high)"."""
+        low, middle, high = (f"{value:.{digits}g}" for value in (self.low, self.median, self.high))
+        return f"{middle}{unit}" if self.count == 1 else f"{middle}{unit} ({low}–{high})"
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> Spread:
+    """Return the ratio of the medians, with the smallest and largest ratio of one round."""
+    each = [a / b for a, b in zip(over, under, strict=True)]
+    return Spread(statistics.median(over) / statistics.median(under), min(each), max(each), len(each))
+
+
+def measured(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 3600.0,
+    codes: Sequence[int] = (0,),
+) -> Use:
+    """Run ``command`` once; what it writes to standard error goes to ours.
+
+    Raises:
+        SystemExit: it ended with a code that is not among ``codes``, or not in time; the message says so.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        told = Path(scratch, "told")
+        small = [sys.executable, "-I", "-S", __file__, "--adopt", str(told), *map(str, command)]
+        where, said = {**os.environ, **(env or {})}, Path(scratch, "said")
+        with said.open("wb") as output:
+            subprocess.run(small, cwd=cwd, env=where, stdout=output, check=True, timeout=timeout_s)
+        text = said.read_text("utf-8", "replace")
+        used = json.loads(told.read_text())
+    if used["code"] not in codes:
+        sys.exit(f"{shlex.join(map(str, command))}: ended with {used['code']}\n{text[-2000:]}")
+    return Use(used["cpu_s"], used["wall_s"], used["rss"], text)
+
+
+def interleaved(sides: Mapping[str, Callable[[], Use]], rounds: int) -> dict[str, list[Use]]:
+    """Run every side once a round, in turns, every second round backwards."""
+    uses: dict[str, list[Use]] = {name: [] for name in sides}
+    for number in range(rounds):
+        for name in sides if number % 2 == 0 else reversed([*sides]):
+            uses[name].append(sides[name]())
+            last = uses[name][-1]
+            print(f"  {name}: {last.cpu_s:.2f} s CPU, {last.wall_s:.2f} s wall", file=sys.stderr, flush=True)
+    return uses
+
+
+def machine() -> dict[str, Any]:
+    """Say where and when this is measured."""
+    processor = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    memory = next(
+        (int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0
+    )
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "cpu": processor,
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**20, 1),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load_at_start": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions(python: str | Path, *names: str) -> dict[str, str]:
+    """Return the versions of packages that ``python`` has."""
+    script = "import importlib.metadata as m, sys; print(*(m.version(n) for n in sys.argv[1:]))"
+    said = subprocess.run([str(python), "-c", script, *names], check=True, capture_output=True, text=True)
+    return dict(zip(names, said.stdout.split(), strict=True))
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+@dataclass(slots=True)
+class Report:
+    """Rows of measured figures under the machine they come from; ``missed`` lists targets not reached."""
+
+    title: str
+    about: dict[str, Any] = field(default_factory=machine)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        name: str,
+        values: Sequence[float] | Spread,
+        unit: str,
+        *,
+        most: float | None = None,
+        least: float | None = None,
+    ) -> None:
+        """Add a figure; it misses its target when its median is above ``most`` or below ``least``."""
+        spread = values if isinstance(values, Spread) else Spread.of(values)
+        met = (most is None or spread.median <= most) and (least is None or spread.median >= least)
+        self.rows.append(
+            {"name": name, **asdict(spread), "unit": unit, "most": most, "least": least, "met": met}
+        )
+
+    @property
+    def missed(self) -> list[str]:
+        """The figures that miss their targets."""
+        return [row["name"] for row in self.rows if not row["met"]]
+
+    def end(self, *, as_json: bool) -> int:
+        """Print everything, and return the exit code: 1 when a target is missed."""
+        if as_json:
+            print(json.dumps({"title": self.title, "machine": self.about, "rows": self.rows}, indent=2))
+            return 1 if self.missed else 0
+        print(f"{self.title}\n" + ", ".join(f"{key} {value}" for key, value in self.about.items()) + "\n")
+        print("| figure | median (low–high) | rounds | target |\n| --- | --- | --- | --- |")
+        for row in self.rows:
+            spread = Spread(row["median"], row["low"], row["high"], row["count"])
+            bounds = (("≤", row["most"]), ("≥", row["least"]))
+            target = " ".join(f"{sign} {bound:g}{row['unit']}" for sign, bound in bounds if bound is not None)
+            verdict = f"{target}: {'met' if row['met'] else 'MISSED'}" if target else ""
+            print(f"| {row['name']} | {spread.shown(row['unit'])} | {row['count']} | {verdict} |")
+        return 1 if self.missed else 0
+
+
+def arguments(description: str | None, rounds: int) -> argparse.ArgumentParser:
+    """Return the parser with what every script here understands: ``--rounds`` and ``--json``."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"rounds of each side (default {rounds})")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    return parser
+
+
+def compared(report: Report, name: str, uses: Mapping[str, Sequence[Use]]) -> None:
+    """Add CPU, wall and memory of each side, and the ratio of the last side's CPU to the first's."""
+    for side, each in uses.items():
+        report.add(f"{name}: {side}, CPU", [use.cpu_s for use in each], " s")
+        report.add(f"{name}: {side}, wall", [use.wall_s for use in each], " s")
+        report.add(f"{name}: {side}, peak memory", [use.rss / 1e6 for use in each], " MB")
+    if len(uses) > 1:
+        first, *_, last = uses
+        cpu = ratio([use.cpu_s for use in uses[last]], [use.cpu_s for use in uses[first]])
+        report.add(f"{name}: CPU of {last} / {first}", cpu, " ×")
+
+
+def _adopt(told: Path, command: Sequence[str]) -> None:
+    """Run ``command`` as its reaper of orphans, and write what all of them used to ``told``."""
+    import ctypes  # noqa: PLC0415 - only in the small process
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    began = time.monotonic()
+    first = os.posix_spawnp(command[0], [*command], os.environ)
+    code, wall_s, cpu_s, rss, late = -1, 0.0, 0.0, 0, 0.0
+    while not late or time.monotonic() < late:
+        try:
+            process, status, used = os.wait4(-1, os.WNOHANG if late else 0)
+        except ChildProcessError:
+            break
+        if not process:
+            time.sleep(0.01)
+            continue
+        cpu_s += used.ru_utime + used.ru_stime
+        rss = max(rss, used.ru_maxrss * 1024)
+        if process == first:
+            code, wall_s = os.waitstatus_to_exitcode(status), time.monotonic() - began
+            late = time.monotonic() + _LATE_S
+    told.write_text(json.dumps({"code": code, "wall_s": wall_s, "cpu_s": cpu_s, "rss": rss}))
+
+
+def main() -> int:
+    parser = arguments(__doc__, 5)
+    parser.add_argument("--ours", required=True, help="a command")
+    parser.add_argument("--peer", help="another that does the same work")
+    chosen = parser.parse_args()
+    commands = {side: text for side in ("ours", "peer") if (text := getattr(chosen, side))}
+    sides = {side: (lambda text=text: measured(shlex.split(text))) for side, text in commands.items()}
+    report = Report("; ".join(f"{side}: {text}" for side, text in commands.items()))
+    compared(report, "command", interleaved(sides, chosen.rounds))
+    return report.end(as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--adopt"]:
+        _adopt(Path(sys.argv[2]), sys.argv[3:])
+    else:
+        sys.exit(main())
