@@ -8,6 +8,7 @@ an error, a bounded number of times in a row.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from codetaste.agent.tool import BadArguments, bound
 from codetaste.errors import BudgetExceeded, EngineError, JournalError, SandboxError, ToolError
 from codetaste.llm.messages import Message, Request, Stop, Text, ToolResult
+from codetaste.orchestration.events import ToolCalled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,6 +186,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
 
     async def run() -> dict[str, Any]:
         content, is_error, mistake, finish = "", False, False, False
+        began_s = time.monotonic()
         try:
             answer = await tool.call(context, call.arguments)
             content, finish = answer.text, answer.finish
@@ -196,6 +199,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool that fails must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
             job.note(content)
+        job.publish(ToolCalled(job.key, call.name, name, time.monotonic() - began_s, is_error))
         if is_error:
             context.facts.drop_pending()
         return {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import BudgetExceeded, JournalError, ModelError
+from codetaste.llm.asking import ask
 from codetaste.llm.bound import LEAST_OUTPUT, PromptBound, billed_apart, lower_output
 from codetaste.llm.codec import canonical, reply_from_json, reply_to_json
 from codetaste.llm.config import build_model
@@ -158,7 +159,7 @@ class MeteredModel:
                 )
                 if wait_s is None:
                     raise give_up(error) from error.__cause__
-                ctx.note(f"{self.id}: {error}; trying again in {wait_s:.1f} s")
+                ctx.retrying(self.id, error, wait_s)
                 with ctx.waiting(f"{self.id}: {error.cause.value.replace('_', ' ')}"):
                     await anyio.sleep(wait_s)
             if (reply := await self._recalled(ctx, name)) is not None:
@@ -194,7 +195,7 @@ class MeteredModel:
             request = self._lowered(offer, paid.granted, ctx)
             async with self._slot(ctx, paid):
                 try:
-                    reply = await self.model.complete(request, call=paid.call)
+                    reply = await ask(self.model, request, ctx, paid, self._cost)
                 except ModelError as error:
                     if error.unbilled:
                         paid.release()

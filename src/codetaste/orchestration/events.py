@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from decimal import Decimal
 
     from codetaste.errors import Cause
     from codetaste.orchestration.money import Snapshot
@@ -87,6 +88,67 @@ class MoneyChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class CallSent:
+    """A model is asked; ``call`` names this call in the run, ``model`` is the config's id."""
+
+    key: str
+    call: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswered:
+    """A model has answered. ``usage`` counts tokens by kind; ``usd`` is None where the cost is not known."""
+
+    key: str
+    call: str
+    model: str
+    duration_s: float
+    usage: Mapping[str, int]
+    usd: Decimal | None
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailed:
+    """A model gave no usable reply, or whoever asked went away."""
+
+    key: str
+    call: str
+    model: str
+    duration_s: float
+    cause: Cause
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRetrying:
+    """A call of ``model`` failed, and another is made in ``delay_s`` seconds."""
+
+    key: str
+    model: str
+    cause: Cause
+    error: str
+    delay_s: float
+
+    @property
+    def text(self) -> str:
+        """The same for people."""
+        return f"{self.model}: {self.error}; trying again in {self.delay_s:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A tool has answered a model; ``failed`` when its answer was an error. ``name`` is the effect's."""
+
+    key: str
+    tool: str
+    name: str
+    duration_s: float
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """A line of text for people; ``key`` is empty when it is about the run."""
 
@@ -110,6 +172,11 @@ Event: TypeAlias = (
     | WaitStarted
     | WaitEnded
     | MoneyChanged
+    | CallSent
+    | CallAnswered
+    | CallFailed
+    | CallRetrying
+    | ToolCalled
     | Note
     | Draining
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import Cause, CodetasteError
-from codetaste.orchestration.events import Note, WaitEnded, WaitStarted
+from codetaste.orchestration.events import CallRetrying, Note, WaitEnded, WaitStarted
 from codetaste.orchestration.journal import Json, plain
 from codetaste.orchestration.money import Snapshot
 from codetaste.orchestration.paid import Paid
@@ -191,6 +191,13 @@ class JobContext:
         """Show a line of text to all observers, and keep it in the journal."""
         self._record.note({"event": "note", "key": self.key, "text": text})
         self.publish(Note(self.key, text))
+
+    def retrying(self, model: str, error: CodetasteError, delay_s: float) -> None:
+        """Say, and keep in the journal, that a call of ``model`` failed and is made again in ``delay_s``."""
+        line: dict[str, Json] = {"event": "again", "key": self.key, "model": model}
+        cause, text = error.cause, str(error)
+        self._record.note({**line, "cause": cause.value, "error": text, "delay_s": round(delay_s, 3)})
+        self.publish(CallRetrying(self.key, model, cause, text, delay_s))
 
     async def keep(self, text: str) -> str:
         """Store a long text once, durably, and return the digest it is fetched by."""

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from codetaste.orchestration.events import Draining, JobFinished, JobRetrying, JobStarted, Note
+from codetaste.orchestration.events import (
+    CallRetrying,
+    Draining,
+    JobFinished,
+    JobRetrying,
+    JobStarted,
+    Note,
+)
 from codetaste.report.progress import Progress, printable
 from codetaste.units import format_duration, format_usd
 
@@ -81,7 +88,7 @@ class PlainLines:
                 return f"{event.key}: {event.status}{origin}{money}{why}"
             case JobRetrying():
                 return f"{event.key}: {event.cause}: {event.error}; again in {format_duration(event.delay_s)}"
-            case Note():
+            case Note() | CallRetrying():
                 return f"{event.key}: {event.text}" if event.key else event.text
             case Draining():
                 return f"stopping: {event.why}; what is finished is kept, the same command goes on later"

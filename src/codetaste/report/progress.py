@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codetaste.orchestration.events import (
+    CallRetrying,
     Draining,
     JobFinished,
     JobQueued,
@@ -77,7 +78,7 @@ class Progress:
                 self._job(event.key).waits[event.what] = self.clock()
             case WaitEnded():
                 self._job(event.key).waits.pop(event.what, None)
-            case Note() if event.key:
+            case Note() | CallRetrying() if event.key:
                 self._job(event.key).last_note = event.text
             case Draining():
                 self.draining = event.why

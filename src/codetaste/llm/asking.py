@@ -1,0 +1,69 @@
+"""One request to a model, as those who watch the run see it: sent, then answered, failed or given up."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import Cause, ModelError
+from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.llm.messages import Reply, Request, Usage
+    from codetaste.llm.model import Model
+    from codetaste.orchestration.job import JobContext, Paid
+    from codetaste.orchestration.money import Cost
+
+_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
+_ID_LIMIT = 200
+
+
+async def ask(
+    model: Model,
+    request: Request,
+    ctx: JobContext,
+    paid: Paid,
+    cost_of: Callable[[Usage | None, Cost], Cost | None],
+) -> Reply:
+    """Return the model's reply to ``request``, paid for by ``paid``; observers of the job are told.
+
+    Raises:
+        ModelError: there is none.
+    """
+    began_s, call = time.monotonic(), paid.call
+    ctx.publish(CallSent(ctx.key, call, model.id))
+
+    def failed(cause: Cause, error: str) -> None:
+        ctx.publish(CallFailed(ctx.key, call, model.id, time.monotonic() - began_s, cause, error))
+
+    try:
+        reply = await model.complete(request, call=call)
+    except ModelError as error:
+        failed(error.cause, str(error))
+        raise
+    except anyio.get_cancelled_exc_class():
+        failed(Cause.CANCELLED, "given up while it was in flight")
+        raise
+    cost = cost_of(reply.usage, paid.granted)
+    ctx.publish(
+        CallAnswered(
+            ctx.key,
+            call,
+            model.id,
+            time.monotonic() - began_s,
+            _counts(reply.usage),
+            None if cost is None else cost.usd,
+            reply.request_id[:_ID_LIMIT],
+        )
+    )
+    return reply
+
+
+def _counts(usage: Usage | None) -> dict[str, int]:
+    """Return what can be believed to be counts; a provider may say anything."""
+    said = {} if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
+    return {kind: count for kind, count in said.items() if type(count) is int}
