@@ -3,6 +3,9 @@
 Among the lanes the one with the fewest running goes first, then the one served longest ago. The head of a
 lane that does not fit keeps a claim on what it needs, so that the lanes after it cannot take that away; and a
 head that was passed over too often goes first. So a big job never starves behind small ones.
+
+A capacity can change while items run. Who holds more than there is keeps it; who asks for more than there is
+(any more) starts when nobody holds any. Of what there is none, nobody is given any, and nobody claims.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ class _Lane(Generic[T]):
 
 
 class Admission(Generic[T]):
-    """Lanes of waiting items, and how much of each resource is free."""
+    """Lanes of waiting items, how much there is of each resource, and how much of it is taken."""
 
     def __init__(self, capacities: Mapping[str, float]) -> None:
         self.capacities = dict(capacities)
-        self._free = dict(capacities)
+        self._taken = dict.fromkeys(capacities, 0.0)
         self._lanes: dict[str, _Lane[T]] = {}
         self._busy: dict[str, None] = {}
         self._turn = 0
@@ -52,15 +55,20 @@ class Admission(Generic[T]):
             if self._fits(resources, claimed):
                 self._start(name, lane, resources)
                 return item
-            for resource, amount in resources.items():
-                claimed[resource] = claimed.get(resource, 0.0) + amount
+            if all(self.capacities[resource] or not amount for resource, amount in resources.items()):
+                for resource, amount in resources.items():
+                    claimed[resource] = claimed.get(resource, 0.0) + amount
         return None
 
     def give_back(self, lane: str, resources: Mapping[str, float]) -> None:
         """Free what an item of ``lane`` held."""
         self._lanes[lane].running -= 1
         for resource, amount in resources.items():
-            self._free[resource] += amount
+            self._taken[resource] -= amount
+
+    def resize(self, resource: str, capacity: float) -> None:
+        """Let there be ``capacity`` of ``resource`` from now on; 0 lets nobody start who needs it."""
+        self.capacities[resource] = capacity
 
     def clear(self) -> list[T]:
         """Return all that wait, and let nothing wait any more."""
@@ -76,14 +84,20 @@ class Admission(Generic[T]):
 
     def _fits(self, resources: Mapping[str, float], claimed: Mapping[str, float]) -> bool:
         return all(
-            amount <= self._free[resource] - claimed.get(resource, 0.0) + _ROUNDING
+            not amount or self._room(resource, amount, claimed.get(resource, 0.0))
             for resource, amount in resources.items()
+        )
+
+    def _room(self, resource: str, amount: float, claimed: float) -> bool:
+        capacity = self.capacities[resource]
+        return (
+            capacity > 0 and min(amount, capacity) <= capacity - self._taken[resource] - claimed + _ROUNDING
         )
 
     def _too_big(self, demand: Mapping[str, float], started: Mapping[str, float]) -> bool:
         """Whether ``demand`` does not fit now because it is bigger than what was ``started`` in its stead."""
         return any(
-            amount > self._free[resource] + _ROUNDING and amount > started.get(resource, 0.0)
+            amount > started.get(resource, 0.0) and amount and not self._room(resource, amount, 0.0)
             for resource, amount in demand.items()
         )
 
@@ -92,7 +106,7 @@ class Admission(Generic[T]):
         if not lane.waiting:
             del self._busy[name]
         for resource, amount in resources.items():
-            self._free[resource] -= amount
+            self._taken[resource] += amount
         for other in self._busy:
             if other != name and self._too_big(self._lanes[other].waiting[0][1], resources):
                 self._lanes[other].passed += 1

@@ -68,6 +68,19 @@ class Budget:
             found.clock.limit(limits.wall_s, limits.working_s)
         return found
 
+    def set_limits(self, limits: Limits) -> None:
+        """Put other limits in the place of this node's, at once and for all that is under way beneath it.
+
+        Nothing that was spent is subtracted, and what is in flight stays granted: under a lower limit later
+        reservations get less or are refused, under a higher one those that wait are served.
+
+        Raises:
+            ValueError: a limit is negative or not finite.
+        """
+        self.limits = limits.check()
+        self.clock.limit(limits.wall_s, limits.working_s)
+        self._tree.serve()
+
     def find(self, path: tuple[str, ...]) -> Budget:
         """Return the node at ``path`` counted from this one."""
         node = self

@@ -31,6 +31,8 @@ class Clock:
         self._entered = self._waits = self.running_children = self.working_children = 0
         self._running = self._working = False
         self.deadlines: set[_Deadline] = set()
+        """Those that move when this clock turns: all beneath it while it limits working time, else none."""
+        self._beneath: set[_Deadline] = set()
 
     @property
     def running(self) -> bool:
@@ -59,9 +61,12 @@ class Clock:
         return min(clock.wall_limit_s - clock.wall_s for clock in self.chain)
 
     def limit(self, wall_s: float | None, working_s: float | None) -> None:
-        """Set the limits in seconds; ``None`` is no limit."""
+        """Set the limits in seconds; ``None`` is no limit. Deadlines under way beneath move at once."""
         self.wall_limit_s = math.inf if wall_s is None else wall_s
         self.working_limit_s = math.inf if working_s is None else working_s
+        self.deadlines = set(self._beneath) if working_s is not None else set()
+        for deadline in self._beneath:
+            deadline.restart()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -90,15 +95,25 @@ class Clock:
         """Give a scope that is cancelled ``grace_s`` after the tightest limit has been reached."""
         with self.at_work():
             deadline = _Deadline(self, grace_s)
-            watched = [clock for clock in self.chain if clock.working_limit_s < math.inf]
-            for clock in watched:
-                clock.deadlines.add(deadline)
+            for clock in self.chain:
+                clock.enter(deadline)
             try:
                 with deadline.scope as scope:
                     yield scope
             finally:
-                for clock in watched:
-                    clock.deadlines.discard(deadline)
+                for clock in self.chain:
+                    clock.leave(deadline)
+
+    def enter(self, deadline: _Deadline) -> None:
+        """Let ``deadline`` follow this clock."""
+        self._beneath.add(deadline)
+        if self.working_limit_s < math.inf:
+            self.deadlines.add(deadline)
+
+    def leave(self, deadline: _Deadline) -> None:
+        """Let ``deadline`` follow this clock no more."""
+        self._beneath.discard(deadline)
+        self.deadlines.discard(deadline)
 
     def turn(self) -> None:
         """Start or stop the clocks as the counts say, here and upwards."""
@@ -135,7 +150,13 @@ class _Deadline:
     def __init__(self, clock: Clock, grace_s: float) -> None:
         self._clock, self._grace_s = clock, grace_s
         self.scope = anyio.CancelScope()
-        # A job that goes on after a resume may be late already; it gets its grace all the same, once.
+        self._late_s = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from limits that are new to it."""
+        # A job that goes on after a resume, or under lower limits, may be late already; it gets its grace all
+        # the same, once.
         self._late_s = min(0.0, self._ends_s())
         self.move()
 

@@ -7,7 +7,7 @@ own as it writes them, and ``codetaste status``, which reads the journal of a ru
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,11 +68,15 @@ class JobHistory:
 
 
 class History:
-    """All that the lines read so far say; ``limits`` are the whole run's in its latest session."""
+    """All that the lines read so far say.
+
+    ``limits`` are the whole run's in its latest session; ``configured`` those that session was started with,
+    before anybody changed them while it ran.
+    """
 
     def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
         self.sessions = 0
-        self.limits = Limits()
+        self.limits = self.configured = Limits()
         self.draining = False
         self.jobs: dict[str, JobHistory] = {}
         self.calls: dict[str, Call] = {}
@@ -145,15 +149,30 @@ class History:
             for path in {*settled, *unknown, *self.clocks}
         }
 
+    def limits_under(self, configured: Limits) -> Limits:
+        """Return the limits of a session that is started with ``configured``.
+
+        What was changed while the run ran stays changed as long as the config says what it said then.
+        """
+        now, then, set_to = astuple(configured), astuple(self.configured), astuple(self.limits)
+        if not self.sessions:
+            return configured
+        return Limits(
+            *(late if new == old else new for new, old, late in zip(now, then, set_to, strict=True))
+        )
+
     def _session(self, line: Mapping[str, Any]) -> None:
         self.sessions += 1
-        usd, tokens, wall_s, working_s = line.get("limits", (None,) * 4)
-        self.limits = Limits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
+        self.limits = _limits(line.get("limits"))
+        self.configured = _limits(line.get("configured", line.get("limits")))
         self.draining = False
         for job in self.jobs.values():
             job.waits.clear()
             if job.state in _LIVE:
                 job.state = "interrupted"
+
+    def _limits(self, line: Mapping[str, Any]) -> None:
+        self.limits = _limits(line["limits"])
 
     def _job(self, line: Mapping[str, Any]) -> None:
         job = self.job(line["key"])
@@ -254,8 +273,14 @@ class History:
         return current
 
 
+def _limits(row: Any) -> Limits:  # noqa: ANN401 - JSON
+    """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
+    usd, tokens, wall_s, working_s = row or (None,) * 4
+    return Limits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
+
+
 _EVENTS = (
-    "session job rerun started retry wait waited resumed ended effect "
+    "session limits job rerun started retry wait waited resumed ended effect "
     "reserved settled released unknown clock drain"
 )
 _FOLDS: dict[str, Callable[[History, Mapping[str, Any]], None]] = {

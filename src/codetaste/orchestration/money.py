@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -48,6 +49,18 @@ class Limits:
     tokens: int | None = None
     wall_s: float | None = None
     working_s: float | None = None
+
+    def check(self) -> Limits:
+        """Return these limits if they can be kept.
+
+        Raises:
+            ValueError: one of them is negative or not finite.
+        """
+        for name in ("usd", "tokens", "wall_s", "working_s"):
+            limit = getattr(self, name)
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise ValueError(f"{name} {limit}: a limit must be finite and not negative")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

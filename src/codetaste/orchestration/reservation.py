@@ -181,10 +181,11 @@ def _refusal(request: Request, node: Budget) -> str:
     asked: list[str] = []
     left = node.settled + node.unknown
     if limits.usd is not None:
-        asked.append(f"at least ${least.usd} asked, ${limits.usd - left.usd} left of ${limits.usd}")
+        room = max(limits.usd - left.usd, _ZERO.usd)
+        asked.append(f"at least ${least.usd} asked, ${room} left of ${limits.usd}")
     if limits.tokens is not None:
         asked.append(
-            f"at least {least.tokens} tokens asked, {limits.tokens - left.tokens} left of {limits.tokens}"
+            f"at least {least.tokens} tokens asked, {max(limits.tokens - left.tokens, 0)} left of {limits.tokens}"
         )
     return f"budget of {spoken(node.path)}: " + "; ".join(asked)
 

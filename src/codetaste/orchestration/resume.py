@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.history import History
     from codetaste.orchestration.journal import Json
+    from codetaste.orchestration.money import Limits
     from codetaste.orchestration.record import Record
 
 _UNDER_WAY = frozenset({"queued", "interrupted", "cancelled"})
@@ -81,13 +82,14 @@ def forget(entry: Entry, record: Record) -> None:
 
 
 def limits_of(budget: Budget) -> list[Json]:
-    """Return the limits of the chain from the root, one row a node: dollars, tokens, wall s, working s."""
-    rows: list[Json] = []
-    for node in budget.chain:
-        limits = node.limits
-        usd = None if limits.usd is None else str(limits.usd)
-        rows.append([usd, limits.tokens, limits.wall_s, limits.working_s])
-    return rows
+    """Return the limits of the chain from the root, one row a node."""
+    return [limits_row(node.limits) for node in budget.chain]
+
+
+def limits_row(limits: Limits) -> list[Json]:
+    """Return limits as the journal has them: dollars, tokens, wall seconds, working seconds."""
+    usd = None if limits.usd is None else str(limits.usd)
+    return [usd, limits.tokens, limits.wall_s, limits.working_s]
 
 
 def ending_line(entry: Entry, verdict: Verdict) -> dict[str, Json]:

@@ -7,12 +7,13 @@ earlier sessions means for a job is in ``resume.py``.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from codetaste.errors import Cause, JournalError
+from codetaste.errors import Cause, ConfigError, JournalError
 from codetaste.orchestration import resume
 from codetaste.orchestration.admission import Admission
 from codetaste.orchestration.attempt import Entry, Verdict, attempt, not_carried
@@ -54,6 +55,7 @@ class Scheduler:
         self.draining = False
         self._record, self._budget = record, budget
         self._admission: Admission[Entry] = Admission(capacities)
+        self._largest = dict(capacities)
         self._rerun, self._retries, self._rng = rerun, retries, rng
         self._added: list[Job] = []
         self._entries: dict[str, Entry] = {}
@@ -97,6 +99,25 @@ class Scheduler:
             raise failure
         return {key: entry.outcome for key, entry in self._entries.items() if entry.outcome is not None}
 
+    def resize(self, resource: str, capacity: float) -> None:
+        """Let there be ``capacity`` of ``resource`` from now on, for the rest of this session.
+
+        More of it is given out at once. Less of it takes nothing from jobs that run: fewer start until enough
+        have ended. A job that asks for more than there is now runs alone; 0 lets none start that needs it.
+
+        Raises:
+            ConfigError: nobody provides the resource, or the capacity is negative or not finite.
+        """
+        if resource not in self._admission.capacities:
+            known = ", ".join(sorted(self._admission.capacities)) or "none"
+            raise ConfigError(f"nobody provides the resource {resource!r} (there are: {known})")
+        if not (math.isfinite(capacity) and capacity >= 0):
+            raise ConfigError(f"{resource} = {capacity}: write a number that is not negative")
+        self._admission.resize(resource, capacity)
+        self._largest[resource] = max(capacity, self._largest[resource])
+        self._record.note({"event": "capacity", "resource": resource, "capacity": capacity})
+        self._go_on()
+
     def drain(self, why: str) -> None:
         """Admit nothing more and cancel what runs. A second call leaves less time to clean-up."""
         if self.draining:
@@ -124,7 +145,7 @@ class Scheduler:
 
     def _enrol(self) -> None:
         jobs, self._added = self._added, []
-        check_jobs(jobs, self._entries, self._admission.capacities)
+        check_jobs(jobs, self._entries, self._largest)
         each = {"jobs": 1.0} if "jobs" in self._admission.capacities else {}
         for job in jobs:
             resources = {**each, **job.resources} if job.resources else each

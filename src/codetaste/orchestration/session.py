@@ -23,7 +23,7 @@ from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import open_journal
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.record import Record
-from codetaste.orchestration.resume import limits_of
+from codetaste.orchestration.resume import limits_row
 from codetaste.orchestration.retry import TABLE
 from codetaste.orchestration.scheduler import Scheduler
 from codetaste.orchestration.storage import Blobs
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from codetaste.errors import Cause
     from codetaste.orchestration.events import Observer
     from codetaste.orchestration.job import Job, Outcome
+    from codetaste.orchestration.journal import Json
     from codetaste.orchestration.retry import Retry
 
 
@@ -72,6 +73,24 @@ class Session:
         self.scheduler.add(*jobs)
         return await self.scheduler.run()
 
+    async def set_limits(self, limits: Limits) -> None:
+        """Put other limits in the place of the whole run's (``Budget.set_limits``); a resume keeps them.
+
+        Raises:
+            ValueError: a limit is negative or not finite.
+            StorageFull: they could not be recorded; the old ones stay.
+        """
+        await self.record.write({"event": "limits", "limits": limits_row(limits.check())})
+        self.budget.set_limits(limits)
+
+    def resize(self, resource: str, capacity: float) -> None:
+        """Let there be ``capacity`` of ``resource`` for the rest of this session; see ``Scheduler.resize``.
+
+        Raises:
+            ConfigError: nobody provides the resource, or the capacity is negative or not finite.
+        """
+        self.scheduler.resize(resource, capacity)
+
     def drain(self, why: str = "stopped by the user") -> None:
         """Stop admitting and cancel what runs; the run can be resumed. A second call cuts clean-up short."""
         self.scheduler.drain(why)
@@ -93,7 +112,8 @@ async def open_session(
 
     Args:
         directory: the run directory, made if need be.
-        limits: of the whole run, earlier sessions included.
+        limits: of the whole run, earlier sessions included. A limit that was set while the run ran stays as
+            long as this one is what it was then.
         capacities: how much there is of each resource; "jobs" bounds how many run at once, each takes one.
         observers: called with every event.
         rerun: keys of jobs whose recorded work does not count any more, or "all".
@@ -115,10 +135,11 @@ async def open_session(
             observers=FanOut(*observers),
             grace=grace,
         )
-        budget = Budget.root(limits or Limits(), prior=history.prior())
-        (row,) = limits_of(budget)
-        pid, host = os.getpid(), socket.gethostname()
-        await record.write({"event": "session", "pid": pid, "host": host, "limits": row})
+        configured = limits or Limits()
+        limits = history.limits_under(configured)
+        budget = Budget.root(limits, prior=history.prior())
+        line: dict[str, Json] = {"event": "session", "pid": os.getpid(), "host": socket.gethostname()}
+        await record.write(line | {"limits": limits_row(limits), "configured": limits_row(configured)})
         if journal.repaired:
             record.note({"event": "note", "key": "", "text": journal.repaired})
             record.publish(Note("", journal.repaired))
