@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import anthropic_server as provider
+import loopback_provider as provider
 import pytest
 import tiny
 from tiny import Ended, Place, Tiny

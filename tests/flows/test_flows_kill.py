@@ -11,7 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import anthropic_server as provider
+import anyio
+import loopback_provider as provider
 import pytest
 import tiny
 from tiny import Ended, Place, Tiny
@@ -98,7 +99,7 @@ def as_anthropic(where: Place, url: str, price: str = tiny.PRICE) -> str:
     )
 
 
-def played(exchange: provider.Exchange) -> None:
+async def played(exchange: provider.Exchange) -> None:
     """Answers as the scripted model of the tiny benchmark does, by the protocol of Anthropic."""
     import tiny_models
 
@@ -122,8 +123,8 @@ def played(exchange: provider.Exchange) -> None:
     # Billed first and answered later: a kill in between leaves a bill for a reply that nobody has read.
     usage = provider.counted(body, blocks)
     exchange.charge(usage)
-    time.sleep(0.15)
-    exchange.stream(provider.events_of(body, blocks, "tool_use", usage))
+    await anyio.sleep(0.15)
+    await exchange.stream(provider.events_of(body, blocks, "tool_use", usage))
 
 
 def billed_usd(server: provider.Server) -> Fraction:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-import anthropic_server as provider
 import anyio
+import loopback_provider as provider
 import pytest
 
 from codetaste.errors import (

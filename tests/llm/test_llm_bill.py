@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import anthropic_server as provider
 import anyio
+import loopback_provider as provider
 import pytest
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError
