@@ -25,8 +25,9 @@ from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
 from codetaste.report.live import shown
+from codetaste.report.logs import logged, logs_folder
 from codetaste.report.plans import Plan, PlannedJob
-from codetaste.report.progress import Progress
+from codetaste.report.progress import Progress, printable
 from codetaste.report.summary import Line, Summary, as_json, render
 
 if TYPE_CHECKING:
@@ -155,11 +156,12 @@ async def _run(
         tell(line)
     async with (
         shown(progress, config.run.name, sys.stderr) as observer,
+        logged(logs_folder(around.out), lambda text: tell(printable(text))) as logs,
         open_session(
             around.out,
             Limits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
             capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max},
-            observers=[observer],
+            observers=[observer, logs],
             rerun={each.key for each in passes} if options.rerun else frozenset(),
         ) as session,
     ):

@@ -209,25 +209,34 @@ def read_journal(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         JournalError: it is missing, a line in the middle is damaged, or a newer codetaste wrote it.
     """
-    for _end, line in _read(path):
+    for _end, line in read_from(path):
         yield line
 
 
-def _read(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give each whole line and the offset of its end, up to a torn last line."""
-    end, broken = 0, 0
+def read_from(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give each whole line from offset ``start`` and the offset of its end, up to a torn last line.
+
+    Raises:
+        JournalError: as ``read_journal``; lines are counted from ``start``.
+    """
+    end, broken = start, 0
     try:
         with path.open("rb") as file:
+            file.seek(start)
             for number, raw in enumerate(file, 1):
                 if broken:
+                    since = f" after byte {start}" if start else ""
                     raise JournalError(
-                        f"{path}, line {broken}: not a journal line though others follow; mend or remove it"
+                        f"{path}, line {broken}{since}: not a journal line though others follow; "
+                        "mend or remove it"
                     )
+                if not raw.endswith(b"\n"):
+                    return  # somebody is writing it at this moment, or a crash has torn it
                 line = _parse(raw)
                 if line is None:
                     broken = number
                     continue
-                if number == 1:
+                if number == 1 and not start:
                     _check_format(path, line)
                 end += len(raw)
                 yield end, line
@@ -236,8 +245,6 @@ def _read(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _parse(raw: bytes) -> dict[str, Any] | None:
-    if not raw.endswith(b"\n"):
-        return None
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):
@@ -267,7 +274,7 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         end = 0
-        for end, line in _read(path):  # noqa: B007  # the last end is used below
+        for end, line in read_from(path):  # noqa: B007  # the last end is used below
             _replay(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
         if torn:

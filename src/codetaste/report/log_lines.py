@@ -1,0 +1,114 @@
+"""What a log says of each kind of event: names and numbers, never a prompt, a reply or a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from codetaste.orchestration.events import (
+    CallAnswered,
+    CallFailed,
+    CallRetrying,
+    CallSent,
+    Draining,
+    JobFinished,
+    JobRetrying,
+    JobStarted,
+    Note,
+    ToolCalled,
+    WaitEnded,
+    WaitStarted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.orchestration.events import Event
+
+_TEXT = 1000
+
+
+class Said(NamedTuple):
+    """One line of a log: its level, the job ("" for none), the event's name, and what it says."""
+
+    level: str
+    key: str
+    event: str
+    fields: dict[str, Any]
+
+
+def line_of(event: Event) -> Said | None:
+    """Return what a log says of ``event``; None where it says nothing."""
+    tell = _LINES.get(type(event))
+    return None if tell is None else tell(event)
+
+
+def _finished(event: JobFinished) -> Said | None:
+    if event.resumed:
+        return None  # it happened in an earlier session, and stands there
+    cost = event.cost
+    fields = {
+        "status": str(event.status),
+        "cause": event.cause and event.cause.value,
+        "error": event.error[:_TEXT] or None,
+        "settled_usd": format(cost.settled.usd, "f"),
+        "unknown_usd": format(cost.unknown.usd, "f"),
+        "wall_s": round(cost.wall_s, 3),
+        "waited_s": round(cost.waited_s, 3),
+    }
+    return Said("error" if event.status == "failed" else "info", event.key, "finished", fields)
+
+
+def _retrying(event: JobRetrying) -> Said:
+    fields = {"cause": event.cause.value, "error": event.error[:_TEXT], "delay_s": round(event.delay_s, 3)}
+    return Said("warning", event.key, "retrying", fields)
+
+
+def _answered(event: CallAnswered) -> Said:
+    fields = {
+        "model": event.model,
+        "call": event.call,
+        "duration_s": round(event.duration_s, 3),
+        "usage": dict(event.usage),
+        "usd": None if event.usd is None else format(event.usd, "f"),
+        "request_id": event.request_id,
+    }
+    return Said("info", event.key, "call_answered", fields)
+
+
+def _call_failed(event: CallFailed) -> Said:
+    fields = {
+        "model": event.model,
+        "call": event.call,
+        "duration_s": round(event.duration_s, 3),
+        "cause": event.cause.value,
+        "error": event.error[:_TEXT],
+    }
+    return Said("warning", event.key, "call_failed", fields)
+
+
+def _call_retrying(event: CallRetrying) -> Said:
+    fields = {"model": event.model, "cause": event.cause.value, "delay_s": round(event.delay_s, 3)}
+    return Said("warning", event.key, "call_retrying", fields)
+
+
+def _tool(event: ToolCalled) -> Said:
+    fields = {"tool": event.tool[:_TEXT], "name": event.name, "duration_s": round(event.duration_s, 3)}
+    return Said("info", event.key, "tool_called", {**fields, "failed": event.failed})
+
+
+_LINES: dict[type, Callable[[Any], Said | None]] = {
+    JobStarted: lambda event: Said("info", event.key, "started", {}),
+    JobRetrying: _retrying,
+    JobFinished: _finished,
+    WaitStarted: lambda event: Said("info", event.key, "wait_began", {"what": event.what}),
+    WaitEnded: lambda event: Said(
+        "info", event.key, "wait_ended", {"what": event.what, "waited_s": event.waited_s}
+    ),
+    CallSent: lambda event: Said("info", event.key, "call_sent", {"model": event.model, "call": event.call}),
+    CallAnswered: _answered,
+    CallFailed: _call_failed,
+    CallRetrying: _call_retrying,
+    ToolCalled: _tool,
+    Note: lambda event: Said("info", event.key, "note", {"text": event.text[:_TEXT]}),
+    Draining: lambda event: Said("warning", "", "draining", {"why": event.why, "grace_s": event.grace_s}),
+}
