@@ -33,7 +33,15 @@ _CONVERSATIONS = 20_000
 _MESSAGES = 4_000
 """How many of each are remembered; a forgotten one is bounded by its bytes, or measured again."""
 
-_APART = frozenset({"mcp_servers", "container", "web_search_options", "plugins"})
+_APART = frozenset({"mcp_servers", "container", "web_search_options", "plugins", "audio", "moderation"})
+"""Billed by something else than tokens."""
+_UNSEEN = frozenset({"previous_response_id", "conversation", "prompt", "thread"})
+"""They put into the prompt what the provider keeps, so that nobody here knows how long it is."""
+_UNBOUNDED = frozenset({"prediction", "background", "context_management", "compaction"})
+"""Tokens beyond the cap of the reply, or a reply that goes on after we have left."""
+_OTHERS = frozenset({"models", "fallbacks", "billing_policy"})
+"""Another model may answer, or another account may pay."""
+_REFUSED = _APART | _UNSEEN | _UNBOUNDED | _OTHERS
 _FREE_TOOL_TYPES = frozenset({"custom", "function"})
 
 
@@ -134,12 +142,19 @@ def lower_output(request: Request, cap: int) -> Request:
 
 
 def billed_apart(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of options that a provider bills apart from tokens, or several times over."""
-    found = sorted(_APART & {name for name, value in options.items() if value})
+    """Return the names of options with which a call may cost more than the tokens counted here."""
+    found = sorted(_REFUSED & {name for name, value in options.items() if value})
     tools = options.get("tools")
     for tool in tools if isinstance(tools, list | tuple) else ():
         kind = tool.get("type", "custom") if hasattr(tool, "get") else "custom"
         if kind not in _FREE_TOOL_TYPES:
             found.append(f"tools ({kind})")
     found.extend(name for name in ("n", "best_of") if options.get(name, 1) != 1)
+    modalities, reasoning = options.get("modalities"), options.get("reasoning")
+    if modalities and modalities != ["text"]:
+        found.append("modalities")
+    if isinstance(reasoning, dict) and reasoning.get("mode", "standard") != "standard":
+        found.append(
+            "reasoning.mode"
+        )  # how many samples it draws, and whether the cap holds for all, is not told
     return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.llm.pricing import Price
+from codetaste.llm.pricing import Price, with_cache_writes, written_factor
 from codetaste.section import Section
 from codetaste.units import Seconds
 
@@ -58,7 +58,11 @@ class ModelConfig(Section):
     options: dict[str, Any] = Field(default_factory=dict)
     """Sent to the provider as they stand: temperature, thinking, and so on."""
     price: Price | None = None
-    """US dollars for a million tokens, as the options make them; needed under a budget in dollars."""
+    """US dollars for a million tokens, as the options make them; by default that of the price table, where it
+    surely knows the model at its usual address. Under a budget in dollars there must be one."""
+    price_as: str | None = Field(default=None, pattern=r"^[a-z0-9_-]+/\S+$")
+    """The price table's entry to go by, such as "anthropic/claude-sonnet-4-5": for a gateway, a proxy or a
+    name of one's own, which the table cannot know."""
     cassette: Path | None = None
     """Recorded conversations: a .jsonl file or a folder, relative to the config file."""
     mode: CassetteMode = "replay"
@@ -77,18 +81,10 @@ class ModelConfig(Section):
     @classmethod
     def _caching_has_its_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
         """Anthropic's prompts are cached unless the options say no; writing to the cache costs more."""
-        if not isinstance(given, dict) or given.get("provider") != "anthropic":
+        if not isinstance(given, dict) or given.get("provider") != "anthropic" or "price" not in given:
             return given
-        price, options = given.get("price"), given.get("options")
-        if not isinstance(price, dict) or "cache_write" in price:
-            return given
-        marker = options.get("cache_control") if isinstance(options, dict) else None
-        hour = isinstance(marker, dict) and marker.get("ttl") == "1h"
-        try:
-            written = Decimal(str(price.get("input"))) * (2 if hour else Decimal("1.25"))
-        except InvalidOperation:
-            return given
-        return {**given, "price": {**price, "cache_write": written}}
+        factor = written_factor(given.get("options") or {})
+        return {**given, "price": with_cache_writes(given["price"], factor)}
 
     @field_validator("options")
     @classmethod
@@ -98,6 +94,12 @@ class ModelConfig(Section):
                 raise ValueError(f"{name!r} is not an option; set {instead}")
         plain: dict[str, Any] = _plain(options)
         return plain
+
+    @model_validator(mode="after")
+    def _priced_once(self) -> Self:
+        if self.price is not None and self.price_as is not None:
+            raise ValueError("price and price_as exclude each other")
+        return self
 
     @model_validator(mode="after")
     def _cassette_fits(self) -> Self:

@@ -1,29 +1,36 @@
 """What tokens cost: US dollars for a million of them, exact.
 
-A config's ``price`` is the only source of prices today. ``price_of`` is where a table of known prices comes
-in for models whose config names none.
+A price comes from the config, or else from a maintained table (``price_table.py``) that is asked only where
+the config says nothing. It is part of a run's money and not of a job's identity: another price buys nothing
+again.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pydantic import model_validator
+from pydantic import Field, field_validator, model_validator
 
 from codetaste.section import Section
 from codetaste.units import Usd
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Usage
 
 _MILLION = Decimal(1_000_000)
 _DIGITS = 100
 """More than any count times any price has, so that nothing is ever rounded."""
+_WRITTEN, _WRITTEN_FOR_AN_HOUR = Decimal("1.25"), Decimal(2)
+"""What writing to Anthropic's cache costs, times the price of the prompt."""
 
 
-class Price(Section):
+class Rates(Section):
     """US dollars for a million tokens of each kind."""
 
     input: Usd
@@ -33,7 +40,7 @@ class Price(Section):
     cache_read: Usd = Decimal(0)
     """Prompt tokens read from the provider's cache; default: as `input`."""
     cache_write: Usd = Decimal(0)
-    """Prompt tokens written to the cache, at the time to live that is asked for; default: as `input`."""
+    """Prompt tokens written to the cache, for the longest time that is asked for; default: as `input`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -42,42 +49,146 @@ class Price(Section):
             return {"cache_read": given["input"], "cache_write": given["input"], **given}
         return given
 
+
+class LongRates(Rates):
+    """What all tokens of a call cost whose prompt is long."""
+
+    tokens: int = Field(ge=1)
+    """The longest prompt that is not yet priced like this."""
+
+
+class Price(Rates):
+    """US dollars for a million tokens of each kind."""
+
+    above: tuple[LongRates, ...] = ()
+    """Other prices for calls with more than so many prompt tokens, shortest first."""
+
+    @field_validator("above")
+    @classmethod
+    def _in_order(cls, above: tuple[LongRates, ...]) -> tuple[LongRates, ...]:
+        if any(one.tokens >= other.tokens for one, other in pairwise(above)):
+            raise ValueError("each entry is for longer prompts than the one before it")
+        return above
+
     @property
     def dearest_input(self) -> Decimal:
-        """The price of a prompt token in the worst case."""
-        return max(self.input, self.cache_read, self.cache_write)
+        """The price of a prompt token in the worst case, however long the prompt is."""
+        return max(map(_dearest_input, (self, *self.above)))
 
     def cost_usd(self, usage: Usage) -> Decimal:
         """Return what ``usage`` costs, in US dollars, exact."""
+        *_, rates = self._reached(usage.prompt)
         with localcontext(prec=_DIGITS):
             dollars = (
-                usage.input * self.input
-                + usage.cache_read * self.cache_read
-                + usage.cache_write * self.cache_write
-                + usage.output * self.output
+                usage.input * rates.input
+                + usage.cache_read * rates.cache_read
+                + usage.cache_write * rates.cache_write
+                + usage.output * rates.output
             )
             return dollars / _MILLION
 
     def bound_usd(self, prompt: int, output: int) -> Decimal:
-        """Return the most that a call of so many tokens can cost, in US dollars, exact."""
+        """Return the most that a call of at most so many tokens can cost, in US dollars, exact."""
+        dear_input, dear_output = self._dearest(prompt)
         with localcontext(prec=_DIGITS):
-            return (prompt * self.dearest_input + output * self.output) / _MILLION
+            return (prompt * dear_input + output * dear_output) / _MILLION
 
     def affordable_output(self, prompt: int, usd: Decimal) -> int | None:
-        """Return how many output tokens ``usd`` dollars pay for after the prompt.
+        """Return how many output tokens ``usd`` dollars pay for after a prompt of at most so many tokens.
 
         None means any number, -1 that not even the prompt is paid for.
         """
-        if self.output == 0:
-            return None
+        dear_input, dear_output = self._dearest(prompt)
         with localcontext(prec=_DIGITS):
-            left = usd * _MILLION - prompt * self.dearest_input
-            return -1 if left < 0 else int(left // self.output)
+            left = usd * _MILLION - prompt * dear_input
+            if left < 0:
+                return -1
+            return None if dear_output == 0 else int(left // dear_output)
+
+    def _reached(self, prompt: int) -> Iterator[Rates]:
+        """Yield the rates of all lengths up to that of ``prompt``; the last ones are its own."""
+        yield self
+        yield from (rates for rates in self.above if prompt > rates.tokens)
+
+    def _dearest(self, prompt: int) -> tuple[Decimal, Decimal]:
+        """Return the dearest price of a token in and out, for any prompt up to this length."""
+        reached = list(self._reached(prompt))
+        return max(map(_dearest_input, reached)), max(rates.output for rates in reached)
+
+
+def _dearest_input(rates: Rates) -> Decimal:
+    return max(rates.input, rates.cache_read, rates.cache_write)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceEntry:
+    """A price and where it comes from: "config", or the table with its version and the entry that matched."""
+
+    price: Price
+    source: str
+
+
+class Unpriced(LookupError):
+    """No price can be told for a model; the message says why, and what would help."""
 
 
 def price_of(config: ModelConfig) -> Price | None:
     """Return the price of a model, or None where nobody knows it."""
-    return config.price
+    entry = price_entry(config)
+    return None if entry is None else entry.price
+
+
+def price_entry(config: ModelConfig) -> PriceEntry | None:
+    """Return the price of a model and its source, or None where nobody knows it."""
+    try:
+        return find_price(config)
+    except Unpriced:
+        return None
+
+
+def find_price(config: ModelConfig) -> PriceEntry:
+    """Return the price of a model: the config's, or else the table's.
+
+    Raises:
+        Unpriced: neither has one that surely is this model's.
+    """
+    if config.price is not None:
+        return PriceEntry(config.price, "config")
+    if config.price_as is None and config.provider in {"scripted", "replay"}:
+        raise Unpriced(f"no table knows what provider {config.provider!r} would cost")
+    from codetaste.llm.price_table import look_up  # noqa: PLC0415 - heavy
+
+    return look_up(config)
+
+
+def written_factor(options: Mapping[str, Any]) -> Decimal:
+    """Return what a prompt token that Anthropic's cache keeps costs, times one that it does not keep.
+
+    Usage has one number for all that was written, so one hour anywhere among the options is an hour for all
+    of it: never too little.
+    """
+    return _WRITTEN_FOR_AN_HOUR if for_an_hour(options) else _WRITTEN
+
+
+def for_an_hour(options: object) -> bool:
+    """Whether anything in ``options`` asks for a cache that lasts an hour."""
+    if isinstance(options, dict):
+        return options.get("ttl") == "1h" or any(map(for_an_hour, options.values()))
+    return isinstance(options, list | tuple) and any(map(for_an_hour, options))
+
+
+def with_cache_writes(rates: object, factor: Decimal) -> object:
+    """Return the table ``rates`` of a config, and those in its ``above``, with ``cache_write`` filled in."""
+    if not isinstance(rates, dict):
+        return rates
+    filled = dict(rates)
+    if isinstance(rates.get("above"), list | tuple):
+        filled["above"] = [with_cache_writes(longer, factor) for longer in rates["above"]]
+    try:
+        filled.setdefault("cache_write", Decimal(str(rates.get("input"))) * factor)
+    except InvalidOperation:
+        return rates  # whoever reads it says what is wrong
+    return filled
 
 
 def budget_problems(config: ModelConfig) -> list[str]:
@@ -85,14 +196,16 @@ def budget_problems(config: ModelConfig) -> list[str]:
     from codetaste.llm.bound import billed_apart  # noqa: PLC0415 - it prices with this module
 
     problems = []
-    if price_of(config) is None:
+    try:
+        find_price(config)
+    except Unpriced as why:
         problems.append(
-            f"models[{config.id}].price: not known, so no budget in US dollars can hold; write "
-            "price = { input = …, output = … } (US dollars for a million tokens)"
+            f"models[{config.id}].price: not known, so no budget in US dollars can hold: {why}; write "
+            "price = { input = …, output = … } (US dollars for a million tokens; 0 where it is free)"
         )
     problems.extend(
-        f"models[{config.id}].options.{name}: the provider bills it apart from tokens, so no budget in "
-        "US dollars can hold; remove it"
+        f"models[{config.id}].options.{name}: the provider may bill more than the tokens that we count, so "
+        "no budget in US dollars can hold; remove it"
         for name in billed_apart(config.options)
     )
     return problems
