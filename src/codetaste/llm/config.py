@@ -116,6 +116,13 @@ class ModelConfig(Section):
         """The environment variable that must hold a key before this model is used; None where none must."""
         if self.cassette is not None and self.mode == "replay":
             return None
+        return self.provider_key_env
+
+    @property
+    def provider_key_env(self) -> str | None:
+        """The environment variable with the key for the provider itself; None where it takes none."""
+        if self.api_key_env is None and self.provider == "openai-chat" and self.base_url is not None:
+            return None
         return self.api_key_env or _KEY_ENV.get(self.provider)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
 from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult, Usage
-from codetaste.llm.wire.http import checked_arguments, error_for_status, one_line, retry_after_s
+from codetaste.llm.wire.calls import distinct_ids, read_call, wire_name
+from codetaste.llm.wire.http import error_for_status, one_line, retry_after_s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from codetaste.errors import ModelError
     from codetaste.llm.messages import Block, Request
@@ -78,7 +80,7 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
 def message_blocks(message: Message) -> list[dict[str, Any]]:
     """Return the blocks of a message: the provider's own where it has given them, word for word."""
     if message.raw is not None and message.raw.protocol == PROTOCOL:
-        blocks = [dict(block) for block in message.raw.blocks]
+        blocks = [_mended(dict(block)) for block in message.raw.blocks]
     else:
         # Results come first: the protocol wants them right after the calls that they answer.
         ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
@@ -92,12 +94,20 @@ def _block(block: Block) -> dict[str, Any]:
         case Text(text):
             return {"type": "text", "text": text}
         case ToolCall(call_id, name, arguments):
-            return {"type": "tool_use", "id": call_id, "name": name, "input": dict(arguments)}
+            return {"type": "tool_use", "id": call_id, "name": wire_name(name), "input": dict(arguments)}
         case ToolResult(call_id, content, is_error):
             result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
             if content.strip():
                 result["content"] = content
             return {**result, "is_error": True} if is_error else result
+
+
+def _mended(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of a reply as the provider takes it back; one that is well formed stays as it is."""
+    if block.get("type") != "tool_use":
+        return block
+    given = block.get("input")
+    return {**block, "name": wire_name(block.get("name")), "input": given if isinstance(given, dict) else {}}
 
 
 def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
@@ -144,8 +154,25 @@ def stop_from(reason: object) -> Stop:
     return _STOPS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
 
 
+def whole_reply(
+    message: object, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()
+) -> Reply:
+    """Return a response that was not streamed as a reply.
+
+    Raises:
+        ModelError: it is none.
+    """
+    if not isinstance(message, dict) or message.get("type") == "error":
+        raise error_in_stream(message, started=False, secret=secret)
+    return reply_from(message, request_id=request_id, taken=taken)
+
+
 def reply_from(
-    message: Mapping[str, Any], *, request_id: str = "", faults: Mapping[int, str] | None = None
+    message: Mapping[str, Any],
+    *,
+    request_id: str = "",
+    faults: Mapping[int, str] | None = None,
+    taken: Collection[str] = (),
 ) -> Reply:
     """Return a whole response message as a reply.
 
@@ -153,6 +180,7 @@ def reply_from(
         message: the response, its blocks as the provider gave them.
         request_id: the provider's name for the request.
         faults: what is wrong with the arguments of the tool calls at these places.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets another.
 
     Raises:
         MalformedReply: it has no content.
@@ -160,6 +188,11 @@ def reply_from(
     blocks = message.get("content")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise MalformedReply(f"a reply without content: {one_line(str(dict(message)))}")
+    blocks = [*blocks]
+    calls = [place for place, block in enumerate(blocks) if block.get("type") == "tool_use"]
+    distinct = distinct_ids([blocks[place].get("id") for place in calls], taken)
+    for place, call_id in zip(calls, distinct, strict=True):
+        blocks[place] = {**blocks[place], "id": call_id}
     content = tuple(_neutral(blocks, faults or {}))
     raw = Raw(PROTOCOL, tuple(blocks)) if blocks else None
     model = message.get("model")
@@ -177,9 +210,8 @@ def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> 
         if block.get("type") == "text":
             yield Text(str(block.get("text", "")))
         elif block.get("type") == "tool_use":
-            arguments, fault = checked_arguments(block.get("input"))
-            call_id, name = str(block.get("id", "")), str(block.get("name", ""))
-            yield ToolCall(call_id, name, arguments, faults.get(place, fault))
+            call = read_call(block["id"], block.get("name"), block.get("input"))
+            yield replace(call, fault=faults.get(place, call.fault))
 
 
 def error_from(

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.wire.anthropic import error_in_stream, reply_from
-from codetaste.llm.wire.http import one_line, read_arguments, read_json
+from codetaste.llm.wire.calls import read_arguments
+from codetaste.llm.wire.http import one_line, read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from codetaste.llm.messages import Reply
 
 # What each kind of delta adds to, by text.
@@ -22,8 +25,8 @@ _APPENDED = {
 class Assembly:
     """Takes events in order; ``reply`` is what they say once ``message_stop`` has come."""
 
-    def __init__(self, *, request_id: str = "", secret: str = "") -> None:
-        self._request_id, self._secret = request_id, secret
+    def __init__(self, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()) -> None:
+        self._request_id, self._secret, self._taken = request_id, secret, taken
         self._message: dict[str, Any] | None = None
         self._usage: dict[str, Any] = {}
         self._final_usage = False
@@ -76,7 +79,7 @@ class Assembly:
         # Without the closing count the output is a guess of the provider's: then the cost is unknown.
         usage = self._usage if self._final_usage else None
         message = {**self._message, "content": blocks, "usage": usage}
-        return reply_from(message, request_id=self._request_id, faults=faults)
+        return reply_from(message, request_id=self._request_id, faults=faults, taken=self._taken)
 
     def _take(self, event: dict[str, Any]) -> None:
         match event["type"]:

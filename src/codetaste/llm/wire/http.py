@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _SAID = 300
 """Characters of a provider's own words that are passed on."""
-_DEPTH = 100
-"""Nesting of arguments beyond which nobody means it."""
 _LONGEST_WAIT_S = 3600.0
 _NEVER_BEGUN = 529
 """The one server error that says that nothing was begun."""
@@ -93,28 +91,3 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
-    """Read the arguments of a tool call: an object, or an empty one and what is wrong with the text."""
-    try:
-        arguments = read_json(text) if text.strip() else {}
-    except MalformedReply as error:
-        return {}, f"the arguments are {error}"
-    return checked_arguments(arguments)
-
-
-def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # noqa: ANN401 - JSON data
-    """Return parsed arguments, or an empty object and what is wrong with them."""
-    if not isinstance(arguments, dict):
-        return {}, f"the arguments are {type(arguments).__name__}, not a JSON object"
-    if _deeper_than(arguments, _DEPTH):
-        return {}, f"the arguments are nested deeper than {_DEPTH} levels"
-    return arguments, None
-
-
-def _deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
-    if not isinstance(value, dict | list):
-        return False
-    inner = value.values() if isinstance(value, dict) else value
-    return depth == 0 or any(_deeper_than(item, depth - 1) for item in inner)

@@ -1,0 +1,294 @@
+"""The connection to a provider, whatever its protocol: bytes that we wrote out, a reply in.
+
+It stands on the provider's official client, which is told everything and left nothing to find out: no key,
+address, header, proxy or log setting comes from the environment by itself, and nothing is retried. What a
+protocol says is in ``wire/``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from codetaste.errors import ConfigError, MalformedReply, ModelUnavailable
+from codetaste.llm.wire.http import one_line, read_json
+from codetaste.llm.wire.sse import MOST_BYTES, Events
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+
+    from httpx2 import AsyncClient, Response, Timeout
+
+    from codetaste.errors import ModelError
+    from codetaste.llm.config import ModelConfig
+    from codetaste.llm.messages import Reply
+
+CONNECT_S = 30.0
+SILENCE_S = 300.0
+"""How long a provider may say nothing at all; a live stream has a ping every few seconds."""
+_CLOSING_S = 5.0
+_REST_S = 0.25
+"""How long the end of a body is waited for once the reply is whole, so that its connection can be kept."""
+_SAID_BYTES = 4096
+
+
+class Assembly(Protocol):
+    """A streamed reply in the making."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply has come to its end."""
+        ...
+
+    def feed(self, data: str) -> None:
+        """Take the data of one event."""
+        ...
+
+    def reply(self) -> Reply:
+        """Return the whole reply, or raise what is wrong with it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How the answer to one request is understood.
+
+    Args:
+        assembly: makes, from the provider's name for the request, what puts a stream together.
+        whole: reads an answer that came in one piece, parsed, with the provider's name for the request.
+        refusal: turns a status that is no success, its parsed body and its headers into an error.
+        request_id: the header with the provider's name for the request.
+    """
+
+    assembly: Callable[[str], Assembly]
+    whole: Callable[[Any, str], Reply]
+    refusal: Callable[[int, Any, Mapping[str, str]], ModelError]
+    request_id: str
+
+
+class OfficialClient(Protocol):
+    """What the official clients have in common."""
+
+    @property
+    def post(self) -> Callable[..., Awaitable[Any]]:
+        """Send a request."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class Connection:
+    """An official client, bounded in time.
+
+    Args:
+        client: takes nothing from the environment and retries nothing.
+        stream_class: the client's own class for a stream.
+        secret: the API key, which must not stand in a message.
+        timeout_s: what one call may take in all.
+    """
+
+    def __init__(
+        self, client: OfficialClient, stream_class: type[Any], *, secret: str, timeout_s: float
+    ) -> None:
+        self._client, self._stream_class = client, stream_class
+        self._secret, self._timeout_s = secret, timeout_s
+
+    async def ask(
+        self, path: str, body: Mapping[str, Any], answer: Answer, *, headers: Mapping[str, Any]
+    ) -> Reply:
+        """Post ``body`` once and read the reply to its end.
+
+        Raises:
+            ModelError: see the tree; ``unbilled`` where the provider certainly did not begin a reply.
+        """
+        # Written here and not by the client: what is priced is what is sent, and raw blocks stay as they are.
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        with anyio.move_on_after(self._timeout_s) as scope:
+            return await self._ask(path, text.encode("utf-8", "replace"), answer, headers)
+        if scope.cancelled_caught:
+            raise ModelUnavailable(f"no whole reply within {self._timeout_s:.0f} s")
+        raise AssertionError("unreachable")
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _ask(self, path: str, content: bytes, answer: Answer, headers: Mapping[str, Any]) -> Reply:
+        import httpx2  # noqa: PLC0415 - heavy
+
+        try:
+            stream = await self._client.post(
+                path,
+                cast_to=object,
+                content=content,
+                options={"headers": {"content-type": "application/json", **headers}},
+                stream=True,
+                stream_cls=self._stream_class,
+            )
+        except Exception as error:
+            # The clients' errors have no common class, but they carry the same things.
+            if isinstance(response := getattr(error, "response", None), httpx2.Response):
+                raise self._refusal(response, answer) from None
+            if isinstance(error.__cause__, httpx2.HTTPError):
+                raise _lost(error.__cause__) from error
+            raise
+        try:
+            return await self._read(stream.response, answer)
+        finally:
+            with anyio.move_on_after(_CLOSING_S, shield=True):
+                await stream.close()
+
+    async def _read(self, response: Response, answer: Answer) -> Reply:
+        """Read a response that is a success, an event stream or one whole message."""
+        import httpx2  # noqa: PLC0415 - heavy
+
+        name = response.headers.get(answer.request_id, "")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        try:
+            async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
+                if kind == "text/event-stream":
+                    return await _read_stream(chunks, answer.assembly(name))
+                wanted = kind == "application/json"
+                body = await _read_whole(chunks, most_bytes=MOST_BYTES if wanted else _SAID_BYTES)
+        except httpx2.TimeoutException as error:
+            raise ModelUnavailable("the provider fell silent in the middle of the reply") from error
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise ModelUnavailable(
+                f"the connection was lost in the middle of the reply ({_named(error)})"
+            ) from error
+        if not wanted:
+            said = one_line(body.decode("utf-8", "replace"), secret=self._secret)
+            raise MalformedReply(f"not a reply but {kind or 'nothing known'}: {said}")
+        try:
+            text = body.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedReply("the reply is not UTF-8") from error
+        return answer.whole(read_json(text), name)
+
+    def _refusal(self, response: Response, answer: Answer) -> ModelError:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        text = response.content.decode("utf-8", "replace")
+        try:
+            body = read_json(text)
+        except MalformedReply:
+            body = text
+        return answer.refusal(response.status_code, body, headers)
+
+
+async def _read_stream(chunks: AsyncGenerator[bytes, None], assembly: Assembly) -> Reply:
+    events = Events()
+    async for chunk in chunks:
+        for data in events.feed(chunk):
+            assembly.feed(data)
+            if assembly.complete:
+                reply = assembly.reply()
+                await _read_rest(chunks)
+                return reply
+    return assembly.reply()
+
+
+async def _read_rest(chunks: AsyncGenerator[bytes, None]) -> None:
+    """Read what follows a whole reply, an end of the body as a rule; whatever it is, the reply counts."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_REST_S, shield=True):
+        async for _ in chunks:
+            pass
+
+
+async def _read_whole(chunks: AsyncGenerator[bytes, None], *, most_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > most_bytes:
+            if most_bytes == MOST_BYTES:
+                raise MalformedReply("the reply does not come to an end; it was not read further")
+            break
+    return bytes(body[:most_bytes])
+
+
+def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 - it is typed as an iterator
+    generator: AsyncGenerator[bytes, None] = chunks
+    return generator
+
+
+def _lost(cause: BaseException) -> ModelUnavailable:
+    """Return the error for a request without a response; unbilled when it was certainly never sent."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+    what = "cannot be reached" if unsent else "was lost before it answered"
+    return ModelUnavailable(f"the provider {what} ({_named(cause)})", unbilled=unsent)
+
+
+def _named(error: BaseException) -> str:
+    said = one_line(str(error))
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def key_of(config: ModelConfig) -> str:
+    """Return the API key of a ``[[models]]`` entry, from its environment variable; "" where it needs none.
+
+    Raises:
+        ConfigError: the variable is not set, or holds no key.
+    """
+    name = config.provider_key_env
+    if name is None:
+        return ""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise ConfigError(f"models[{config.id}].api_key_env: the environment variable {name} is not set")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ConfigError(f"models[{config.id}].api_key_env: what {name} holds is no API key")
+    return key
+
+
+@contextmanager
+def hidden_environment(prefix: str) -> Iterator[None]:
+    """Hide the variables that begin with ``prefix``, while a client that reads them is imported and made."""
+    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith(prefix)}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def silence(timeout_s: float) -> Timeout:
+    """Return how long a provider may say nothing, for calls that may take ``timeout_s`` seconds in all."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    return httpx2.Timeout(min(timeout_s, SILENCE_S), connect=min(timeout_s, CONNECT_S))
+
+
+def http_client(base_url: str, timeout_s: float) -> AsyncClient:
+    """Make what an official client speaks HTTP with, deaf to the environment."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    return httpx2.AsyncClient(
+        base_url=base_url,
+        timeout=silence(timeout_s),
+        # Slots bound the requests in flight, so the pool needs no bound of its own.
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
+        trust_env=False,
+        follow_redirects=False,
+        verify=_certificates() if base_url.startswith("https:") else False,
+    )
+
+
+def _certificates() -> ssl.SSLContext:
+    """Trust what this machine trusts (SSL_CERT_FILE included), and the bundle that came with the client."""
+    import ssl  # noqa: PLC0415 - only for https
+
+    import certifi  # noqa: PLC0415 - only for https
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context

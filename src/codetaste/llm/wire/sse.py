@@ -1,0 +1,73 @@
+"""A stream of server-sent events, taken apart without any network: bytes in, the data of whole events out.
+
+Only data matters here: every protocol says in it what the event is. An event that is cut off is no event.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from codetaste.errors import MalformedReply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_BYTES = 256 * 1024 * 1024
+"""Bytes of one reply beyond which no provider means it."""
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class Events:
+    """Takes a body in pieces of any size, cut anywhere."""
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
+        self._left = most_bytes
+        self._line: list[bytes] = []
+        self._data: list[str] = []
+        self._after_cr = False
+        self._first = True
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """Yield the data of each event that ends in ``chunk``; read it to its end.
+
+        Raises:
+            MalformedReply: the stream is not UTF-8, or is too long.
+        """
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise MalformedReply("the reply does not come to an end; it was not read further")
+        for line in self._lines(chunk):
+            if (data := self._take(line)) is not None:
+                yield data
+
+    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines that end in ``chunk``; only what is new is ever searched."""
+        if not chunk:
+            return
+        start = 1 if self._after_cr and chunk.startswith(b"\n") else 0
+        self._after_cr = chunk.endswith(b"\r")
+        for end in _LINE_END.finditer(chunk, start):
+            self._line.append(chunk[start : end.start()])
+            yield b"".join(self._line)
+            self._line.clear()
+            start = end.end()
+        if start < len(chunk):
+            self._line.append(chunk[start:])
+
+    def _take(self, line: bytes) -> str | None:
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedReply("the reply is not UTF-8") from error
+        if self._first:
+            self._first, text = False, text.removeprefix("\ufeff")
+        if text:
+            field, _, value = text.partition(":")
+            if field == "data":
+                self._data.append(value.removeprefix(" "))
+            return None
+        data = "\n".join(self._data)
+        self._data.clear()
+        return data or None
