@@ -29,6 +29,8 @@ PER_CALL = 1024
 PER_MESSAGE = 32
 PER_TOOL = 64
 """Tokens allowed for what a provider wraps around a message and a tool."""
+BELIEVABLE = 2
+"""A provider that reports more than this many times the most that a call can cost is not believed."""
 _CONVERSATIONS = 20_000
 _MESSAGES = 4_000
 """How many of each are remembered; a forgotten one is bounded by its bytes, or measured again."""
@@ -91,6 +93,10 @@ class PromptBound:
         """Remember the provider's count for ``request`` and its reply, where it makes sense."""
         usage = reply.usage
         if usage is None or not all(map(_is_count, (usage.prompt, usage.output))):
+            return
+        # A count that would not settle a call is not to price the next one either.
+        most = BELIEVABLE * self.tokens(request)
+        if not 0 < usage.prompt <= most or usage.output > BELIEVABLE * request.max_output_tokens:
             return
         *_, whole = self._prefixes(request)
         key = sha256(whole.key + self._measure(reply.message).digest).digest()

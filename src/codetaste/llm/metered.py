@@ -17,7 +17,7 @@ import anyio
 
 from codetaste.errors import BudgetExceeded, JournalError, ModelError
 from codetaste.llm.asking import ask
-from codetaste.llm.bound import LEAST_OUTPUT, PromptBound, billed_apart, lower_output
+from codetaste.llm.bound import BELIEVABLE, LEAST_OUTPUT, PromptBound, billed_apart, lower_output
 from codetaste.llm.codec import canonical, reply_from_json, reply_to_json
 from codetaste.llm.config import build_model
 from codetaste.llm.pricing import price_of
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 INLINE_BYTES = 8192
 """A longer reply is stored by its hash beside the journal."""
-BELIEVABLE = 2
-"""A provider that reports more than this many times the most that a call can cost is not believed."""
 
 
 @dataclass(frozen=True, slots=True)

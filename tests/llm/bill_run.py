@@ -1,0 +1,171 @@
+"""Conversations with several models at once, as the bill tests hold them; also a program that they kill.
+
+``python bill_run.py FOLDER`` runs what ``FOLDER/plan.json`` says and prints what was settled and is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+
+from codetaste.errors import BudgetExceeded, Cause, ModelError
+from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.messages import Message, Request, Text, ToolResult, ToolSpec
+from codetaste.llm.metered import MeteredModel
+from codetaste.llm.pricing import price_of
+from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.job import Job, JobContext, Json, Outcome
+from codetaste.orchestration.money import Snapshot
+from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.session import open_session
+
+KEY_ENV = "CODETASTE_TEST_KEY"
+KEY = "sk-dummy-key-of-a-test"
+TOOL = ToolSpec("look", "Look at a place.", {"type": "object", "properties": {"at": {"type": "string"}}})
+SYSTEM = "Be brief. " * 30
+QUICK = {
+    cause: Retry(tries=5, first_s=0.005, longest_s=0.02)
+    for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE, Cause.MALFORMED)
+}
+RATES = {
+    "cheap": {"input": "0.25", "output": "1.25", "cache_read": "0.025", "cache_write": "0.3125"},
+    "dear": {"input": "3", "output": "15", "cache_read": "0.3", "cache_write": "3.75"},
+}
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What is run: ``jobs`` conversations of ``turns`` turns with each model, all under one budget.
+
+    ``shares`` are the budgets of the models, and ``each`` of every conversation, inside of ``usd``.
+    """
+
+    protocol: str
+    urls: Sequence[str]
+    usd: str = "50"
+    shares: tuple[str, str] = ("50", "50")
+    each: str = "50"
+    jobs: int = 4
+    turns: int = 4
+    slots: int = 3
+    timeout_s: float = 30.0
+    seed: int = 0
+    cap: int = 2000
+    rerun: bool = False
+
+    @property
+    def limits(self) -> dict[tuple[str, ...], Decimal]:
+        """US dollars by path, for ``audited``."""
+        limits = {(): Decimal(self.usd)}
+        for name, share in zip(RATES, self.shares, strict=True):
+            limits[name,] = Decimal(share)
+            limits |= {(name, f"talk-{number}"): Decimal(self.each) for number in range(self.jobs)}
+        return limits
+
+
+@dataclass(frozen=True)
+class Ended:
+    outcomes: dict[str, Outcome]
+    spent: Snapshot
+
+
+@contextmanager
+def key_in_environment() -> Iterator[None]:
+    os.environ[KEY_ENV] = KEY
+    try:
+        yield
+    finally:
+        os.environ.pop(KEY_ENV, None)
+
+
+def model_of(name: str, protocol: str, url: str, folder: Path, **more: Any) -> MeteredModel:
+    """A model behind the official client, as a config makes it, but with quick retries."""
+    slots, rng = more.pop("slots", 16), more.pop("rng", None)
+    retries = more.pop("retries", QUICK)
+    base = url if protocol == "anthropic" else f"{url}/v1"
+    fields: dict[str, Any] = {"price": RATES.get(name, RATES["dear"]), "max_concurrency": slots, **more}
+    config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
+    with key_in_environment():
+        model = build_model(config, base_dir=folder, record_dir=folder)
+    return MeteredModel(model, price_of(config), anyio.CapacityLimiter(slots), retries=retries, rng=rng)
+
+
+def question(asked: str) -> Text:
+    """Words whose answer the provider can tell from all others."""
+    return Text(f"What is there? [asked {asked}] " + "Please. " * 20)
+
+
+async def converse(model: MeteredModel, ctx: JobContext, turns: int, cap: int = 2000) -> Json:
+    """Talk for some turns, answering every tool call; a turn that fails ends it."""
+    messages: list[Message] = [Message("user", (question(f"{ctx.key}/turn-0"),))]
+    for turn in range(turns):
+        request = Request(SYSTEM, tuple(messages), (TOOL,), max_output_tokens=cap)
+        reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
+        results = tuple(ToolResult(call.id, call.fault or "seen") for call in reply.message.tool_calls)
+        messages += [reply.message, Message("user", (*results, question(f"{ctx.key}/turn-{turn + 1}")))]
+    return "done"
+
+
+async def run(talk: Talk, folder: Path) -> Ended:
+    """Hold all conversations; one that meets its budget or a provider's failure says so as its result."""
+    rng = Random(talk.seed)
+    models = {
+        name: model_of(
+            name,
+            talk.protocol,
+            talk.urls[number % len(talk.urls)],
+            folder,
+            slots=talk.slots,
+            timeout=talk.timeout_s,
+            rng=rng,
+        )
+        for number, name in enumerate(RATES)
+    }
+
+    def body(model: MeteredModel) -> Any:
+        async def work(ctx: JobContext) -> Json:
+            try:
+                return await converse(model, ctx, talk.turns, talk.cap)
+            except (BudgetExceeded, ModelError) as error:
+                return str(error)
+
+        return work
+
+    rerun: Any = "all" if talk.rerun else frozenset()
+    async with open_session(
+        folder / "run", Limits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0, rerun=rerun
+    ) as session:
+        jobs = []
+        for (name, model), share in zip(models.items(), talk.shares, strict=True):
+            node = session.budget.child(name, Limits(usd=Decimal(share)))
+            for number in range(talk.jobs):
+                own = node.child(f"talk-{number}", Limits(usd=Decimal(talk.each)))
+                jobs.append(Job(f"{name}-{number}", body(model), own, "f"))
+        outcomes = await session.run(jobs)
+        spent = session.budget.snapshot()
+    for model in models.values():
+        await model.aclose()
+    return Ended(outcomes, spent)
+
+
+def written(talk: Talk, folder: Path) -> Path:
+    """Write the plan for a process of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").write_text(json.dumps(asdict(talk)))
+    return folder
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    ended = anyio.run(run, Talk(**json.loads((where / "plan.json").read_text())), where)
+    sys.stdout.write(f"{ended.spent.settled.usd} {ended.spent.unknown.usd}\n")

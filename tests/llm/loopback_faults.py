@@ -1,0 +1,297 @@
+"""Every way in which a provider misbehaves, one act for each, and a seeded plan that mixes them.
+
+``REFUSALS`` cost nothing and say so. ``ODD`` replies are whole, however strangely they come, and say what
+they cost. ``HIDING`` may leave a client without knowing what it was billed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from random import Random
+from typing import Any
+
+import anyio
+from loopback_exchange import Exchange
+from loopback_provider import counted, say, text
+from loopback_wire import error_event_of, events_of
+
+Fault = Callable[[Exchange, Random], Any]
+
+HTML = b"<html><head><title>502</title></head><body>" + b"<p>Bad gateway</p>" * 500 + b"</body></html>"
+ABSURD = (-5, 5.5, 10**12, "NaN", float("nan"), None, True, [], {"a": 1}, "many", 10**400)
+MEANT_S = 30.0
+"""How long a stall lasts: longer than any client of these tests waits."""
+
+
+def blocks_of(rng: Random) -> list[dict[str, Any]]:
+    """Say something: thoughts, words, and one to three calls of a tool."""
+    thought = {"type": "thinking", "thinking": "hm … " * rng.randrange(1, 30), "signature": "c2ln" * 10}
+    calls = [_call(f"call_{rng.getrandbits(40):x}") for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    words = [text("I look at it. " * rng.randrange(1, 9))] if rng.random() < 0.8 else []
+    return [*([thought] if rng.random() < 0.5 else []), *words, *calls]
+
+
+def _call(call_id: str, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "look", "input": {"at": "hére"}, **more}
+
+
+def counts_of(exchange: Exchange, blocks: list[dict[str, Any]], rng: Random) -> dict[str, int]:
+    """Count a reply, with a part of its prompt read from a cache and a part written to it."""
+    counts = counted(exchange.body, blocks, exchange.cap)
+    read = rng.randrange(counts["input_tokens"] + 1)
+    written = rng.randrange(counts["input_tokens"] - read + 1)
+    counts["input_tokens"] -= read + written
+    counts |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    # Reasoning is billed and not shown: a reply may cost all that it was allowed to.
+    if rng.random() < 0.1:
+        counts["output_tokens"] = exchange.cap
+    counts["reasoning_tokens"] = rng.randrange(counts["output_tokens"] + 1)
+    return counts
+
+
+async def good(exchange: Exchange, rng: Random, **more: Any) -> None:
+    blocks = more.pop("blocks", None) or blocks_of(rng)
+    usage = counts_of(exchange, blocks, rng)
+    await say(exchange, *blocks, stop="tool_use", usage=usage, **{"chunked": True, **more})
+
+
+async def _begun(exchange: Exchange, rng: Random, *more: Any) -> None:
+    """Bill a reply and send the beginning of it, then ``more``."""
+    blocks = blocks_of(rng)
+    usage = counts_of(exchange, blocks, rng)
+    exchange.charge(usage)
+    events = events_of(exchange.body, blocks, "tool_use", usage, protocol=exchange.protocol)
+    sent = events[: rng.randrange(1, len(events) - 1)]
+    await exchange.stream([*sent, *more], chunked=rng.random() < 0.5, end=bool(more))
+
+
+def _maybe_billed(exchange: Exchange, rng: Random) -> None:
+    if rng.random() < 0.5:
+        blocks = blocks_of(rng)
+        exchange.charge(counts_of(exchange, blocks, rng))
+
+
+def refusing(status: int, kind: str, headers: Callable[[], dict[str, str]] = dict) -> Fault:
+    """Refuse in the protocol's own words; from 500 on, but for 529, it may be billed all the same."""
+
+    async def act(exchange: Exchange, rng: Random) -> None:
+        if status >= 500 and status != 529:
+            _maybe_billed(exchange, rng)
+        await exchange.refuse(status, kind, headers())
+
+    return act
+
+
+def _in_a_second() -> dict[str, str]:
+    return {"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=1), usegmt=True)}
+
+
+def html(status: int) -> Fault:
+    async def act(exchange: Exchange, rng: Random) -> None:
+        _maybe_billed(exchange, rng)
+        await exchange.respond(status, HTML, "text/html; charset=utf-8", {})
+
+    return act
+
+
+async def reset_first(exchange: Exchange, rng: Random) -> None:
+    _maybe_billed(exchange, rng)
+    await exchange.call.reset()
+
+
+async def hang_up_first(exchange: Exchange, rng: Random) -> None:
+    _maybe_billed(exchange, rng)
+    await exchange.call.hang_up()
+
+
+async def reset_in_stream(exchange: Exchange, rng: Random) -> None:
+    await _begun(exchange, rng)
+    await exchange.call.reset()
+
+
+async def cut_in_stream(exchange: Exchange, rng: Random) -> None:
+    await _begun(exchange, rng)
+    await exchange.call.hang_up()
+
+
+async def stall(exchange: Exchange, rng: Random) -> None:
+    await _begun(exchange, rng)
+    await anyio.sleep(MEANT_S)
+
+
+async def silent(exchange: Exchange, rng: Random) -> None:
+    """Bill, and take longer than the client waits."""
+    _maybe_billed(exchange, rng)
+    await anyio.sleep(MEANT_S)
+
+
+async def error_in_stream(exchange: Exchange, rng: Random) -> None:
+    kinds = ("overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error")
+    await _begun(exchange, rng, error_event_of(exchange.protocol, rng.choice(kinds), "in the middle"))
+
+
+async def error_at_once(exchange: Exchange, rng: Random) -> None:
+    kind = {"anthropic": "overloaded_error"}.get(exchange.protocol, "server_error")
+    await exchange.stream([error_event_of(exchange.protocol, kind, "at once")], chunked=True)
+
+
+async def garbage_in_stream(exchange: Exchange, rng: Random) -> None:
+    await _begun(exchange, rng, '{"type": "content_block_de')
+
+
+async def invalid_utf8(exchange: Exchange, rng: Random) -> None:
+    blocks = [text("broken \ue000 text")]
+    usage = counts_of(exchange, blocks, rng)
+    exchange.charge(usage)
+    events = events_of(exchange.body, blocks, "end_turn", usage, protocol=exchange.protocol)
+
+    def broken(data: bytes) -> bytes:
+        return data.replace(b"\\ue000", b"\xff\xfe\xc3")
+
+    await exchange.stream(events, chunked=True, encode=broken)
+
+
+async def no_usage(exchange: Exchange, rng: Random) -> None:
+    await good(exchange, rng, tell=False)
+
+
+async def absurd_usage(exchange: Exchange, rng: Random) -> None:
+    value = rng.choice(ABSURD)
+
+    def absurd(usage: dict[str, Any]) -> dict[str, Any]:
+        return {name: value if isinstance(count, int) else count for name, count in usage.items()}
+
+    await good(exchange, rng, tell=absurd)
+
+
+async def odd_usage(exchange: Exchange, rng: Random) -> None:
+    """Tell a usage that is no table."""
+    value = rng.choice(["free", [], 0, False])
+    await good(exchange, rng, tell=lambda _: value)
+
+
+async def closes_when_idle(exchange: Exchange, rng: Random) -> None:
+    await good(exchange, rng)
+    await exchange.call.hang_up()
+
+
+async def trickled(exchange: Exchange, rng: Random) -> None:
+    exchange.call.piece = lambda: 1
+    await good(exchange, rng, blocks=[text("x"), _call("call_1")])
+
+
+async def shattered(exchange: Exchange, rng: Random) -> None:
+    exchange.call.piece = lambda: rng.choice((1, 2, 3, 50, 500))
+    await good(exchange, rng)
+
+
+async def zipped(exchange: Exchange, rng: Random) -> None:
+    if "gzip" not in exchange.call.headers.get("accept-encoding", ""):
+        await good(exchange, rng)
+        return
+    blocks = blocks_of(rng)
+    usage = counts_of(exchange, blocks, rng)
+    exchange.charge(usage)
+    events = events_of(
+        exchange.body, blocks, "tool_use", usage, protocol=exchange.protocol, name=exchange.name
+    )
+    headers = {"content-encoding": "gzip"}
+    await exchange.stream(events, chunked=True, encode=gzip.compress, headers=headers)
+
+
+async def unstreamed(exchange: Exchange, rng: Random) -> None:
+    """Answer in one piece what was asked for as a stream."""
+    exchange.body["stream"] = False
+    await good(exchange, rng)
+
+
+async def repeated_ids(exchange: Exchange, rng: Random) -> None:
+    await good(exchange, rng, blocks=[_call("call_1"), text("and"), _call("call_1"), _call("")])
+
+
+async def bad_arguments(exchange: Exchange, rng: Random) -> None:
+    bad = rng.choice(('{"at": "he', "[1]", "NaN", '{"n": ' + "[" * 150 + "]" * 150 + "}", "null", '"{}"'))
+    await good(exchange, rng, blocks=[text("x"), _call("call_1", partial=bad)])
+
+
+async def slow(exchange: Exchange, rng: Random) -> None:
+    await anyio.sleep(rng.uniform(0, 0.05))
+    await good(exchange, rng)
+
+
+REFUSALS: dict[str, Fault] = {
+    "429 in seconds": refusing(429, "rate_limit_error", lambda: {"retry-after": "0.01"}),
+    "429 in ms": refusing(429, "rate_limit_error", lambda: {"retry-after-ms": "12"}),
+    "429 without a time": refusing(429, "rate_limit_error"),
+    "429 garbage": refusing(429, "rate_limit_error", lambda: {"retry-after": "soon"}),
+    "529": refusing(529, "overloaded_error"),
+}
+FINAL: dict[str, Fault] = {
+    "400": refusing(400, "invalid_request_error"),
+    "401": refusing(401, "authentication_error"),
+}
+DATED: dict[str, Fault] = {"429 dated": refusing(429, "rate_limit_error", _in_a_second)}
+"""An HTTP date has whole seconds, so this one takes long."""
+ODD: dict[str, Fault] = {
+    "trickled": trickled,
+    "shattered": shattered,
+    "zipped": zipped,
+    "unstreamed": unstreamed,
+    "repeated ids": repeated_ids,
+    "bad arguments": bad_arguments,
+    "slow": slow,
+}
+STALLS: dict[str, Fault] = {"stall": stall, "silent": silent}
+"""These end at the client's time limit only."""
+HIDING: dict[str, Fault] = {
+    "500": refusing(500, "api_error"),
+    "502": refusing(502, "api_error"),
+    "503": refusing(503, "overloaded_error"),
+    "html 200": html(200),
+    "html 502": html(502),
+    "reset first": reset_first,
+    "hang up first": hang_up_first,
+    "reset in stream": reset_in_stream,
+    "cut in stream": cut_in_stream,
+    "error in stream": error_in_stream,
+    "error at once": error_at_once,
+    "garbage in stream": garbage_in_stream,
+    "invalid utf-8": invalid_utf8,
+    "no usage": no_usage,
+    "absurd usage": absurd_usage,
+    "odd usage": odd_usage,
+    "closes when idle": closes_when_idle,
+}
+
+
+@dataclass
+class Plan:
+    """An act that gives a share of the requests a fault, and all others a good reply.
+
+    What a request gets depends on the seed, on what is asked and on how often it was asked before, so that
+    the order in which requests arrive changes nothing.
+    """
+
+    seed: int
+    share: float
+    faults: Sequence[dict[str, Fault]]
+    done: Counter[str] = field(default_factory=Counter)
+    _asked: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    async def __call__(self, exchange: Exchange) -> None:
+        asked = exchange.asked
+        with self._lock:
+            self._asked[asked] += 1
+            rng = Random(f"{self.seed}/{asked}/{self._asked[asked]}")
+            kinds = {name: fault for group in self.faults for name, fault in group.items()}
+            name = rng.choice(list(kinds)) if rng.random() < self.share else "good"
+            self.done[name] += 1
+        exchange.act = name
+        await kinds.get(name, good)(exchange, rng)
