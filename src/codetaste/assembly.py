@@ -21,7 +21,7 @@ from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_f
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.flows.discover import Surroundings
 from codetaste.llm.metered import metered
-from codetaste.llm.pricing import budget_problems
+from codetaste.llm.pricing import budget_problems, price_entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from codetaste.config import Config
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
+    from codetaste.llm.pricing import PriceEntry
     from codetaste.rules.config import RulesConfig
     from codetaste.rules.engine_install import Engine
     from codetaste.rules.scan import Scanner
@@ -54,6 +55,10 @@ class Assembly:
         """The models that some flow of the config uses."""
         wanted = set(self.config.discover.models) if self.config.discover else set()
         return tuple(model for model in self.config.models if model.id in wanted)
+
+    def prices(self) -> dict[str, PriceEntry]:
+        """What the models that some flow uses cost, by id, and who says so."""
+        return {model.id: price_entry(model) for model in self.used_models()}
 
 
 def assemble(config: Config, base_dir: Path) -> Assembly:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from codetaste.config import Config
     from codetaste.flows.discover import Crew, Pass, Surroundings
+    from codetaste.llm.pricing import PriceEntry
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
 
@@ -117,14 +118,15 @@ async def _execute(path: Path, settings: Sequence[str], options: Options, stop: 
         raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
     passes = _chosen(discover.plan(config.discover, assembly.instances, config.labels()), options.only)
     assembly.benchmark.check_descriptions({each.instance.id: each.instance for each in passes}.values())
+    plan = _plan(config, passes, assembly.prices())
     if options.dry_run:
-        return plans.render(_plan(config, passes), as_json=options.json), 0
+        return plans.render(plan, as_json=options.json), 0
     out = config.run.out / config.run.name
     around = await surroundings(assembly.benchmark, out, config.rules, config.sandbox)
     async with open_models(assembly, out / "models") as models:
         digests = {model.id: model_digest(model, assembly.base_dir) for model in assembly.used_models()}
         crew = discover.Crew(models, digests, assembly.tools)
-        summary = await _run(config, passes, crew, around, options, stop)
+        summary = await _run(config, passes, plan, crew, around, options, stop)
     text = json.dumps(as_json(summary), indent=2) if options.json else render(summary)
     return text, summary.exit_code
 
@@ -144,6 +146,7 @@ def _chosen(passes: Sequence[Pass], only: Sequence[str]) -> tuple[Pass, ...]:
 async def _run(
     config: Config,
     passes: Sequence[Pass],
+    plan: Plan,
     crew: Crew,
     around: Surroundings,
     options: Options,
@@ -152,7 +155,7 @@ async def _run(
     """Do the work of ``passes`` and sum it up."""
     assert config.discover is not None  # noqa: S101 - ``execute`` has checked it
     progress, began_s = Progress(), time.monotonic()
-    for line in (*around.warnings, plans.worst_case_line(_plan(config, passes))):
+    for line in (*around.warnings, plans.worst_case_line(plan)):
         tell(line)
     async with (
         shown(progress, config.run.name, sys.stderr) as observer,
@@ -168,6 +171,8 @@ async def _run(
         await to_thread.run_sync(
             write_atomically, around.out / "config.json", config.model_dump_json(indent=2)
         )
+        for name, told in plans.prices_json(plan.prices).items():
+            session.record.note({"event": "price", "model": name, **told})
         progress.root = session.budget.snapshot()
         progress.earlier_s = progress.root.wall_s
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
@@ -185,6 +190,7 @@ async def _run(
             model.id for model in config.models if model.id in crew.models and model.provider == "scripted"
         ],
         products={each.label: products.product(each, around) for each in passes if outcomes[each.key].usable},
+        prices=plan.prices,
         stopped=stop.why,
     )
 
@@ -234,7 +240,7 @@ def _lines(passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surr
     return lines
 
 
-def _plan(config: Config, passes: Sequence[Pass]) -> Plan:
+def _plan(config: Config, passes: Sequence[Pass], prices: Mapping[str, PriceEntry]) -> Plan:
     assert config.discover is not None  # noqa: S101 - ``execute`` has checked it
     planned = {each.sources: PlannedJob(each.sources, (), "") for each in passes}
     planned |= {each.key: PlannedJob(each.key, (each.sources,), each.model_id) for each in passes}
@@ -242,6 +248,7 @@ def _plan(config: Config, passes: Sequence[Pass]) -> Plan:
         tuple(planned.values()),
         discover.worst_case_usd(config.discover, passes),
         config.run.budget_usd,
+        prices,
     )
 
 

@@ -155,7 +155,7 @@ def _nearest(sellers: list[Provider], model: str) -> str:
     for seller in sellers:
         loose = next((entry for entry in seller.models if entry.is_match(model.lower())), None)
         if loose is not None:
-            return f' for sure (price_as = "{seller.id}/{loose.id}" if it is that one)'
+            return f' by this name (if it is that one, write price_as = "{seller.id}/{loose.id}")'
     return _near(model, {name for seller in sellers for entry in seller.models for name in _names(entry)})
 
 

@@ -122,9 +122,12 @@ def _dearest_input(rates: Rates) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class PriceEntry:
-    """A price and where it comes from: "config", or the table with its version and the entry that matched."""
+    """A price and where it comes from: "config", or the table with its version and the entry that matched.
 
-    price: Price
+    Where there is no price, ``source`` says why.
+    """
+
+    price: Price | None
     source: str
 
 
@@ -134,31 +137,23 @@ class Unpriced(LookupError):
 
 def price_of(config: ModelConfig) -> Price | None:
     """Return the price of a model, or None where nobody knows it."""
-    entry = price_entry(config)
-    return None if entry is None else entry.price
+    return price_entry(config).price
 
 
-def price_entry(config: ModelConfig) -> PriceEntry | None:
-    """Return the price of a model and its source, or None where nobody knows it."""
-    try:
-        return find_price(config)
-    except Unpriced:
-        return None
-
-
-def find_price(config: ModelConfig) -> PriceEntry:
-    """Return the price of a model: the config's, or else the table's.
-
-    Raises:
-        Unpriced: neither has one that surely is this model's.
-    """
+def price_entry(config: ModelConfig) -> PriceEntry:
+    """Return the price of a model with its source: the config's, or else the table's."""
     if config.price is not None:
         return PriceEntry(config.price, "config")
     if config.price_as is None and config.provider in {"scripted", "replay"}:
-        raise Unpriced(f"no table knows what provider {config.provider!r} would cost")
+        return PriceEntry(
+            None, f"the config names none, and no table has one for provider {config.provider!r}"
+        )
     from codetaste.llm.price_table import look_up  # noqa: PLC0415 - heavy
 
-    return look_up(config)
+    try:
+        return look_up(config)
+    except Unpriced as why:
+        return PriceEntry(None, str(why))
 
 
 def written_factor(options: Mapping[str, Any]) -> Decimal:
@@ -195,13 +190,11 @@ def budget_problems(config: ModelConfig) -> list[str]:
     """Say why a model cannot run under a budget in US dollars; nothing where it can."""
     from codetaste.llm.bound import billed_apart  # noqa: PLC0415 - it prices with this module
 
-    problems = []
-    try:
-        find_price(config)
-    except Unpriced as why:
+    problems, entry = [], price_entry(config)
+    if entry.price is None:
         problems.append(
-            f"models[{config.id}].price: not known, so no budget in US dollars can hold: {why}; write "
-            "price = { input = …, output = … } (US dollars for a million tokens; 0 where it is free)"
+            f"models[{config.id}].price: not known, so no budget in US dollars can hold: {entry.source}; "
+            "write price = { input = …, output = … } (US dollars for a million tokens; 0 where it is free)"
         )
     problems.extend(
         f"models[{config.id}].options.{name}: the provider may bill more than the tokens that we count, so "

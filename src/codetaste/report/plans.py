@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from codetaste.units import format_usd
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from decimal import Decimal
+
+    from codetaste.llm.pricing import PriceEntry, Rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,15 @@ class PlannedJob:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Jobs, what the flows' budgets add up to, and the budget of the run; None where there is no limit."""
+    """Jobs, what the flows' budgets add up to, and the budget of the run; None where there is no limit.
+
+    ``prices`` are those of the models that are used, by id.
+    """
 
     jobs: tuple[PlannedJob, ...]
     flows_usd: Decimal | None
     run_usd: Decimal | None
+    prices: Mapping[str, PriceEntry] = field(default_factory=dict)
 
     @property
     def worst_case_usd(self) -> Decimal | None:
@@ -45,6 +52,27 @@ def worst_case_line(plan: Plan) -> str:
     return f"{paid} jobs call a model; all together they can cost {format_usd(most)} at most"
 
 
+def price_line(model_id: str, entry: PriceEntry) -> str:
+    """Say in one line what a model costs, and who says so."""
+    if entry.price is None:
+        return f"{model_id}: no price: {entry.source}"
+    longer = [f"; above {rates.tokens} prompt tokens {_rates(rates)}" for rates in entry.price.above]
+    return f"{model_id}: {_rates(entry.price)}{''.join(longer)} for a million tokens, by {entry.source}"
+
+
+def _rates(rates: Rates) -> str:
+    cache = f"cache read ${rates.cache_read:f}, cache write ${rates.cache_write:f}"
+    return f"input ${rates.input:f}, {cache}, output ${rates.output:f}"
+
+
+def prices_json(prices: Mapping[str, PriceEntry]) -> dict[str, Any]:
+    """Prices and their sources as JSON data, dollars as text; null where nobody knows."""
+    return {
+        name: {"price": entry.price and entry.price.model_dump(mode="json"), "source": entry.source}
+        for name, entry in prices.items()
+    }
+
+
 def render(plan: Plan, *, as_json: bool) -> str:
     """Say the plan as text, a job a line, or as JSON."""
     if as_json:
@@ -54,6 +82,7 @@ def render(plan: Plan, *, as_json: bool) -> str:
                 "jobs": [
                     {"key": job.key, "needs": list(job.needs), "model": job.lane or None} for job in plan.jobs
                 ],
+                "prices": prices_json(plan.prices),
                 "worst_case_usd": None if worst is None else format(worst, "f"),
             },
             indent=2,
@@ -62,4 +91,5 @@ def render(plan: Plan, *, as_json: bool) -> str:
     lines = [
         f"{job.key:<{width}}  needs {', '.join(job.needs)}" if job.needs else job.key for job in plan.jobs
     ]
-    return "\n".join([*lines, worst_case_line(plan)])
+    prices = [price_line(name, entry) for name, entry in plan.prices.items()]
+    return "\n".join([*lines, *prices, worst_case_line(plan)])

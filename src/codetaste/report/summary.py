@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.job import Status
 from codetaste.report.live import spend_line
+from codetaste.report.plans import prices_json
 from codetaste.report.progress import printable
 from codetaste.units import format_duration, format_usd
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from pathlib import Path
 
+    from codetaste.llm.pricing import PriceEntry
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.money import Snapshot
 
@@ -35,7 +37,7 @@ class Summary:
     """A run that ended.
 
     ``scripted`` names models that only pretend to cost money; ``products`` are the folders of what was found,
-    by the label of the model that found it.
+    by the label of the model that found it; ``prices`` are those of the models used, by id.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Summary:
     lines: Sequence[Line]
     scripted: Sequence[str] = ()
     products: Mapping[str, Path] = field(default_factory=dict)
+    prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     stopped: str = ""
 
     @property
@@ -72,6 +75,11 @@ def render(summary: Summary) -> str:
     said.extend(
         f"model {model} is scripted: a program played it, and no money was spent on it"
         for model in summary.scripted
+    )
+    said.extend(
+        f"model {name} was priced by {entry.source}"
+        for name, entry in summary.prices.items()
+        if entry.price is not None and entry.source != "config"
     )
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
@@ -102,6 +110,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "wall_s": round(summary.wall_s, 3),
         "money": money_json(summary.money),
         "scripted_models": list(summary.scripted),
+        "prices": prices_json(summary.prices),
         "jobs": [
             {
                 "key": line.outcome.key,
