@@ -274,8 +274,8 @@ HIDING: dict[str, Fault] = {
 class Plan:
     """An act that gives a share of the requests a fault, and all others a good reply.
 
-    What a request gets depends on the seed, on what is asked and on how often it was asked before, so that
-    the order in which requests arrive changes nothing.
+    Whether it gets one depends on the seed, on what is asked and on how often that was asked before; which
+    one, on those that were done least often.
     """
 
     seed: int
@@ -291,7 +291,10 @@ class Plan:
             self._asked[asked] += 1
             rng = Random(f"{self.seed}/{asked}/{self._asked[asked]}")
             kinds = {name: fault for group in self.faults for name, fault in group.items()}
-            name = rng.choice(list(kinds)) if rng.random() < self.share else "good"
+            name = "good"
+            if rng.random() < self.share:
+                fewest = min(self.done[kind] for kind in kinds)
+                name = rng.choice([kind for kind in kinds if self.done[kind] == fewest])
             self.done[name] += 1
         exchange.act = name
         await kinds.get(name, good)(exchange, rng)

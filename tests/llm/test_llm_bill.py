@@ -1,122 +1,168 @@
-"""A real client, a server on the loopback that fails in every way, and its bill against our books."""
+"""Providers that fail in every way, asked through the official clients: their bill against our books."""
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Awaitable, Callable, Iterator
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-import anyio
+import bill_run
 import loopback_provider as provider
 import pytest
+from audit import Audit, audited, journal_of
+from bill_run import RATES, Talk
+from loopback_faults import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
+from loopback_provider import PROTOCOLS
 
-from codetaste.errors import BudgetExceeded, Cause, ModelError
-from codetaste.llm.anthropic import AnthropicModel
-from codetaste.llm.messages import Message, Request, Text, ToolResult, ToolSpec
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.orchestration.budget import Limits
-from codetaste.orchestration.job import Job, JobContext, Json
-from codetaste.orchestration.retry import Retry
-from codetaste.orchestration.session import open_session
+from codetaste.orchestration.job import Status
 
-PRICE = Price(input=Decimal(3), output=Decimal(15), cache_read=Decimal("0.3"), cache_write=Decimal("3.75"))
-QUICK = {
-    cause: Retry(tries=4, first_s=0.005) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE, Cause.MALFORMED)
-}
-TOOL = ToolSpec("look", "Look at a place.", {"type": "object", "properties": {"at": {"type": "string"}}})
-CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "here"}}
-BAD_CALL = {"type": "tool_use", "id": "toolu_2", "name": "look", "partial": '{"at": "he'}
-THINKING = {"type": "thinking", "thinking": "hm " * 50, "signature": "c2ln" * 20}
+EVERYTHING = (REFUSALS, ODD, HIDING)
+SEED = int(os.environ.get("CODETASTE_SEED", "1"))
 
 
 @pytest.fixture
 def server() -> Iterator[provider.Server]:
     with provider.serving() as running:
+        for name, rates in RATES.items():
+            running.rates[name] = provider.Rates(**{kind: Decimal(usd) for kind, usd in rates.items()})
         yield running
 
 
-def billed_usd(server: provider.Server) -> Decimal:
-    return (
-        sum((PRICE.input * each.prompt + PRICE.output * each.output for each in server.bill), Decimal(0))
-        / 10**6
-    )
+async def held(server: provider.Server, plan: Plan, talk: Talk, folder: Path) -> tuple[bill_run.Ended, Audit]:
+    """Hold the conversations; whatever became of them, the books must be in order."""
+    server.default = plan
+    ended = await bill_run.run(talk, folder)
+    assert not any(outcome.traceback for outcome in ended.outcomes.values())
+    audit = audited(folder / "run", server.bill, talk.limits)
+    print(f"CODETASTE_SEED={SEED} {talk.protocol}: {audit}; {dict(plan.done)}")  # noqa: T201
+    assert (ended.spent.settled.usd, ended.spent.unknown.usd) == (audit.settled, audit.unknown)
+    return ended, audit
 
 
-ACTS = [
-    provider.reply(THINKING, provider.text("looking"), CALL, stop="tool_use"),
-    provider.reply(provider.text("looking"), CALL, stop="tool_use", chunked=True),
-    provider.reply(THINKING, BAD_CALL, stop="max_tokens"),
-    provider.reply(provider.text("x"), CALL, tell=False),
-    provider.cut(provider.text("cut"), CALL),
-    provider.cut(provider.text("cut"), CALL, chunked=True),
-    provider.stall(provider.text("stalled"), seconds=5),
-    provider.status(429, retry_after="0.01"),
-    provider.status(529),
-    provider.status(500),
-    provider.status(200, "<html>", content_type="text/html"),
-    provider.hang_up,
-]
-
-
-def conversation(model: MeteredModel, turns: int) -> Callable[[JobContext], Awaitable[Json]]:
-    async def body(ctx: JobContext) -> Json:
-        messages: list[Message] = [Message("user", (Text("Begin. " * 40),))]
-        for turn in range(turns):
-            request = Request("Be brief. " * 30, tuple(messages), (TOOL,), max_output_tokens=3000)
-            try:
-                reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
-            except (BudgetExceeded, ModelError) as error:
-                return str(error)
-            results = tuple(ToolResult(call.id, call.fault or "seen") for call in reply.message.tool_calls)
-            messages += [reply.message, Message("user", results or (Text("go on"),))]
-        return "done"
-
-    return body
+def everything_was_tried(plan: Plan) -> bool:
+    return all(plan.done[name] for group in plan.faults for name in group)
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(4))
-async def test_the_servers_bill_never_passes_the_budget_and_our_books_hold_all_of_it(
-    server: provider.Server, tmp_path: Path, seed: int
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_every_call_is_settled_at_its_price_or_unknown_at_no_less_whatever_the_provider_does(
+    server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    rng = random.Random(seed)
-    good = ACTS[:2]
-    server.acts.extend(rng.choice(ACTS if rng.random() < 0.5 else good) for _ in range(200))
-    client = AnthropicModel("m", "x", api_key="sk-dummy", base_url=server.url, timeout_s=0.5)
-    model = MeteredModel(client, PRICE, anyio.CapacityLimiter(3), retries=QUICK, rng=rng)
-    budget = Decimal("0.45")
-    # The second session buys everything anew, from what the first one has left.
-    for turns in (2, 4):
-        async with open_session(
-            tmp_path, Limits(usd=budget), retries={}, grace_s=2.0, rerun="all"
-        ) as session:
-            body = conversation(model, turns)
-            jobs = [Job(f"job-{n}", body, session.budget, "f") for n in range(4)]
-            outcomes = await session.run(jobs)
-            spent = session.budget.snapshot()
-        assert not any(outcome.traceback for outcome in outcomes.values())
-        assert billed_usd(server) <= budget
-        assert spent.settled.usd <= billed_usd(server) <= spent.settled.usd + spent.unknown.usd <= budget
-        assert spent.settled.usd > 0
-    await client.aclose()
+    plan = Plan(SEED, 0.5, EVERYTHING)
+    _, audit = await held(server, plan, Talk(protocol, [server.url], jobs=6, turns=14), tmp_path)
+    assert everything_was_tried(plan)
+    assert audit.states["settled"] > 100
+    assert 0 < audit.settled < audit.bill < audit.settled + audit.unknown
 
 
 @pytest.mark.anyio
-async def test_without_faults_the_books_equal_the_bill_to_the_last_digit(
-    server: provider.Server, tmp_path: Path
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_where_no_fault_can_hide_a_usage_the_books_equal_the_bill_to_the_last_digit(
+    server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    server.default = provider.reply(THINKING, provider.text("looking"), CALL, stop="tool_use")
-    client = AnthropicModel("m", "x", api_key="sk-dummy", base_url=server.url)
-    model = MeteredModel(client, PRICE, anyio.CapacityLimiter(4), retries=QUICK)
-    async with open_session(tmp_path, Limits(usd=Decimal(5)), retries={}) as session:
-        body = conversation(model, 5)
-        jobs = [Job(f"job-{n}", body, session.budget, "f") for n in range(3)]
-        outcomes = await session.run(jobs)
-        spent = session.budget.snapshot()
-    await client.aclose()
-    assert [outcome.value for outcome in outcomes.values()] == ["done"] * 3
-    assert len(server.bill) == 15
-    assert spent.settled.usd == billed_usd(server)
-    assert spent.unknown.usd == 0
+    plan = Plan(SEED, 0.5, (REFUSALS, ODD, DATED))
+    talk = Talk(protocol, [server.url], jobs=4, turns=8)
+    ended, audit = await held(server, plan, talk, tmp_path)
+    assert audit.settled == audit.bill == server.billed_usd
+    assert audit.unknown == 0
+    assert {str(outcome.value)[:8] for outcome in ended.outcomes.values()} <= {"done", "HTTP 429", "HTTP 529"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_no_budget_of_the_tree_is_ever_passed_although_all_of_them_are_used_up(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    """The second session buys everything anew, from what the first one has left."""
+    plan = Plan(SEED, 0.3, EVERYTHING)
+    talk = Talk(protocol, [server.url], usd="1.1", shares=("0.3", "1.0"), each="0.25", jobs=5, turns=12)
+    await held(server, plan, talk, tmp_path)
+    ended, audit = await held(server, plan, replace(talk, rerun=True), tmp_path)
+    assert audit.bill <= audit.settled + audit.unknown <= Decimal("1.1")
+    assert audit.highest > Decimal("1.05")
+    assert any("budget of" in str(outcome.value) for outcome in ended.outcomes.values())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_calls_that_end_at_the_time_limit_or_are_refused_for_good_are_in_the_books(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    plan = Plan(SEED, 0.5, (STALLS, FINAL))
+    talk = Talk(protocol, [server.url], jobs=6, turns=4, timeout_s=0.7, slots=6)
+    _, audit = await held(server, plan, talk, tmp_path)
+    assert everything_was_tried(plan)
+    assert audit.states["unknown"] >= plan.done["stall"] + plan.done["silent"]
+    assert audit.states["released"] >= plan.done["400"] + plan.done["401"]
+
+
+def killed_and_ended(folder: Path, kills: int, rng: random.Random) -> tuple[Decimal, Decimal]:
+    """Kill the run at random moments after its work has gone on, then let it end; settled and unknown."""
+    command = [sys.executable, "-W", "error", bill_run.__file__, str(folder)]
+    journal = folder / "run" / "journal.jsonl"
+    for _ in range(kills):
+        before = journal.stat().st_size if journal.exists() else 0
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and (not journal.exists() or journal.stat().st_size < before + 4000):
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    settled, unknown = done.stdout.split()
+    return Decimal(settled), Decimal(unknown)
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_after_kill_9_nothing_is_bought_twice_that_was_known_and_nothing_billed_is_lost(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    print(f"CODETASTE_SEED={SEED}")  # noqa: T201
+    server.default = plan = Plan(SEED, 0.3, EVERYTHING)
+    talk = Talk(protocol, [server.url], jobs=4, turns=12, slots=2)
+    spent = killed_and_ended(bill_run.written(talk, tmp_path), 3, random.Random(SEED))
+    audit = audited(tmp_path / "run", server.bill, talk.limits)
+    print(audit)  # noqa: T201
+    assert spent == (audit.settled, audit.unknown)
+    assert sum(plan.done.values()) >= audit.states["settled"] > 50
+    assert_no_recorded_reply_was_bought_again(tmp_path / "run")
+
+
+def assert_no_recorded_reply_was_bought_again(run: Path) -> None:
+    known: set[str] = set()
+    for line in journal_of(run):
+        effect = line.get("call", "").rpartition("#")[0]
+        if line["event"] == "reserved":
+            assert effect not in known, f"{effect} was known and is bought again"
+        elif line["event"] == "settled":
+            known.add(effect)
+        elif line["event"] == "effect":
+            known.add(f"{line['key']}/{line['name']}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("share", "more"), [(0.15, {}), (0.5, {"usd": "20", "shares": ("4", "18")})])
+async def test_thousands_of_calls_with_faults_end_with_books_in_order(
+    server: provider.Server, tmp_path: Path, protocol: str, share: float, more: dict[str, Any]
+) -> None:
+    plan = Plan(SEED, share, (*EVERYTHING, FINAL))
+    talk = Talk(protocol, [server.url], **{"usd": "200", "shares": ("100", "150"), "each": "150", **more})
+    began_s = time.monotonic()
+    ended, _ = await held(server, plan, replace(talk, jobs=30, turns=30, slots=8), tmp_path)
+    print(f"{len(server.bodies)} requests, {time.monotonic() - began_s:.1f} s")  # noqa: T201
+    assert everything_was_tried(plan)
+    assert len(server.bodies) > 1000
+    assert {outcome.status for outcome in ended.outcomes.values()} == {Status.DONE}
