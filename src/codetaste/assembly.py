@@ -20,6 +20,7 @@ from codetaste.agent.tool import load_tools
 from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.flows.discover import Surroundings
+from codetaste.llm.limiters import Limiters
 from codetaste.llm.metered import metered
 from codetaste.llm.pricing import budget_problems, price_entry
 
@@ -184,10 +185,13 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
     """
     problems: list[str] = []
     models: dict[str, MeteredModel] = {}
+    limiters = Limiters()
     async with AsyncExitStack() as stack:
         for config in assembly.used_models():
             try:
-                model = metered(config, base_dir=assembly.base_dir, record_dir=record_dir)
+                model = metered(
+                    config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters
+                )
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue

@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from codetaste.agent.facts import Facts
@@ -18,6 +17,7 @@ from codetaste.errors import BudgetExceeded, ModelRefused, SandboxError, ToolErr
 from codetaste.llm.messages import Block, Message, Request, Stop, Text, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
+from codetaste.llm.ratelimit import RateLimiter
 from codetaste.llm.scripted import Said, ScriptedModel
 from codetaste.orchestration.budget import Limits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
@@ -134,7 +134,7 @@ async def play(folder: Path, script: Play, *, usd: str | None = "5", **brief: An
         return script(sum(message.role == "user" for message in request.messages) - 1, request)
 
     scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
-    model = MeteredModel(scripted, PRICE, anyio.CapacityLimiter(2), retries={})
+    model = MeteredModel(scripted, PRICE, RateLimiter("m", most=2), retries={})
     conversation = Conversation([Message("user", (Text("begin"),))])
     context = Context()
     wanted = Brief("system", "begin", TOOLS, **{"max_turns": 20, "max_output_tokens": 2048, **brief})

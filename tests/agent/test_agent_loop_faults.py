@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 
 from codetaste.agent.facts import Facts
@@ -16,6 +15,7 @@ from codetaste.agent.tool import Answer, tool
 from codetaste.llm.messages import Message, Request, Text, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
+from codetaste.llm.ratelimit import RateLimiter
 from codetaste.llm.scripted import ScriptedModel
 from codetaste.orchestration.job import Job, Status
 from codetaste.orchestration.session import open_session
@@ -97,7 +97,7 @@ async def test_a_faulty_tool_is_an_error_for_the_model_and_nothing_else(
         return ToolCall(f"c{asked}", finish.spec.name if asked else faulty.spec.name, {})
 
     scripted = ScriptedModel("m", reply, price=None, ledger=tmp_path / "ledger.jsonl")
-    model = MeteredModel(scripted, Price(input=Decimal(1), output=Decimal(1)), anyio.CapacityLimiter(1))
+    model = MeteredModel(scripted, Price(input=Decimal(1), output=Decimal(1)), RateLimiter("m", most=1))
     conversation = Conversation([Message("user", (Text("work"),))])
 
     async def run(job: JobContext) -> Json:

@@ -14,6 +14,7 @@ from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, Mo
 from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
+from codetaste.llm.ratelimit import RateLimiter
 from codetaste.llm.scripted import Said, ScriptedModel
 from codetaste.orchestration.budget import Cost, Limits, Snapshot
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome, Status
@@ -73,8 +74,11 @@ def answer(words: str, usage: Usage | None) -> Reply:
     return Reply(Message("assistant", (Text(words),)), Stop.END, usage, "m")
 
 
-def metered(model: Any, *, slots: int = 4, price: Price | None = PRICE, **settings: Any) -> MeteredModel:
-    return MeteredModel(model, price, anyio.CapacityLimiter(slots), retries=QUICK, **settings)
+def metered(
+    model: Any, *, slots: int = 4, price: Price | None = PRICE, patience_s: float = 60.0, **settings: Any
+) -> MeteredModel:
+    limiter = RateLimiter("m", most=slots, patience_s=patience_s, step_s=0.02)
+    return MeteredModel(model, price, limiter, retries=QUICK, **settings)
 
 
 async def run_job(folder: Path, body: Body, limits: Limits | None = None) -> tuple[Outcome, Snapshot]:
@@ -172,7 +176,7 @@ async def test_failures_are_tried_again_and_only_what_may_have_been_billed_stays
     assert one_call < spent.unknown.usd < 2 * one_call
     assert len(set(provider.calls)) == 4
     waits = [line["what"] for line in journal(tmp_path) if line["event"] == "wait"]
-    assert waits == ["m: rate limit", "m: unavailable", "m: unavailable"]
+    assert waits == ["m: rate limit (429), 1 s", "m: unavailable", "m: unavailable"]
 
 
 @pytest.mark.anyio

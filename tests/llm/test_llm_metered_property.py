@@ -18,6 +18,7 @@ from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, Mo
 from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
+from codetaste.llm.ratelimit import RateLimiter
 from codetaste.orchestration.budget import Budget, Limits
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.retry import Retry
@@ -79,7 +80,7 @@ async def session(
     folder: Path, provider: BruteForce, usd: Decimal, jobs: int, cap: int, stop_after_s: float
 ) -> tuple[Budget, dict[str, bool]]:
     price = Price(input=Decimal(provider.prices[0]), output=Decimal(provider.prices[1]))
-    model = MeteredModel(provider, price, anyio.CapacityLimiter(3), retries=QUICK, rng=random.Random(1))
+    model = MeteredModel(provider, price, RateLimiter("m", most=3), retries=QUICK, rng=random.Random(1))
 
     async def body(ctx: JobContext) -> Json:
         messages: tuple[Message, ...] = (Message("user", (Text(f"job {ctx.key} é" * 20),)),)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.llm.pricing import Price, with_cache_writes, written_factor
+from codetaste.llm.pricing import Price, price_of, with_cache_writes, written_factor
 from codetaste.section import Section
 from codetaste.units import Seconds
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
     from codetaste.llm.model import Model
 
-Provider = Literal["anthropic", "scripted", "replay"]
+Provider = Literal["anthropic", "openai", "openai-chat", "scripted", "replay"]
 CassetteMode = Literal["record", "replay", "record-missing"]
 
-_KEY_ENV = {"anthropic": "ANTHROPIC_API_KEY"}
+_KEY_ENV = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-chat": "OPENAI_API_KEY",
+}
 _OURS = {
     "model": "models[].model",
     "messages": "nothing: the agent fills it",
@@ -50,7 +54,11 @@ class ModelConfig(Section):
     api_key_env: str | None = None
     """The environment variable that holds the key; the provider's usual one by default."""
     max_concurrency: int = Field(default=16, ge=1, le=10_000)
-    """Requests in flight at once."""
+    """Requests in flight at once, at best; fewer while the provider refuses some for their number. Models with
+    the same provider, address, key and name share their slots: the smallest number holds for all of them."""
+    rate_limit_patience: Seconds = 600.0
+    """How long the provider may refuse everything (429, overloaded) before it is given up; no single wait is
+    longer, whatever the provider asks for."""
     max_output_tokens: int | None = Field(default=None, ge=1)
     """The most that one reply may have; an agent may ask for less."""
     timeout: Seconds = 1800.0
@@ -166,7 +174,7 @@ def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
 
     script = load_script(config.model, base_dir=base_dir, model_id=config.id)
     ledger = record_dir / f"{config.id}.ledger.jsonl"
-    return ScriptedModel(config.id, script, price=config.price, ledger=ledger)
+    return ScriptedModel(config.id, script, price=price_of(config), ledger=ledger)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - TOML data

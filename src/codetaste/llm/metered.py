@@ -1,62 +1,55 @@
 """A model whose every call is paid from a job's budget, recorded in its journal, and never bought twice.
 
-Reserve (durable) → take a slot → ask → settle, reply and money in one journal line. What may have been billed
-and is not known to have been stays charged at its reservation; what certainly was not is given back.
+Take a slot → reserve (durable) → ask → settle, reply and money in one journal line. So nobody holds money
+who waits for a slot or for a rate limit, and nobody holds either through a back-off. What may have been
+billed and is not known to have been stays charged at its reservation; what certainly was not is given back.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from codetaste.errors import BudgetExceeded, JournalError, ModelError
+from codetaste.errors import Cause, ModelError
 from codetaste.llm.asking import ask
-from codetaste.llm.bound import BELIEVABLE, LEAST_OUTPUT, PromptBound, billed_apart, lower_output
-from codetaste.llm.codec import canonical, reply_from_json, reply_to_json
+from codetaste.llm.bound import PromptBound
 from codetaste.llm.config import build_model
+from codetaste.llm.limiters import Limiters
+from codetaste.llm.offer import Offer, believed_cost, lowered, offer_for
 from codetaste.llm.pricing import price_of
+from codetaste.llm.recorded import recorded_reply, value_of
+from codetaste.llm.tries import Tries
 from codetaste.orchestration.money import Cost
-from codetaste.orchestration.retry import TABLE, delay_s, give_up
+from codetaste.orchestration.retry import TABLE, give_up, given_up
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from codetaste.errors import Cause
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.llm.model import Model
     from codetaste.llm.pricing import Price
+    from codetaste.llm.ratelimit import RateLimiter, Slot
+    from codetaste.orchestration.budget import Reservation
     from codetaste.orchestration.job import JobContext, Json, Paid
     from codetaste.orchestration.retry import Retry
 
-INLINE_BYTES = 8192
-"""A longer reply is stored by its hash beside the journal."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """What a call asks for, and what it will cost at most."""
-
-    request: Request
-    prompt: int
-    wanted: Cost
-    least: Cost
+_TURNS = 8
+"""How often a slot is given back for want of money before the money is waited for with a slot in hand."""
 
 
 class MeteredModel:
-    """A ``Model`` behind a price, slots, a budget and a journal; shared by all jobs that use the model.
+    """A ``Model`` behind a price, a limiter, a budget and a journal; shared by all jobs that use the model.
 
     Args:
         model: who answers.
         price: what it costs; None counts tokens only, and refuses to work under a budget in dollars.
-        slots: requests in flight at once; held for a request, never while a job waits or works.
+        limiter: whose slots it takes, one for each request; never held while a job waits or works.
         options: the model's own settings, under those of a request.
         max_output_tokens: an upper limit to every request's cap.
         retries: how often each cause is tried again.
@@ -67,14 +60,14 @@ class MeteredModel:
         self,
         model: Model,
         price: Price | None,
-        slots: anyio.CapacityLimiter,
+        limiter: RateLimiter,
         *,
         options: Mapping[str, Any] | None = None,
         max_output_tokens: int | None = None,
         retries: Mapping[Cause, Retry] = TABLE,
         rng: random.Random | None = None,
     ) -> None:
-        self.model, self.price, self.slots = model, price, slots
+        self.model, self.price, self.limiter = model, price, limiter
         self._options = dict(options or {})
         self._max_output_tokens = max_output_tokens
         self._retries = retries
@@ -95,7 +88,7 @@ class MeteredModel:
             JournalError: the run directory cannot be written; StorageFull among them.
         """
         request = self._as_sent(request)
-        reply = await self._known(ctx, name) or await self._recalled(ctx, name)
+        reply = await recorded_reply(ctx, name) or await self._recalled(ctx, name)
         if reply is None:
             reply = await self._bought(request, ctx, name)
         self._bound.learn(request, reply)
@@ -108,20 +101,6 @@ class MeteredModel:
     def _as_sent(self, request: Request) -> Request:
         cap = min(request.max_output_tokens, self._max_output_tokens or request.max_output_tokens)
         return replace(request, max_output_tokens=cap, options={**self._options, **request.options})
-
-    async def _known(self, ctx: JobContext, name: str) -> Reply | None:
-        """Return the reply that the journal holds."""
-        if not ctx.recorded(name):
-            return None
-        value: Any = await ctx.effect(name, _never)
-        try:
-            if "kept" in value:
-                # Time may be up already: what was bought is run through all the same, and so harvested.
-                with anyio.CancelScope(shield=True):
-                    value = json.loads(await ctx.fetch(value["kept"]))
-            return reply_from_json(value["reply"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise JournalError(f"job {ctx.key}: the recorded reply {name} cannot be read: {error}") from error
 
     async def _recalled(self, ctx: JobContext, name: str) -> Reply | None:
         """Settle the calls that an earlier process lost, where the provider knows them; return a reply."""
@@ -141,104 +120,103 @@ class MeteredModel:
 
     async def _bought(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Buy the reply, trying again as long as its failures' causes are worth it."""
-        offer = self._offer(request, ctx)
-        failures: dict[Cause, int] = {}
+        offer = offer_for(self.id, request, self._bound.tokens(request), self.price, ctx.budget)
+        tries = Tries(self.limiter, self._retries, rng=self._rng)
         while True:
             try:
                 return await self._attempt(offer, ctx, name)
             except ModelError as error:
-                failures[error.cause] = failures.get(error.cause, 0) + 1
-                wait_s = delay_s(
-                    error.cause,
-                    failures[error.cause],
-                    retry_after_s=getattr(error, "retry_after_s", None),
-                    rng=self._rng,
-                    table=self._retries,
-                )
+                if given_up(error):
+                    raise
+                wait_s = tries.wait_s(error)
                 if wait_s is None:
                     raise give_up(error) from error.__cause__
-                ctx.retrying(self.id, error, wait_s)
-                with ctx.waiting(f"{self.id}: {error.cause.value.replace('_', ' ')}"):
-                    await anyio.sleep(wait_s)
+                ctx.retrying(self.id, error, wait_s or self.limiter.statistics().paused_s)
+                if wait_s:
+                    with ctx.waiting(f"{self.id}: {error.cause.value.replace('_', ' ')}"):
+                        await anyio.sleep(wait_s)
             if (reply := await self._recalled(ctx, name)) is not None:
                 return reply
 
-    def _offer(self, request: Request, ctx: JobContext) -> _Offer:
-        """Work out what the call may cost.
+    async def _attempt(self, offer: Offer, ctx: JobContext, name: str) -> Reply:
+        note: Json = {"model": self.id, "prompt": offer.prompt, "output": offer.request.max_output_tokens}
+        while True:
+            slot, reservation = await self._seat(offer, ctx)
+            try:
+                async with await ctx.paid(name, reservation, note) as paid:
+                    if not slot.current:
+                        paid.release()  # all were told to pause while the reservation was written
+                        continue
+                    request = self._lowered(offer, paid.granted, ctx)
+                    reply = await self._ask(request, ctx, paid, slot)
+                    # What is paid for is not to be lost to a deadline that strikes now.
+                    with ctx.cleaning_up():
+                        await self._settle(reply, ctx, name, paid, request)
+                    return reply
+            finally:
+                slot.end()
+
+    async def _seat(self, offer: Offer, ctx: JobContext) -> tuple[Slot, Reservation]:
+        """Return a slot and the money for one request.
+
+        Neither is held while the other is waited for, so that jobs of a small budget do not sit on the slots
+        of others. Only whoever was outrun to one of them again and again waits for the money in the end with
+        a slot in hand: those who have the money all have slots, so that this ends.
 
         Raises:
-            BudgetExceeded: the budget is in dollars, and no bound in dollars can be given.
+            BudgetExceeded: the money will never be there.
+            RateLimited: the provider is given up.
         """
-        if any(node.limits.usd is not None for node in ctx.budget.chain):
-            if self.price is None:
-                raise BudgetExceeded(
-                    f"model {self.id} has no known price; write price = {{ … }} in [[models]]"
-                )
-            if apart := billed_apart(request.options):
-                raise BudgetExceeded(
-                    f"model {self.id}: {', '.join(apart)} is billed apart from tokens; remove it from options"
-                )
-        prompt, cap = self._bound.tokens(request), request.max_output_tokens
-        return _Offer(
-            request, prompt, self._bound_cost(prompt, cap), self._bound_cost(prompt, min(cap, LEAST_OUTPUT))
-        )
+        slot = await self.limiter.take(lambda: self._waiting(ctx))
+        try:
+            for _ in range(_TURNS):
+                if (now := ctx.set_aside_now(offer.wanted, offer.least)) is not None:
+                    return slot, now
+                slot.end()
+                reservation = await ctx.set_aside(offer.wanted, offer.least)
+                if (free := self.limiter.take_nowait()) is not None:
+                    return free, reservation
+                reservation.release()
+                slot = await self.limiter.take(lambda: self._waiting(ctx))
+            return slot, await ctx.set_aside(offer.wanted, offer.least)
+        except BaseException:
+            slot.end()
+            raise
 
-    def _bound_cost(self, prompt: int, output: int) -> Cost:
-        usd = Decimal(0) if self.price is None else self.price.bound_usd(prompt, output)
-        return Cost(usd, prompt + output)
+    def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
+        why = self.limiter.why_waiting
+        return ctx.waiting(f"{self.id}: {why}" if why else f"a slot of {self.id}")
 
-    async def _attempt(self, offer: _Offer, ctx: JobContext, name: str) -> Reply:
-        note: Json = {"model": self.id, "prompt": offer.prompt, "output": offer.request.max_output_tokens}
-        async with await ctx.pay(name, offer.wanted, offer.least, note) as paid:
-            request = self._lowered(offer, paid.granted, ctx)
-            async with self._slot(ctx, paid):
-                try:
-                    reply = await ask(self.model, request, ctx, paid, self._cost)
-                except ModelError as error:
-                    if error.unbilled:
-                        paid.release()
-                    raise
-            # What is paid for is not to be lost to a deadline that strikes now.
-            with ctx.cleaning_up():
-                await self._settle(reply, ctx, name, paid, request)
+    async def _ask(self, request: Request, ctx: JobContext, paid: Paid, slot: Slot) -> Reply:
+        """Send the request, and tell the limiter and the budget what became of it."""
+        try:
+            reply = await ask(self.model, request, ctx, paid, self._cost)
+        except ModelError as error:
+            if error.unbilled:
+                paid.release()
+            if error.overloaded:
+                rule = self._retries.get(Cause.RATE_LIMIT, TABLE[Cause.RATE_LIMIT])
+                if said := slot.refused(error, rule):
+                    ctx.note(said)
+            raise
+        if said := slot.answered():
+            ctx.note(said)
         return reply
 
-    def _lowered(self, offer: _Offer, granted: Cost, ctx: JobContext) -> Request:
-        """Return the request with its output capped at what the granted money pays for."""
+    def _lowered(self, offer: Offer, granted: Cost, ctx: JobContext) -> Request:
         asked = offer.request.max_output_tokens
-        cap = min(asked, granted.tokens - offer.prompt)
-        if self.price is not None:
-            affordable = self.price.affordable_output(offer.prompt, granted.usd)
-            cap = cap if affordable is None else min(cap, affordable)
-        request = lower_output(offer.request, cap)
-        if cap < asked:
+        request = lowered(offer, granted, self.price)
+        if request.max_output_tokens < asked:
+            cap = request.max_output_tokens
             ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {asked}")
         return request
-
-    @asynccontextmanager
-    async def _slot(self, ctx: JobContext, paid: Paid) -> AsyncIterator[None]:
-        """Hold one of the model's slots; while it is waited for, the call is certainly not sent."""
-        holder = object()
-        try:
-            self.slots.acquire_on_behalf_of_nowait(holder)
-        except anyio.WouldBlock:
-            try:
-                with ctx.waiting(f"a slot of {self.id}"):
-                    await self.slots.acquire_on_behalf_of(holder)
-            except BaseException:
-                paid.release()
-                raise
-        try:
-            yield
-        finally:
-            self.slots.release_on_behalf_of(holder)
 
     async def _settle(
         self, reply: Reply, ctx: JobContext, name: str, paid: Paid, request: Request | None = None
     ) -> None:
         """Record the reply as effect ``name``, and its cost where it is known, in one line."""
-        value = await self._value(reply, ctx, paid.call, request)
         cost = self._cost(reply.usage, paid.granted)
+        value = await value_of(reply, ctx, paid.call, believed=cost is not None, request=request)
         if cost is not None:
             await paid.settle(cost, value)
             return
@@ -251,38 +229,16 @@ class MeteredModel:
 
         await ctx.effect(name, recorded)
 
-    async def _value(
-        self, reply: Reply, ctx: JobContext, call: str, request: Request | None = None
-    ) -> dict[str, Json]:
-        """Return a reply as the journal holds it: whole where it is short, else by its hash."""
-        value: dict[str, Any] = {"reply": reply_to_json(reply), "call": call}
-        if request is not None:
-            value["cap"] = request.max_output_tokens
-            if "thinking" in request.options:
-                value["thinking"] = request.options["thinking"]
-        text = canonical(value)
-        if len(text) <= INLINE_BYTES:
-            return value
-        return {"kept": await ctx.keep(text), "call": call}
-
     def _cost(self, usage: Usage | None, granted: Cost) -> Cost | None:
-        """Return what was billed, or None where the provider does not say, or says what cannot be."""
-        if usage is None:
-            return None
-        counts = (usage.input, usage.cache_read, usage.cache_write, usage.output)
-        if not all(type(count) is int and count >= 0 for count in counts):
-            return None
-        cost = Cost(Decimal(0) if self.price is None else self.price.cost_usd(usage), usage.total)
-        most = Cost(granted.usd * BELIEVABLE, granted.tokens * BELIEVABLE)
-        return cost if cost <= most else None
+        return believed_cost(usage, granted, self.price)
 
 
-async def _never() -> Json:
-    raise JournalError("a recorded effect was to be done again")
+def metered(
+    config: ModelConfig, *, base_dir: Path, record_dir: Path, limiters: Limiters | None = None
+) -> MeteredModel:
+    """Build the model of one ``[[models]]`` entry, metered; the caller closes it.
 
-
-def metered(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> MeteredModel:
-    """Build the model of one ``[[models]]`` entry, metered, with slots of its own; the caller closes it.
+    ``limiters`` are the run's: models that a provider counts together share one of them.
 
     Raises:
         ConfigError: as ``build_model``.
@@ -290,7 +246,7 @@ def metered(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Metered
     return MeteredModel(
         build_model(config, base_dir=base_dir, record_dir=record_dir),
         price_of(config),
-        anyio.CapacityLimiter(config.max_concurrency),
+        (limiters or Limiters()).limiter_for(config),
         options=config.options,
         max_output_tokens=config.max_output_tokens,
     )

@@ -1,0 +1,71 @@
+"""What a call may cost before it is made, what its request may ask for then, and what it did cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from codetaste.errors import BudgetExceeded
+from codetaste.llm.bound import BELIEVABLE, LEAST_OUTPUT, billed_apart, lower_output
+from codetaste.orchestration.money import Cost
+
+if TYPE_CHECKING:
+    from codetaste.llm.messages import Request, Usage
+    from codetaste.llm.pricing import Price
+    from codetaste.orchestration.budget import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A request, the most tokens that its prompt can have, and what it costs at most and at its least use."""
+
+    request: Request
+    prompt: int
+    wanted: Cost
+    least: Cost
+
+
+def offer_for(model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget) -> Offer:
+    """Work out what ``request``, whose prompt has at most ``prompt`` tokens, may cost.
+
+    Raises:
+        BudgetExceeded: the budget is in dollars, and no bound in dollars can be given.
+    """
+    if any(node.limits.usd is not None for node in budget.chain):
+        if price is None:
+            raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
+        if apart := billed_apart(request.options):
+            raise BudgetExceeded(
+                f"model {model_id}: {', '.join(apart)} is billed apart from tokens; remove it from options"
+            )
+    cap = request.max_output_tokens
+    least = min(cap, LEAST_OUTPUT)
+    return Offer(request, prompt, _bound(price, prompt, cap), _bound(price, prompt, least))
+
+
+def _bound(price: Price | None, prompt: int, output: int) -> Cost:
+    usd = Decimal(0) if price is None else price.bound_usd(prompt, output)
+    return Cost(usd, prompt + output)
+
+
+def lowered(offer: Offer, granted: Cost, price: Price | None) -> Request:
+    """Return the request with its output capped at what the granted money pays for."""
+    asked = offer.request.max_output_tokens
+    cap = min(asked, granted.tokens - offer.prompt)
+    if price is not None:
+        affordable = price.affordable_output(offer.prompt, granted.usd)
+        cap = cap if affordable is None else min(cap, affordable)
+    return lower_output(offer.request, cap)
+
+
+def believed_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Cost | None:
+    """Return what was billed, or None where the provider does not say, or says what cannot be."""
+    if usage is None:
+        return None
+    counts = (usage.input, usage.cache_read, usage.cache_write, usage.output)
+    if not all(type(count) is int and count >= 0 for count in counts):
+        return None
+    cost = Cost(Decimal(0) if price is None else price.cost_usd(usage), usage.total)
+    most = Cost(granted.usd * BELIEVABLE, granted.tokens * BELIEVABLE)
+    return cost if cost <= most else None
