@@ -24,7 +24,7 @@ from loopback_wire import error_event_of, events_of
 Fault = Callable[[Exchange, Random], Any]
 
 HTML = b"<html><head><title>502</title></head><body>" + b"<p>Bad gateway</p>" * 500 + b"</body></html>"
-ABSURD = (-5, 5.5, 10**12, "NaN", float("nan"), None, True, [], {"a": 1}, "many", 10**400)
+ABSURD = (-5, 5.5, 10**12, "NaN", float("nan"), None, True, [], {"a": 1}, "many", 10**400, 0)
 MEANT_S = 30.0
 """How long a stall lasts: longer than any client of these tests waits."""
 
@@ -170,6 +170,13 @@ async def absurd_usage(exchange: Exchange, rng: Random) -> None:
     await good(exchange, rng, tell=absurd)
 
 
+async def half_absurd_usage(exchange: Exchange, rng: Random) -> None:
+    """Tell one side of the usage as it is, and the other one absurdly."""
+    value = rng.choice((-5, 5.5, 10**12, "NaN", float("nan"), "many", 10**400))
+    side = rng.choice((("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")))
+    await good(exchange, rng, tell=lambda usage: usage | {name: value for name in side if name in usage})
+
+
 async def odd_usage(exchange: Exchange, rng: Random) -> None:
     """Tell a usage that is no table."""
     value = rng.choice(["free", [], 0, False])
@@ -265,6 +272,7 @@ HIDING: dict[str, Fault] = {
     "invalid utf-8": invalid_utf8,
     "no usage": no_usage,
     "absurd usage": absurd_usage,
+    "half absurd usage": half_absurd_usage,
     "odd usage": odd_usage,
     "closes when idle": closes_when_idle,
 }

@@ -204,6 +204,7 @@ async def test_every_reason_to_stop_is_known(
         provider.reply(provider.text("x"), usage={"input_tokens": 5.5, "output_tokens": 3}),
         provider.reply(provider.text("x"), usage={"input_tokens": 5, "output_tokens": "3"}),
         provider.reply(provider.text("x"), usage={"output_tokens": 3}),
+        provider.reply(provider.text("x"), usage={"input_tokens": 0, "output_tokens": 0}),
         provider.reply(provider.text("x"), usage={"input_tokens": 5, "output_tokens": None}),
     ],
 )

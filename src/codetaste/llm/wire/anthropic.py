@@ -138,7 +138,9 @@ def usage_from(reported: object) -> Usage | None:
     }
     if not all(type(count) is int and count >= 0 for count in counts.values()):
         return None
-    return Usage(**counts)
+    usage = Usage(**counts)
+    # No prompt is empty: who counts nothing has not counted.
+    return usage if usage.prompt else None
 
 
 def _written(by_lifetime: object) -> int:
