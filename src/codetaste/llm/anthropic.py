@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from codetaste.llm.connection import Answer, Connection, hidden_environment, http_client, key_of, silence
+from codetaste.llm.client import hidden_environment, http_client, key_of, silence
+from codetaste.llm.connection import Answer, Connection
 from codetaste.llm.wire.anthropic import error_from, request_body, whole_reply
 from codetaste.llm.wire.anthropic_stream import Assembly
 from codetaste.llm.wire.calls import call_ids

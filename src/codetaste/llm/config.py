@@ -170,6 +170,14 @@ def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
         from codetaste.llm.anthropic import AnthropicModel  # noqa: PLC0415
 
         return AnthropicModel.from_config(config)
+    if config.provider == "openai":
+        from codetaste.llm.openai import OpenAIModel  # noqa: PLC0415
+
+        return OpenAIModel.from_config(config)
+    if config.provider == "openai-chat":
+        from codetaste.llm.openai_chat import OpenAIChatModel  # noqa: PLC0415
+
+        return OpenAIChatModel.from_config(config)
     from codetaste.llm.scripted import ScriptedModel, load_script  # noqa: PLC0415
 
     script = load_script(config.model, base_dir=base_dir, model_id=config.id)

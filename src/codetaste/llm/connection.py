@@ -1,37 +1,30 @@
-"""The connection to a provider, whatever its protocol: bytes that we wrote out, a reply in.
+"""One call to a provider, whatever its protocol: bytes that we wrote go out, a reply comes in.
 
-It stands on the provider's official client, which is told everything and left nothing to find out: no key,
-address, header, proxy or log setting comes from the environment by itself, and nothing is retried. What a
-protocol says is in ``wire/``.
+It stands on the provider's official client (``client.py`` says how one is made). What a protocol says is in
+``wire/``.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from codetaste.errors import ConfigError, MalformedReply, ModelUnavailable
+from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.wire.http import one_line, read_json
 from codetaste.llm.wire.sse import MOST_BYTES, Events
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from httpx2 import AsyncClient, Response, Timeout
+    from httpx2 import Response
 
     from codetaste.errors import ModelError
-    from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Reply
 
-CONNECT_S = 30.0
-SILENCE_S = 300.0
-"""How long a provider may say nothing at all; a live stream has a ping every few seconds."""
 _CLOSING_S = 5.0
 _REST_S = 0.25
 """How long the end of a body is waited for once the reply is whole, so that its connection can be kept."""
@@ -91,18 +84,31 @@ class Connection:
     Args:
         client: takes nothing from the environment and retries nothing.
         stream_class: the client's own class for a stream.
+        headers: of every request, beside the client's own.
         secret: the API key, which must not stand in a message.
         timeout_s: what one call may take in all.
     """
 
     def __init__(
-        self, client: OfficialClient, stream_class: type[Any], *, secret: str, timeout_s: float
+        self,
+        client: OfficialClient,
+        stream_class: type[Any],
+        *,
+        headers: Mapping[str, Any] | None = None,
+        secret: str,
+        timeout_s: float,
     ) -> None:
         self._client, self._stream_class = client, stream_class
+        self._headers = {"content-type": "application/json", **(headers or {})}
         self._secret, self._timeout_s = secret, timeout_s
 
     async def ask(
-        self, path: str, body: Mapping[str, Any], answer: Answer, *, headers: Mapping[str, Any]
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        answer: Answer,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Post ``body`` once and read the reply to its end.
 
@@ -112,7 +118,7 @@ class Connection:
         # Written here and not by the client: what is priced is what is sent, and raw blocks stay as they are.
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         with anyio.move_on_after(self._timeout_s) as scope:
-            return await self._ask(path, text.encode("utf-8", "replace"), answer, headers)
+            return await self._ask(path, text.encode("utf-8", "replace"), answer, headers or {})
         if scope.cancelled_caught:
             raise ModelUnavailable(f"no whole reply within {self._timeout_s:.0f} s")
         raise AssertionError("unreachable")
@@ -121,7 +127,7 @@ class Connection:
         """Close all connections."""
         await self._client.close()
 
-    async def _ask(self, path: str, content: bytes, answer: Answer, headers: Mapping[str, Any]) -> Reply:
+    async def _ask(self, path: str, content: bytes, answer: Answer, headers: Mapping[str, str]) -> Reply:
         import httpx2  # noqa: PLC0415 - heavy
 
         try:
@@ -129,7 +135,7 @@ class Connection:
                 path,
                 cast_to=object,
                 content=content,
-                options={"headers": {"content-type": "application/json", **headers}},
+                options={"headers": {**self._headers, **headers}},
                 stream=True,
                 stream_cls=self._stream_class,
             )
@@ -232,63 +238,3 @@ def _lost(cause: BaseException) -> ModelUnavailable:
 def _named(error: BaseException) -> str:
     said = one_line(str(error))
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def key_of(config: ModelConfig) -> str:
-    """Return the API key of a ``[[models]]`` entry, from its environment variable; "" where it needs none.
-
-    Raises:
-        ConfigError: the variable is not set, or holds no key.
-    """
-    name = config.provider_key_env
-    if name is None:
-        return ""
-    key = os.environ.get(name, "").strip()
-    if not key:
-        raise ConfigError(f"models[{config.id}].api_key_env: the environment variable {name} is not set")
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ConfigError(f"models[{config.id}].api_key_env: what {name} holds is no API key")
-    return key
-
-
-@contextmanager
-def hidden_environment(prefix: str) -> Iterator[None]:
-    """Hide the variables that begin with ``prefix``, while a client that reads them is imported and made."""
-    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith(prefix)}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
-
-
-def silence(timeout_s: float) -> Timeout:
-    """Return how long a provider may say nothing, for calls that may take ``timeout_s`` seconds in all."""
-    import httpx2  # noqa: PLC0415 - heavy
-
-    return httpx2.Timeout(min(timeout_s, SILENCE_S), connect=min(timeout_s, CONNECT_S))
-
-
-def http_client(base_url: str, timeout_s: float) -> AsyncClient:
-    """Make what an official client speaks HTTP with, deaf to the environment."""
-    import httpx2  # noqa: PLC0415 - heavy
-
-    return httpx2.AsyncClient(
-        base_url=base_url,
-        timeout=silence(timeout_s),
-        # Slots bound the requests in flight, so the pool needs no bound of its own.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
-        trust_env=False,
-        follow_redirects=False,
-        verify=_certificates() if base_url.startswith("https:") else False,
-    )
-
-
-def _certificates() -> ssl.SSLContext:
-    """Trust what this machine trusts (SSL_CERT_FILE included), and the bundle that came with the client."""
-    import ssl  # noqa: PLC0415 - only for https
-
-    import certifi  # noqa: PLC0415 - only for https
-
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    return context

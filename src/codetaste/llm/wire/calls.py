@@ -17,7 +17,7 @@ from codetaste.llm.wire.http import read_json
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from codetaste.llm.messages import Request
+    from codetaste.llm.messages import Request, ToolResult
 
 _DEPTH = 100
 """Nesting of arguments beyond which nobody means it."""
@@ -97,3 +97,8 @@ def wire_arguments(arguments: object) -> str:
 def arguments_text(arguments: Mapping[str, Any]) -> str:
     """Write arguments as JSON."""
     return json.dumps(dict(arguments), ensure_ascii=False, separators=(",", ":"))
+
+
+def result_text(result: ToolResult) -> str:
+    """Return what a tool answered, for protocols that cannot say beside it that it is an error."""
+    return f"Error: {result.content}" if result.is_error else result.content

@@ -1,0 +1,239 @@
+"""The Chat Completions protocol: requests, replies, stop reasons and errors, without any network.
+
+OpenAI made it, and many other servers speak it, each a little differently: vLLM, llama.cpp, Ollama, DeepSeek,
+Qwen, OpenRouter. What they add is kept with a reply and goes back where such a server wants it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import MalformedReply, ModelUnavailable
+from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult
+from codetaste.llm.wire.calls import (
+    arguments_text,
+    distinct_ids,
+    read_call,
+    result_text,
+    wire_arguments,
+    wire_name,
+)
+from codetaste.llm.wire.http import one_line
+from codetaste.llm.wire.openai_errors import error_in_stream
+from codetaste.llm.wire.openai_usage import usage_from
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from codetaste.llm.messages import Block, Request
+
+PROTOCOL = "openai-chat"
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""Fields in which servers give the reasoning; the same server wants them back in the same place."""
+OURS = frozenset({"output_cap", "send_reasoning"})
+"""Options that say how a request is written, and are not sent."""
+CAPS = ("max_tokens", "max_completion_tokens")
+"""What servers call the most that a reply may have: the first is the older name."""
+
+_STOPS = {
+    "stop": Stop.END,
+    "eos": Stop.END,
+    "tool_calls": Stop.TOOL_USE,
+    "function_call": Stop.TOOL_USE,
+    "length": Stop.LENGTH,
+    "model_length": Stop.LENGTH,
+    "content_filter": Stop.REFUSAL,
+}
+_BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
+"""Reasons with which servers give up on a reply."""
+_GOES_BACK = ("role", "content", "refusal", "tool_calls")
+
+
+def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) -> dict[str, Any]:
+    """Return the body of a streamed request to ``model``.
+
+    Two options are ours: ``output_cap`` is the one name by which the server knows the most that a reply may
+    have, and ``send_reasoning = false`` keeps the model's earlier reasoning back. An empty option
+    ``stream_options`` is left out. Tools among the options are added to those of the request.
+
+    Args:
+        request: the conversation.
+        model: the provider's name for the model.
+        caps: the names for the cap where the options say none. A server that does not know one of two ignores
+            it; with a name that it does not know alone, its replies would have no cap at all.
+    """
+    options = {name: value for name, value in request.options.items() if name not in OURS}
+    cap = request.options.get("output_cap")
+    reasoning = bool(request.options.get("send_reasoning", True))
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
+        }
+        for tool in request.tools
+    ]
+    tools = [*options.pop("tools", ()), *tools]
+    asked = options.pop("stream_options", {"include_usage": True})
+    body: dict[str, Any] = {"model": model, "stream": True}
+    body |= dict.fromkeys([cap] if cap else caps, request.max_output_tokens)
+    if asked:
+        body["stream_options"] = {"include_usage": True, **asked}
+    if tools:
+        body |= {"tools": tools, "tool_choice": "auto"}
+    system = [{"role": "system", "content": request.system}] if request.system.strip() else []
+    said = [each for message in request.messages for each in wire_messages(message, reasoning=reasoning)]
+    body["messages"] = [*system, *said]
+    return body | options
+
+
+def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str, Any]]:
+    """Return a message as this protocol has it: each result is one of its own.
+
+    The provider's own message goes back word for word, with its ``reasoning`` where that is wanted.
+    """
+    if message.raw is not None and message.raw.protocol == PROTOCOL:
+        fields = (*_GOES_BACK, *REASONING) if reasoning else _GOES_BACK
+        return [_mended({name: raw[name] for name in fields if name in raw}) for raw in message.raw.blocks]
+    results = [_result(block) for block in message.content if isinstance(block, ToolResult)]
+    texts = [block.text for block in message.content if isinstance(block, Text) and block.text.strip()]
+    if not texts and not message.tool_calls:
+        return results
+    said: dict[str, Any] = {"role": message.role, "content": _content(texts)}
+    if message.tool_calls:
+        said["tool_calls"] = [_call(call) for call in message.tool_calls]
+    # Results come first: the protocol wants them right after the calls that they answer.
+    return [*results, said]
+
+
+def _result(block: ToolResult) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
+
+
+def _content(texts: Sequence[str]) -> str | list[dict[str, Any]] | None:
+    if len(texts) > 1:
+        return [{"type": "text", "text": text} for text in texts]
+    return texts[0] if texts else None
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _mended(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as a server takes it back; what is well formed stays as it is."""
+    if not message.get("tool_calls"):
+        return {name: value for name, value in message.items() if name != "tool_calls"}
+    return {**message, "tool_calls": [_mended_call(call) for call in message["tool_calls"]]}
+
+
+def _mended_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    name, arguments = wire_name(function.get("name")), wire_arguments(function.get("arguments"))
+    return {**call, "function": {**function, "name": name, "arguments": arguments}}
+
+
+def whole_reply(
+    completion: object, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()
+) -> Reply:
+    """Return a completion that was not streamed as a reply.
+
+    Raises:
+        ModelError: it is none.
+    """
+    if not isinstance(completion, dict) or is_error(completion):
+        raise error_in_stream(completion, accepted=True, started=False, secret=secret)
+    choices = completion.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise MalformedReply(f"a completion without a message: {one_line(str(completion))}")
+    return reply_from(
+        message,
+        str(choice.get("finish_reason") or ""),
+        completion,
+        usage=completion.get("usage"),
+        request_id=request_id,
+        taken=taken,
+    )
+
+
+def is_error(body: Mapping[str, Any]) -> bool:
+    """Say whether an answer or an event is an error, in any of the shapes that servers give it."""
+    return bool(body.get("error")) or body.get("object") == "error" or body.get("type") == "error"
+
+
+def reply_from(
+    message: Mapping[str, Any],
+    finish_reason: str,
+    head: Mapping[str, Any],
+    *,
+    usage: object,
+    request_id: str = "",
+    taken: Collection[str] = (),
+) -> Reply:
+    """Return a whole message as a reply.
+
+    Args:
+        message: as the provider gave it.
+        finish_reason: why it ended.
+        head: what names the completion (``id``) and the model.
+        usage: what the provider counted.
+        request_id: the provider's name for the request.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets another.
+
+    Raises:
+        ModelUnavailable: the server gave up on the reply.
+        MalformedReply: the message makes no sense.
+    """
+    if finish_reason in _BROKEN_OFF:
+        raise ModelUnavailable(f"the provider broke the reply off ({finish_reason})")
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(
+        isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
+    ):
+        raise MalformedReply(f"tool calls that make no sense: {one_line(str(calls))}")
+    ids = distinct_ids([call.get("id") for call in calls], taken)
+    calls = [{**call, "id": call_id, "type": "function"} for call, call_id in zip(calls, ids, strict=True)]
+    raw = {"role": "assistant", **message} | {"role": "assistant"} | ({"tool_calls": calls} if calls else {})
+    said = any(raw.get(name) for name in (*_GOES_BACK[1:], *REASONING))
+    model = head.get("model")
+    return Reply(
+        message=Message("assistant", tuple(_neutral(raw)), Raw(PROTOCOL, (raw,)) if said else None),
+        stop=_stop(finish_reason, raw),
+        usage=usage_from(usage),
+        model=model if isinstance(model, str) else "",
+        request_id=request_id or str(head.get("id") or ""),
+    )
+
+
+def _stop(finish_reason: str, message: Mapping[str, Any]) -> Stop:
+    """Return why a reply ended; a reason that is not known is OTHER."""
+    stop = _STOPS.get(finish_reason, Stop.OTHER)
+    if message.get("refusal"):
+        return Stop.REFUSAL
+    if stop in {Stop.END, Stop.TOOL_USE}:
+        # Servers say "stop" after a call, too.
+        return Stop.TOOL_USE if message.get("tool_calls") else Stop.END
+    return stop
+
+
+def _neutral(message: Mapping[str, Any]) -> Iterable[Block]:
+    for said in (*words(message.get("content")), message.get("refusal")):
+        if isinstance(said, str) and said:
+            yield Text(said)
+    for call in message.get("tool_calls") or ():
+        yield read_call(call["id"], call["function"].get("name"), call["function"].get("arguments"))
+
+
+def words(content: object) -> list[str]:
+    """Return the texts of a message's content, which is a text or a list of parts."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    return [text for text in texts if isinstance(text, str)]

@@ -1,0 +1,180 @@
+"""OpenAI's Responses protocol: requests, replies, usage, stop reasons and errors, without any network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import MalformedReply
+from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult
+from codetaste.llm.wire.calls import (
+    arguments_text,
+    distinct_ids,
+    read_call,
+    result_text,
+    wire_arguments,
+    wire_name,
+)
+from codetaste.llm.wire.http import one_line
+from codetaste.llm.wire.openai_errors import error_in_stream
+from codetaste.llm.wire.openai_usage import usage_from
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from codetaste.llm.messages import Block, Request
+
+PROTOCOL = "openai-responses"
+
+_REASONS = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSAL}
+
+
+def request_body(request: Request, model: str) -> dict[str, Any]:
+    """Return the body of a streamed request to ``model``.
+
+    The provider keeps nothing: reasoning comes encrypted, and goes back with the conversation. An empty
+    option ``include`` is left out, as models without reasoning refuse it. Tools among the options are added
+    to those of the request.
+    """
+    options = dict(request.options)
+    tools = [
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": dict(tool.parameters),
+            # Otherwise the provider makes every parameter required.
+            "strict": False,
+        }
+        for tool in request.tools
+    ]
+    tools = [*options.pop("tools", ()), *tools]
+    body: dict[str, Any] = {
+        "model": model,
+        "max_output_tokens": request.max_output_tokens,
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
+    if tools:
+        body |= {"tools": tools, "tool_choice": "auto", "parallel_tool_calls": True}
+    if request.system.strip():
+        body["instructions"] = request.system
+    body["input"] = [item for message in request.messages for item in message_items(message)]
+    body |= options
+    if not body["include"]:
+        del body["include"]
+    return body
+
+
+def message_items(message: Message) -> list[dict[str, Any]]:
+    """Return a message as input items: the provider's own where it has given them, word for word."""
+    if message.raw is not None and message.raw.protocol == PROTOCOL:
+        return [_mended(dict(item)) for item in message.raw.blocks if _can_go_back(item)]
+    # Results come first, as in the protocols that want them right after the calls that they answer.
+    ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
+    return [_item(block, message.role) for block in ordered if not _is_blank(block)]
+
+
+def _item(block: Block, role: str) -> dict[str, Any]:
+    match block:
+        case Text(text):
+            kind = "output_text" if role == "assistant" else "input_text"
+            return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+        case ToolCall(call_id, name, arguments):
+            call = {"type": "function_call", "call_id": call_id, "name": wire_name(name)}
+            return {**call, "arguments": arguments_text(arguments)}
+        case ToolResult():
+            return {"type": "function_call_output", "call_id": block.call_id, "output": result_text(block)}
+
+
+def _is_blank(block: Block) -> bool:
+    return isinstance(block, Text) and not block.text.strip()
+
+
+def _can_go_back(item: Mapping[str, Any]) -> bool:
+    """Say whether a provider that kept nothing understands an item; bare ids of reasoning it does not."""
+    return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
+
+
+def _mended(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a reply as the provider takes it back; one that is well formed stays as it is."""
+    if item.get("type") != "function_call":
+        return item
+    return {**item, "name": wire_name(item.get("name")), "arguments": wire_arguments(item.get("arguments"))}
+
+
+def whole_reply(
+    response: object, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()
+) -> Reply:
+    """Return a response that was not streamed as a reply.
+
+    Raises:
+        ModelError: it is none.
+    """
+    if not isinstance(response, dict) or response.get("error") or response.get("type") == "error":
+        raise error_in_stream(response, accepted=True, started=False, secret=secret)
+    return reply_from(response, request_id=request_id, taken=taken)
+
+
+def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Collection[str] = ()) -> Reply:
+    """Return a whole response as a reply.
+
+    Args:
+        response: its items as the provider gave them.
+        request_id: the provider's name for the request.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets another.
+
+    Raises:
+        MalformedReply: it has no items, or has not come to an end.
+    """
+    items, status = response.get("output"), response.get("status")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise MalformedReply(f"a response without output: {one_line(str(dict(response)))}")
+    if status not in {"completed", "incomplete"}:
+        raise MalformedReply(f"a response whose status is {status!r}")
+    items = _distinct(items, taken)
+    content = tuple(_neutral(items))
+    model = response.get("model")
+    return Reply(
+        message=Message("assistant", content, Raw(PROTOCOL, tuple(items)) if items else None),
+        stop=stop_from(response, items),
+        usage=usage_from(response.get("usage")),
+        model=model if isinstance(model, str) else "",
+        request_id=request_id or str(response.get("id") or ""),
+    )
+
+
+def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> Stop:
+    """Return why a response ended; a reason that is not known is OTHER."""
+    if response.get("status") == "incomplete":
+        details = response.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        return _REASONS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
+    if any(part.get("type") == "refusal" for item in items for part in _parts(item)):
+        return Stop.REFUSAL
+    return Stop.TOOL_USE if any(item.get("type") == "function_call" for item in items) else Stop.END
+
+
+def _distinct(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
+    ids = iter(
+        distinct_ids([item.get("call_id") for item in items if item.get("type") == "function_call"], taken)
+    )
+    return [{**item, "call_id": next(ids)} if item.get("type") == "function_call" else item for item in items]
+
+
+def _neutral(items: Iterable[Mapping[str, Any]]) -> Iterable[Block]:
+    for item in items:
+        if item.get("type") == "function_call":
+            yield read_call(item["call_id"], item.get("name"), item.get("arguments"))
+        for part in _parts(item):
+            said = part.get("refusal" if part.get("type") == "refusal" else "text")
+            if isinstance(said, str) and said:
+                yield Text(said)
+
+
+def _parts(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the parts of a message; any other item has none."""
+    parts = item.get("content") if item.get("type") == "message" else None
+    if isinstance(parts, str):
+        return [{"type": "output_text", "text": parts}]
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []

@@ -1,0 +1,43 @@
+"""What OpenAI's protocols count: their totals include what our kinds of tokens keep apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codetaste.llm.messages import Usage
+
+
+def usage_from(reported: object) -> Usage | None:
+    """Return what the provider counted, or None where it does not say, or says what cannot be.
+
+    Both protocols are read, Responses (``input_tokens``, ``output_tokens``) and Chat Completions
+    (``prompt_tokens``, ``completion_tokens``). Prompts include what was read from a cache or written to it.
+    Servers that keep reasoning out of the completion have it in the total, and bill it.
+    """
+    if not isinstance(reported, dict):
+        return None
+    sides = ("input", "output") if "input_tokens" in reported else ("prompt", "completion")
+    prompt, output = (_count(reported.get(f"{side}_tokens")) for side in sides)
+    of_prompt, of_output = (_details(reported.get(f"{side}_tokens_details")) for side in sides)
+    read = _count(of_prompt.get("cached_tokens", reported.get("prompt_cache_hit_tokens")) or 0)
+    written = _count(of_prompt.get("cache_write_tokens") or 0)
+    reasoning = _count(of_output.get("reasoning_tokens") or 0)
+    if prompt is None or output is None or read is None or written is None or reasoning is None:
+        return None
+    if prompt == 0:
+        # There is no request without a prompt: who counts nothing there has not counted.
+        return None
+    output = max(output, (_count(reported.get("total_tokens")) or 0) - prompt)
+    # No prompt is empty: who counts nothing has not counted.
+    if not prompt or read + written > prompt or reasoning > output:
+        return None
+    return Usage(prompt - read - written, read, written, output, reasoning)
+
+
+def _details(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    """Return a count, or None where it is none: a float, a truth value, something negative."""
+    return value if type(value) is int and value >= 0 else None
