@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import Annotated
 
@@ -11,7 +9,7 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste import __version__
-from codetaste.command import guarded, say
+from codetaste.command import guarded, launch, say
 from codetaste.rules.verdict import Direction
 from codetaste.run import run as run_command
 
@@ -30,21 +28,28 @@ app.command(tool_app)
 
 
 @app.command
-def status(run: Path, /, *, json_: Annotated[bool, _JSON] = False) -> int:
-    """Say how far a run has come, live or finished.
+def status(
+    run: Path,
+    /,
+    *,
+    all_: Annotated[bool, Parameter(name="--all", negative=())] = False,
+    job: str = "",
+    watch: Annotated[bool, Parameter(negative=())] = False,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Say how far a run has come, live or finished: who waits for what, what was spent, tried again, failed.
 
     Args:
         run: Its folder (runs/NAME), or its name.
+        all_: List all jobs, however many there are.
+        job: Tell all that is known of the jobs whose key fits this glob: calls, waits, notes, log.
+        watch: Draw it again every second until the run ends; elsewhere than on a terminal, wait for the end.
         json_: Say it as JSON.
     """
-    from codetaste.report import status as statuses  # noqa: PLC0415 - only here
+    from codetaste import watching  # noqa: PLC0415 - only here
 
-    def answer() -> int:
-        found = statuses.read_status(run)
-        say(json.dumps(statuses.as_json(found), indent=2) if json_ else statuses.render(found))
-        return 0
-
-    return guarded(answer)
+    wish = watching.Wish(run, all_, job, watch, json_)
+    return guarded(lambda: watching.show(wish), as_json=json_)
 
 
 @app.command
@@ -61,7 +66,7 @@ def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
         say(examination.to_json(report) if json_ else examination.render(report))
         return 0 if report.usable else 1
 
-    return guarded(answer)
+    return guarded(answer, as_json=json_)
 
 
 @rules_app.command
@@ -84,7 +89,7 @@ def check(
     """
     from codetaste.checking import check_published  # noqa: PLC0415 - only here
 
-    return guarded(lambda: anyio.run(check_published, benchmark, repos, instance, json_))
+    return guarded(lambda: anyio.run(check_published, benchmark, repos, instance, json_), as_json=json_)
 
 
 @tool_app.command(name="list")
@@ -96,19 +101,20 @@ def list_tools(*, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste import trying  # noqa: PLC0415 - only here
 
-    return guarded(lambda: trying.list_tools(as_json=json_))
+    return guarded(lambda: trying.list_tools(as_json=json_), as_json=json_)
 
 
 @tool_app.command
-def schema(name: str, /) -> int:
+def schema(name: str, /, *, json_: Annotated[bool, _JSON] = False) -> int:
     """Print a tool's name, description and JSON schema, as a model sees them.
 
     Args:
         name: A tool of the rule agent, an import path, or file.py:name.
+        json_: Say errors as JSON, too; the answer is JSON in any case.
     """
     from codetaste import trying  # noqa: PLC0415 - only here
 
-    return guarded(lambda: trying.print_schema(name))
+    return guarded(lambda: trying.print_schema(name), as_json=json_)
 
 
 @tool_app.command
@@ -137,9 +143,9 @@ def call(
     from codetaste import trying  # noqa: PLC0415 - only here
 
     trial = trying.Trial(name, instance, args, benchmark, repos, direction, as_json=json_)
-    return guarded(lambda: anyio.run(trying.call_tool, trial))
+    return guarded(lambda: anyio.run(trying.call_tool, trial), as_json=json_)
 
 
 def main() -> None:
     """Run the command line."""
-    sys.exit(app())
+    launch(app)

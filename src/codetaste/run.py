@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from codetaste.early import leave_quietly
+
+    leave_quietly()
+
 import json
 import signal
 import sys
@@ -17,9 +22,9 @@ from cyclopts import App, Parameter
 
 from codetaste.assembly import assemble, model_digest, open_models, surroundings
 from codetaste.atomic import write_atomically
-from codetaste.command import guarded, say, tell
+from codetaste.command import error_json, guarded, launch, say, tell
 from codetaste.config import read_config, suggestion
-from codetaste.errors import ConfigError
+from codetaste.errors import Cause, ConfigError
 from codetaste.flows import discover, products
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
@@ -84,7 +89,7 @@ def run(
         tool, 130 when it was stopped.
     """
     options = Options(only, dry_run, rerun, json_)
-    return guarded(lambda: anyio.run(execute, config, tuple(set_), options))
+    return guarded(lambda: anyio.run(execute, config, tuple(set_), options), as_json=json_)
 
 
 async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
@@ -104,6 +109,8 @@ async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
         tasks.cancel_scope.cancel()
     if text:
         say(text)
+    elif options.json:
+        say(error_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], code))
     return code
 
 
@@ -254,7 +261,7 @@ def _plan(config: Config, passes: Sequence[Pass], prices: Mapping[str, PriceEntr
 
 def main() -> None:
     """Run the command line of ``python -m codetaste.run``."""
-    sys.exit(app())
+    launch(app)
 
 
 if __name__ == "__main__":

@@ -72,9 +72,10 @@ def find_tool(name: str) -> Tool:
 
 
 async def call_tool(trial: Trial) -> int:
-    """Call the tool and print its answer; returns 0, or 1 when the tool refused.
+    """Call the tool and print its answer; returns the exit code, 0.
 
     Raises:
+        ToolError: the tool refuses.
         ConfigError: the tool, the instance or the arguments are not there or not right.
         ToolMissing: commands cannot be contained here, or there is no rule engine.
     """
@@ -91,13 +92,12 @@ async def call_tool(trial: Trial) -> int:
             try:
                 answer = await tool.call(context, arguments)
             except ToolError as error:
-                tell(f"the tool refuses: {error}")
-                return 1
+                raise ToolError(f"the tool refuses: {error}") from error
             except CodetasteError:
                 raise
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's tool does
-                tell(f"the tool failed: {type(error).__name__}: {error}{_place(error)}")
-                return 1
+            except (Exception, SystemExit) as error:
+                said = f"the tool failed: {type(error).__name__}: {error}{_place(error)}"
+                raise CodetasteError(said) from error
             facts = context.facts.take_pending()
     if trial.as_json:
         say(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))

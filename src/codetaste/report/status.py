@@ -2,143 +2,203 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import NAME, read_journal
+from codetaste.orchestration.journal import NAME, read_from
 from codetaste.orchestration.storage import owner_of
-from codetaste.report.progress import printable
-from codetaste.units import format_usd
+from codetaste.report.run_status import Capacity, JobStatus, ModelStatus, RunStatus, Spend, Wait
+from codetaste.report.sights import RATE_WINDOW_S, JobSight, Sights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from codetaste.orchestration.history import Call, JobHistory
 
-
-@dataclass(frozen=True, slots=True)
-class JobStatus:
-    """One job; ``waits_for`` is what it waits for now, ``retries`` counts by cause."""
-
-    key: str
-    model: str
-    state: str
-    attempts: int
-    settled_usd: Decimal
-    unknown_usd: Decimal
-    waits_for: tuple[str, ...]
-    needs: tuple[str, ...]
-    retries: dict[str, int]
-    error: str
+LIVE = frozenset({"queued", "running", "retrying"})
+_MINUTE_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatus:
-    """A run at one moment. ``owner`` is the process at work on it, "" for none."""
-
-    directory: Path
-    owner: str
-    sessions: int
-    jobs: tuple[JobStatus, ...]
-
-    @property
-    def models(self) -> dict[str, tuple[Decimal, Decimal]]:
-        """What each model cost: settled and unknown US dollars."""
-        spent: dict[str, tuple[Decimal, Decimal]] = {}
-        for job in self.jobs:
-            if job.model:
-                settled, unknown = spent.get(job.model, (Decimal(0), Decimal(0)))
-                spent[job.model] = (settled + job.settled_usd, unknown + job.unknown_usd)
-        return spent
-
-
-def read_status(run: Path) -> RunStatus:
-    """Read the status of the run in folder ``run``, or in ``runs/<run>``.
+class Watched:
+    """A run that is looked at again and again: each look reads only what was appended since the last.
 
     Raises:
         ConfigError: there is no run.
-        JournalError: its journal is damaged.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.directory = find_run(run)
+        self._end = 0
+        self.history = History()
+        self.sights = Sights(self.history)
+
+    def look(self) -> RunStatus:
+        """Return the run's status now.
+
+        Raises:
+            JournalError: the journal is damaged.
+        """
+        path = self.directory / NAME
+        # First of all: a run that ends while its journal is read has written everything before it was let go.
+        owner = owner_of(self.directory)
+        if path.stat().st_size < self._end:
+            # Another run has taken its place.
+            self._end, self.history = 0, History()
+            self.sights = Sights(self.history)
+        try:
+            for end, line in read_from(path, self._end):
+                self.history.apply(line)
+                self.sights.apply(line)
+                self._end = end
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise JournalError(f"{path}: a line says what no codetaste writes ({error!r})") from error
+        except OSError as error:
+            raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
+        return _status(self.directory, owner, self.history, self.sights)
+
+
+def find_run(run: Path) -> Path:
+    """Return the folder of the run ``run``: itself, or ``runs/<run>``.
+
+    Raises:
+        ConfigError: there is no run.
     """
     directory = next((place for place in (run, Path("runs") / run) if (place / NAME).is_file()), None)
     if directory is None:
         known = sorted(path.parent.name for path in Path("runs").glob(f"*/{NAME}"))
         raise ConfigError(f"{run}: no run there (runs here: {', '.join(known) or 'none'})")
-    try:
-        history = History(read_journal(directory / NAME))
-    except (KeyError, TypeError, ValueError) as error:
-        raise JournalError(f"{directory / NAME}: a line says what no codetaste writes ({error!r})") from error
-    owner = owner_of(directory)
-    calls: dict[str, list[Call]] = {}
+    return directory
+
+
+def call_state(call: Call, history: History, *, live: bool) -> str:
+    """Return settled, released, in_flight or unknown: what nobody waits for any more may have been billed."""
+    if call.state == "reserved":
+        return "in_flight" if live and call.session == history.sessions else "unknown"
+    return call.state
+
+
+def model_of(call: Call, lane: str) -> str:
+    """Return the id of the model that ``call`` was made to; ``lane`` is who did before calls said so."""
+    named = call.note.get("model") if isinstance(call.note, dict) else None
+    return str(named) if named else lane
+
+
+def _status(directory: Path, owner: str, history: History, sights: Sights) -> RunStatus:
+    live = bool(owner)
+    at = time.time()
+    run, by_job, models = Spend(), dict[str, Spend](), dict[str, ModelStatus]()
+    model_by_job: dict[str, str] = {}
     for call in history.calls.values():
-        calls.setdefault(call.key, []).append(call)
-    jobs = (_job(key, job, calls.get(key, ()), live=bool(owner)) for key, job in history.jobs.items())
-    return RunStatus(directory, owner, history.sessions, tuple(jobs))
-
-
-def _job(key: str, job: JobHistory, calls: Iterable[Call], *, live: bool) -> JobStatus:
-    settled = unknown = Decimal(0)
-    for call in calls:
-        if call.state == "settled":
-            settled += call.cost.usd
-        elif call.state != "released":
-            unknown += call.granted.usd
-    state = job.state if live or job.state not in {"queued", "running", "retrying"} else "interrupted"
-    waits = tuple(sorted(+job.waits)) if live else ()
-    return JobStatus(
-        key, job.lane, state, job.attempts, settled, unknown, waits, job.needs, dict(job.retries), job.error
+        lane = history.job(call.key).lane
+        model = model_of(call, lane)
+        state = call_state(call, history, live=live)
+        usage = sights.calls[call.call].usage
+        model_by_job[call.key] = model
+        for spend in (
+            run,
+            by_job.setdefault(call.key, Spend()),
+            models.setdefault(model, ModelStatus(model)).spend,
+        ):
+            spend.add(call, state, usage)
+    retries: Counter[str] = Counter()
+    for key, sight in sights.jobs.items():
+        for (name, cause), count in sight.retries.items():
+            retries[cause] += count
+            if name := name or model_by_job.get(key, ""):
+                models.setdefault(name, ModelStatus(name)).retries[cause] += count
+    for each in models.values():
+        each.price_source = str(sights.prices.get(each.id, {}).get("source", ""))
+    jobs = tuple(
+        _job(key, job, history, sights, by_job.get(key, Spend()), model_by_job.get(key, job.lane), live=live)
+        for key, job in history.jobs.items()
+    )
+    used_s = history.clocks.get((), (0.0, 0.0))[0] + (max(0.0, at - sights.clock_at) if live else 0.0)
+    return RunStatus(
+        directory,
+        at,
+        owner,
+        sights.stopping if live else "",
+        tuple(sights.sessions),
+        run,
+        history.limits.usd,
+        _rate(sights, at if live else sights.last),
+        used_s,
+        history.limits.wall_s,
+        tuple(sorted(models.values(), key=lambda model: model.id)),
+        _capacities(sights, jobs, models) if live else (),
+        dict(retries),
+        jobs,
+        products(directory),
     )
 
 
-def render(status: RunStatus) -> str:
-    """Say it as text."""
-    who = f"at work: {printable(status.owner)}" if status.owner else "nobody is at work on it"
-    sessions = f"{status.sessions} session{'' if status.sessions == 1 else 's'}"
-    lines = [f"{status.directory}: {who}; {sessions}"]
-    states = Counter(job.state for job in status.jobs)
-    lines.append(", ".join(f"{count} {state.replace('_', ' ')}" for state, count in states.most_common()))
-    for model, (settled, unknown) in sorted(status.models.items()):
-        lines.append(
-            f"{model}: {format_usd(settled)}" + (f" + {format_usd(unknown)} unknown" if unknown else "")
-        )
-    lines.extend(_line(job) for job in status.jobs)
-    return "\n".join(lines)
+def _rate(sights: Sights, until: float) -> Decimal:
+    """Return the dollars a minute that were settled in the window before ``until``."""
+    if not sights.sessions:
+        return Decimal(0)
+    began = max(sights.sessions[-1].at, until - RATE_WINDOW_S)
+    return sights.settled_since(began) / Decimal(max(1.0, until - began)) * Decimal(_MINUTE_S)
 
 
-def _line(job: JobStatus) -> str:
-    said = f"  {job.state:<15} {job.key}"
-    money = job.settled_usd + job.unknown_usd
-    if money:
-        said += f" · {format_usd(money)}"
-    if job.waits_for:
-        said += f" · waits for {', '.join(job.waits_for)}"
-    elif job.state == "queued" and job.needs:
-        said += f" · needs {', '.join(job.needs)}"
-    if job.retries:
-        said += " · tried again: " + ", ".join(f"{count} × {cause}" for cause, count in job.retries.items())
-    if job.error:
-        said += f" · {job.error}"
-    return printable(said, 500)
+def _job(
+    key: str, job: JobHistory, history: History, sights: Sights, spend: Spend, model: str, *, live: bool
+) -> JobStatus:
+    sight = sights.jobs.get(key) or JobSight()
+    state = job.state if live or job.state not in LIVE else "interrupted"
+    needs = tuple(need for need in job.needs if history.job(need).state in {*LIVE, "interrupted"})
+    retries: Counter[str] = Counter()
+    for (_, cause), count in sight.retries.items():
+        retries[cause] += count
+    return JobStatus(
+        key,
+        model,
+        state,
+        sight.since,
+        job.attempts,
+        spend,
+        tuple(_waits(job, sight, needs, sights, state)) if live else (),
+        needs if state in {"queued", "interrupted"} else (),
+        dict(retries),
+        sight.cause,
+        "" if state == "done" else job.error,
+    )
 
 
-def as_json(status: RunStatus) -> dict[str, Any]:
-    """Say it as JSON data; money is text, exact."""
+def _waits(
+    job: JobHistory, sight: JobSight, needs: tuple[str, ...], sights: Sights, state: str
+) -> Iterable[Wait]:
+    if state == "queued":
+        yield from (Wait(need, sight.since) for need in needs)
+        if not needs:
+            ends = [sights.jobs[need].since for need in job.needs if need in sights.jobs]
+            yield Wait("a place among the jobs", max([sight.since, *ends]))
+    elif state == "retrying":
+        yield Wait(f"its next try, {sight.retry_delay_s:.0f} s after the last", sight.since)
+    for what, begun in sight.waits.items():
+        yield Wait(what, begun[0])
 
-    def plain(job: JobStatus) -> dict[str, Any]:
-        data = asdict(job)
-        return data | {name: format(data[name], "f") for name in ("settled_usd", "unknown_usd")}
 
-    return {
-        "directory": str(status.directory),
-        "owner": status.owner or None,
-        "sessions": status.sessions,
-        "models": {
-            model: {"settled_usd": format(settled, "f"), "unknown_usd": format(unknown, "f")}
-            for model, (settled, unknown) in status.models.items()
-        },
-        "jobs": [plain(job) for job in status.jobs],
-    }
+def _capacities(
+    sights: Sights, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus]
+) -> tuple[Capacity, ...]:
+    taken: Counter[str] = Counter()
+    for job in jobs:
+        if job.state == "running":
+            taken["jobs"] += 1
+            for resource, amount in sights.jobs[job.key].resources.items():
+                taken[resource] += amount  # type: ignore[assignment]  # amounts are floats
+    for name, model in models.items():
+        taken[f"model {name}"] = model.spend.calls["in_flight"]
+    return tuple(
+        Capacity(resource, limit, float(taken[resource])) for resource, limit in sights.capacities.items()
+    )
+
+
+def products(directory: Path) -> tuple[Path, ...]:
+    """Return the folders of a run that hold what it found, each in the published layout."""
+    return tuple(sorted(table.parent for table in directory.glob("*/*/instances.csv")))

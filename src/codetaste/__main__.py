@@ -1,0 +1,17 @@
+"""The ``codetaste`` program, and ``python -m codetaste``."""
+
+from __future__ import annotations
+
+from codetaste.early import leave_quietly
+
+
+def main() -> None:
+    """Run the command line."""
+    leave_quietly()
+    from codetaste.cli import main as command  # noqa: PLC0415 - Ctrl-C is taken care of first
+
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""What a journal tells those who watch a run, beyond what a resume needs: when, why, how much of each kind.
+
+States, calls and money are folded by ``orchestration/history.py``, so that status and resume never disagree;
+here are times, waits, causes, tokens, prices and the capacities in force.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from codetaste.orchestration.history import History
+
+RATE_WINDOW_S = 300.0
+NOTES = 20
+KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
+
+
+@dataclass(slots=True)
+class JobSight:
+    """One job. ``since`` is when it came into its state; times are seconds of the epoch."""
+
+    since: float = 0.0
+    started: float | None = None
+    ended: float | None = None
+    cause: str | None = None
+    retry_delay_s: float = 0.0
+    waits: dict[str, list[float]] = field(default_factory=dict)
+    waited_s: Counter[str] = field(default_factory=Counter)
+    retries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By model ("" for the job itself) and cause."""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    notes: deque[str] = field(default_factory=lambda: deque(maxlen=NOTES))
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSight:
+    """When a process began to work on the run, and which."""
+
+    at: float
+    pid: int
+    host: str
+
+
+@dataclass(slots=True)
+class CallSight:
+    """When a call was reserved and answered, and what tokens it used by kind."""
+
+    sent: float
+    answered: float | None = None
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+class Sights:
+    """The fold; ``apply`` takes the journal's lines one after the other, after ``history`` has taken them."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.jobs: dict[str, JobSight] = {}
+        self.calls: dict[str, CallSight] = {}
+        self.sessions: list[SessionSight] = []
+        self.prices: dict[str, Mapping[str, Any]] = {}
+        self.capacities: dict[str, float] = {}
+        self.stopping = ""
+        self.clock_at = 0.0
+        self.last = 0.0
+        self.notes: deque[str] = deque(maxlen=NOTES)
+        self.spent: deque[tuple[float, Decimal]] = deque()
+        """What was settled lately, and when."""
+
+    def apply(self, line: Mapping[str, Any]) -> None:
+        """Take one more line into account; an unknown event only moves the time."""
+        at = line.get("t")
+        self.last = at if isinstance(at, int | float) else self.last
+        fold = _FOLDS.get(line["event"])
+        if fold is not None:
+            fold(self, line)
+
+    def job(self, key: str) -> JobSight:
+        """Return what is known of job ``key``."""
+        found = self.jobs.get(key)
+        if found is None:
+            found = self.jobs[key] = JobSight(self.last)
+        return found
+
+    def settled_since(self, at: float) -> Decimal:
+        """Return the dollars that were settled after the time ``at``, which must be within the window."""
+        return sum((usd for when, usd in self.spent if when >= at), Decimal(0))
+
+    def _session(self, line: Mapping[str, Any]) -> None:
+        self.sessions.append(SessionSight(self.last, line.get("pid", 0), str(line.get("host", ""))))
+        self.stopping, self.clock_at = "", self.last
+        self.capacities.clear()
+        for job in self.jobs.values():
+            job.waits.clear()
+
+    def _job(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since, job.resumed = self.last, False
+        job.resources = line.get("resources") or {}
+
+    def _started(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since = job.started = self.last
+        job.ended = job.cause = None
+
+    def _retry(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since, job.retry_delay_s, job.cause = self.last, line["delay_s"], line["cause"]
+        job.retries["", line["cause"]] += 1
+        job.waits.clear()
+
+    def _again(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).retries[line["model"], line["cause"]] += 1
+
+    def _wait(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).waits.setdefault(line["what"], []).append(self.last)
+
+    def _waited(self, line: Mapping[str, Any]) -> None:
+        job, what = self.job(line["key"]), line["what"]
+        job.waited_s[what] += line["waited_s"]
+        begun = job.waits.get(what, [])
+        if begun:
+            begun.pop(0)
+        if not begun:
+            job.waits.pop(what, None)
+
+    def _ended(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since = job.ended = self.last
+        job.cause = line.get("cause")
+        job.waits.clear()
+
+    def _resumed(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since, job.resumed = self.last, True
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        (self.job(line["key"]).notes if line["key"] else self.notes).append(str(line["text"]))
+
+    def _reserved(self, line: Mapping[str, Any]) -> None:
+        self.calls[line["call"]] = CallSight(self.last)
+
+    def _settled(self, line: Mapping[str, Any]) -> None:
+        self._answered(line["call"], line.get("value"))
+        self.spent.append((self.last, Decimal(line["usd"])))
+        while self.spent[0][0] < self.last - RATE_WINDOW_S:
+            self.spent.popleft()
+
+    def _effect(self, line: Mapping[str, Any]) -> None:
+        value = line["value"]
+        if isinstance(value, dict) and isinstance(value.get("call"), str):
+            self._answered(value["call"], value)  # a reply whose cost is not known
+
+    def _answered(self, call: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        sight = self.calls.get(call)
+        if sight is not None:
+            sight.answered = self.last
+            sight.usage = usage_in(value)
+
+    def _price(self, line: Mapping[str, Any]) -> None:
+        self.prices[str(line["model"])] = line
+
+    def _capacity(self, line: Mapping[str, Any]) -> None:
+        self.capacities[str(line["resource"])] = float(line["capacity"])
+
+    def _clock(self, _line: Mapping[str, Any]) -> None:
+        self.clock_at = self.last
+
+    def _drain(self, line: Mapping[str, Any]) -> None:
+        self.stopping = str(line["why"])
+
+
+def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
+    """Return the tokens by kind that the record of a reply tells; nothing where they stand elsewhere."""
+    if not isinstance(value, dict):
+        return {}
+    said = value.get("usage")
+    if said is None and isinstance(value.get("reply"), dict):
+        said = value["reply"].get("usage")
+    if not isinstance(said, dict):
+        return {}
+    return {kind: said[kind] for kind in KINDS if type(said.get(kind)) is int and said[kind] >= 0}
+
+
+_EVENTS = (
+    "session job started retry again wait waited ended resumed note reserved settled effect price capacity "
+    "clock drain"
+)
+_FOLDS: dict[str, Callable[[Sights, Mapping[str, Any]], None]] = {
+    event: getattr(Sights, f"_{event}") for event in _EVENTS.split()
+}
