@@ -23,6 +23,7 @@ from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.messages import Message, Request, Text, ToolResult, ToolSpec
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import price_of
+from codetaste.llm.ratelimit import RateLimiter
 from codetaste.orchestration.budget import Limits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
 from codetaste.orchestration.money import Snapshot
@@ -91,13 +92,15 @@ def key_in_environment() -> Iterator[None]:
 def model_of(name: str, protocol: str, url: str, folder: Path, **more: Any) -> MeteredModel:
     """A model behind the official client, as a config makes it, but with quick retries."""
     slots, rng = more.pop("slots", 16), more.pop("rng", None)
-    retries = more.pop("retries", QUICK)
+    retries, patience_s = more.pop("retries", QUICK), more.pop("patience_s", 60.0)
     base = url if protocol == "anthropic" else f"{url}/v1"
     fields: dict[str, Any] = {"price": RATES.get(name, RATES["dear"]), "max_concurrency": slots, **more}
     config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
     with key_in_environment():
         model = build_model(config, base_dir=folder, record_dir=folder)
-    return MeteredModel(model, price_of(config), anyio.CapacityLimiter(slots), retries=retries, rng=rng)
+    # Scaled down as the provider's times are: it refuses within milliseconds.
+    limiter = RateLimiter(name, most=slots, patience_s=patience_s, step_s=0.02, rng=rng)
+    return MeteredModel(model, price_of(config), limiter, retries=retries, rng=rng)
 
 
 def question(asked: str) -> Text:
