@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,45 +26,49 @@ def dollars(amount: float) -> Cost:
     return Cost(usd=Decimal(str(amount)))
 
 
-def sleepers(session: Session, count: int, running: set[str], most: list[int]) -> list[Job]:
-    async def run(context: JobContext) -> Json:
-        running.add(context.key)
-        most.append(len(running))
-        await anyio.sleep(0.05)
-        running.discard(context.key)
-        return None
+class Crowd:
+    """Jobs that run until ``go`` is set, and then for a moment; ``most`` has how many ran at each start."""
 
-    return [Job(f"job {number}", run, session.budget.child("flow"), "1") for number in range(count)]
+    def __init__(self, session: Session, count: int) -> None:
+        self.go, self.running, self.most = anyio.Event(), set[str](), list[int]()
+        flow = session.budget.child("flow")
+        session.add(*(Job(f"job {number}", self.run, flow, "1") for number in range(count)))
+
+    async def run(self, context: JobContext) -> Json:
+        self.running.add(context.key)
+        self.most.append(len(self.running))
+        await self.go.wait()
+        await anyio.lowlevel.checkpoint()
+        self.running.discard(context.key)
+        return None
 
 
 async def test_more_slots_start_waiting_jobs_at_once(tmp_path: Path) -> None:
-    running: set[str] = set()
-    most: list[int] = []
     async with open_session(tmp_path, capacities={"jobs": 0}) as session, anyio.create_task_group() as tasks:
-        session.add(*sleepers(session, 20, running, most))
+        crowd = Crowd(session, 20)
         tasks.start_soon(session.run)
-        await anyio.sleep(0.05)
-        assert not running, "with no slots nothing starts"
+        await anyio.wait_all_tasks_blocked()
+        assert not crowd.running, "with no slots nothing starts"
         session.resize("jobs", 5)
         await anyio.wait_all_tasks_blocked()
-        assert len(running) == 5
-    assert max(most) == 5
-    assert len(most) == 20
+        assert len(crowd.running) == 5
+        crowd.go.set()
+    assert max(crowd.most) == 5
+    assert len(crowd.most) == 20
 
 
 async def test_fewer_slots_let_those_that_run_finish_and_start_fewer(tmp_path: Path) -> None:
-    running: set[str] = set()
-    most: list[int] = []
     async with open_session(tmp_path, capacities={"jobs": 10}) as session, anyio.create_task_group() as tasks:
-        session.add(*sleepers(session, 30, running, most))
+        crowd = Crowd(session, 30)
         tasks.start_soon(session.run)
-        await anyio.sleep(0.01)
-        assert len(running) == 10
+        await anyio.wait_all_tasks_blocked()
+        assert len(crowd.running) == 10
         session.resize("jobs", 2)
-        before = len(most)
-        assert len(running) == 10, "nobody is stopped"
-    assert max(most[before:]) <= 2
-    assert len(most) == 30
+        await anyio.wait_all_tasks_blocked()
+        assert len(crowd.running) == 10, "nobody is stopped"
+        crowd.go.set()
+    assert max(crowd.most[10:]) <= 2
+    assert len(crowd.most) == 30
 
 
 async def test_a_job_that_asks_for_more_than_there_is_now_runs_alone(tmp_path: Path) -> None:

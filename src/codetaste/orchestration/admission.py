@@ -45,6 +45,11 @@ class Admission(Generic[T]):
         self._lanes.setdefault(lane, _Lane()).waiting.append((item, resources))
         self._busy[lane] = None
 
+    def push_first(self, item: T, lane: str, resources: Mapping[str, float]) -> None:
+        """Let ``item`` wait before all others in ``lane``: it had its turn already."""
+        self._lanes.setdefault(lane, _Lane()).waiting.appendleft((item, resources))
+        self._busy[lane] = None
+
     def pop(self) -> T | None:
         """Return the next item that may start, its resources taken; None when nothing fits now."""
         claimed: dict[str, float] = {}

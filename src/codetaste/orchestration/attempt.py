@@ -13,6 +13,7 @@ from codetaste.errors import Cause, CodetasteError
 from codetaste.orchestration.events import JobStarted
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal import Json, plain
+from codetaste.orchestration.means import lacking
 from codetaste.orchestration.retry import given_up
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Entry:
     fingerprint: str = ""
     failures: int = 0
     stop: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    waits_since: float = 0.0
     outcome: Outcome | None = None
     digest: str = ""
 
@@ -57,16 +59,19 @@ def not_carried(entry: Entry, record: Record) -> Verdict | None:
 
     A job that has something recorded may always go on: replaying costs nothing, and it can harvest.
     """
-    if record.history.begun(entry.job.key, entry.fingerprint):
-        return None
-    return no_means(entry)
+    return None if begun(entry, record) else no_means(entry)
+
+
+def begun(entry: Entry, record: Record) -> bool:
+    """Whether the journal has something of the job to go on from."""
+    return record.history.begun(entry.job.key, entry.fingerprint)
 
 
 def no_means(entry: Entry) -> Verdict | None:
     """Say what is used up that the job would need to start from nothing; None when there is enough."""
     if entry.budget.clock.time_left_s() <= 0:
         return Verdict(Status.TIMEOUT, cause=Cause.DEADLINE, error="not started: no time is left")
-    exhausted = "" if entry.job.free else entry.budget.exhausted()
+    exhausted = "" if entry.job.free else lacking(entry) or entry.budget.exhausted()
     if exhausted:
         return Verdict(Status.BUDGET_EXCEEDED, cause=Cause.BUDGET, error=f"not started: {exhausted}")
     return None

@@ -41,7 +41,7 @@ class Budget:
         )
         self.clock.limit(limits.wall_s, limits.working_s)
         self._children: dict[str, Budget] = {}
-        self._tree = tree
+        self.tree = tree
 
     @classmethod
     def root(
@@ -58,7 +58,7 @@ class Budget:
         """
         found = self._children.get(name)
         if found is None:
-            found = self._children[name] = Budget(name, limits, self, self._tree)
+            found = self._children[name] = Budget(name, limits, self, self.tree)
         elif limits not in (_UNLIMITED, found.limits):
             if found.limits != _UNLIMITED:
                 raise ConfigError(
@@ -79,7 +79,7 @@ class Budget:
         """
         self.limits = limits.check()
         self.clock.limit(limits.wall_s, limits.working_s)
-        self._tree.serve()
+        self.tree.serve(self)
 
     def find(self, path: tuple[str, ...]) -> Budget:
         """Return the node at ``path`` counted from this one."""
@@ -114,21 +114,33 @@ class Budget:
         request = Request(self, wanted.check(), wanted if least is None else least.check())
         if not request.least <= wanted:
             raise ValueError(f"least {least} is more than wanted {wanted}")
-        self._tree.ask(request)
+        self.tree.ask(request)
         if request.refused is None and request.reservation is None:
             try:
                 with (while_waiting or self.waiting)():
                     await request.answered.wait()
             except BaseException:
-                self._tree.withdraw(request)
+                self.tree.withdraw(request)
                 raise
         if request.reservation is None:
             raise request.refused or BudgetExceeded("refused")
         return request.reservation
 
+    def reserve_now(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
+        """Do as ``reserve`` does where that need not wait; None where it must.
+
+        Raises:
+            BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
+        """
+        request = Request(self, wanted.check(), wanted if least is None else least.check())
+        self.tree.ask_now(request)
+        if request.refused is not None:
+            raise request.refused
+        return request.reservation
+
     def adopt(self, granted: Cost) -> Reservation:
         """Return a reservation of an earlier session, charged here as unknown already, to be settled now."""
-        return Reservation(self, granted, State.UNKNOWN, self._tree)
+        return Reservation(self, granted, State.UNKNOWN, self.tree)
 
     def deadline(self, *, grace_s: float = 0.0) -> AbstractContextManager[anyio.CancelScope]:
         """Give a cancel scope that ends ``grace_s`` after the tightest time limit here or above.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from codetaste.orchestration.budget import Budget
+    from codetaste.orchestration.budget import Budget, Reservation
     from codetaste.orchestration.events import Event
     from codetaste.orchestration.money import Cost
     from codetaste.orchestration.record import Record
@@ -39,7 +39,9 @@ class Job:
     ``fingerprint`` stands for all that decides the result except the results of ``needs``, which the
     scheduler adds. ``budget`` is the node the job draws from: the scheduler gives each job a node of its own
     beneath it, named by ``key``. ``lane`` is what fairness is about (a model's id). ``free`` jobs need no
-    money and run even when the budget is used up.
+    money and run even when the budget is used up. ``least`` is what the job needs to do anything useful: its
+    first call, at its cheapest. ``for_others``: it is of use only to the jobs that need it, and is not run
+    when none of them can be.
     """
 
     key: str
@@ -51,6 +53,8 @@ class Job:
     lane: str = ""
     title: str = ""
     free: bool = False
+    least: Cost | None = None
+    for_others: bool = False
 
 
 class Status(StrEnum):
@@ -149,7 +153,30 @@ class JobContext:
             BudgetExceeded: it can never fit; nothing was charged.
             StorageFull: the reservation could not be recorded; do not make the call.
         """
-        reservation = await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting("budget"))
+        return await self.paid(name, await self.set_aside(wanted, least), note)
+
+    async def set_aside(self, wanted: Cost, least: Cost | None = None) -> Reservation:
+        """Reserve money as ``pay`` does, but in memory only: pass it to ``paid``, or release it.
+
+        Raises:
+            BudgetExceeded: it can never fit; nothing was charged.
+        """
+        return await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting("budget"))
+
+    def set_aside_now(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
+        """Do as ``set_aside`` does where that need not wait; None where it must.
+
+        Raises:
+            BudgetExceeded: it can never fit; nothing was charged.
+        """
+        return self.budget.reserve_now(wanted, least)
+
+    async def paid(self, name: str, reservation: Reservation, note: Json = None) -> Paid:
+        """Make money that was set aside a paid call; durable before it returns. See ``pay``.
+
+        Raises:
+            StorageFull: it could not be recorded, and was released; do not make the call.
+        """
         return await self._record.reserve(self.key, self.fingerprint, name, reservation, note)
 
     @contextmanager

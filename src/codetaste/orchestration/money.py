@@ -9,6 +9,11 @@ from decimal import Decimal
 _NOTHING = Decimal(0)
 
 
+def dollars(amount: Decimal) -> str:
+    """Say an amount exactly, and no longer than it has to be: "$0.031"."""
+    return f"${amount.normalize():f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """US dollars and tokens. ``a <= b`` holds when it holds for both fields, so it is a partial order."""

@@ -16,7 +16,7 @@ from codetaste.errors import BudgetExceeded
 from codetaste.orchestration.money import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.money import Prior
@@ -77,7 +77,7 @@ class Reservation:
                 node.unknown += self.granted
             elif state is State.SETTLED:
                 node.settled += cost
-        self._tree.serve()
+        self._tree.serve(self.budget)
 
 
 class Request:
@@ -128,19 +128,34 @@ class Request:
 
 
 class Tree:
-    """What the nodes of one tree share: who waits for money, in the order in which they asked."""
+    """What the nodes of one tree share: who waits for money, in the order in which they asked.
 
-    __slots__ = ("_ahead", "_waiters", "prior")
+    ``watcher`` is told of each node whose money, limits or claims have changed; it must not ask for money.
+    """
+
+    __slots__ = ("_ahead", "_waiters", "prior", "watcher")
 
     def __init__(self, prior: Mapping[tuple[str, ...], Prior]) -> None:
         self.prior = prior
         self._waiters: dict[Request, None] = {}
         self._ahead: dict[Budget, Cost] = {}
+        self.watcher: Callable[[Budget], None] = _nobody
+
+    def claimed(self, node: Budget) -> Cost:
+        """Return what those claim at ``node`` who wait for money."""
+        return self._ahead.get(node, _ZERO)
 
     def ask(self, request: Request) -> None:
         """Answer at once or put the request last in the queue."""
         if not self._answer(request):
             self._waiters[request] = None
+        self.watcher(request.budget)
+
+    def ask_now(self, request: Request) -> None:
+        """Answer at once or not at all: nothing is claimed for a request that would have to wait."""
+        if request.aim() and request.fits(self._ahead):
+            request.grant(self)
+            self.watcher(request.budget)
 
     def withdraw(self, request: Request) -> None:
         """Forget a request whose asker went away, and what it may have been granted meanwhile."""
@@ -148,17 +163,24 @@ class Tree:
             request.reservation.release()
         elif request in self._waiters:
             del self._waiters[request]
-            self.serve()
+            self.serve(request.budget)
 
-    def serve(self) -> None:
-        """Answer whoever can be answered now, in order. Those still waiting keep a claim on their target."""
+    def serve(self, moved: Budget) -> None:
+        """Answer whoever can be answered now that something has changed at ``moved``, in order.
+
+        Those still waiting keep a claim on their target.
+        """
         self._ahead = {}
+        changed = [moved]
         for request in tuple(self._waiters):
             if self._answer(request):
                 del self._waiters[request]
                 request.answered.set()
+                changed.append(request.budget)
             elif self._taken(request.budget.chain[0]):
-                return  # nobody further back can pass: thousands of waiters cost no more than a few
+                break  # nobody further back can pass: thousands of waiters cost no more than a few
+        for budget in changed:
+            self.watcher(budget)
 
     def _taken(self, root: Budget) -> bool:
         """Whether all dollars of the run are spent, in flight, or claimed by those who wait."""
@@ -176,6 +198,10 @@ class Tree:
         return False
 
 
+def _nobody(_: Budget) -> None:
+    """Watch nothing."""
+
+
 def _refusal(request: Request, node: Budget) -> str:
     least, limits = request.least, node.limits
     asked: list[str] = []
@@ -184,9 +210,8 @@ def _refusal(request: Request, node: Budget) -> str:
         room = max(limits.usd - left.usd, _ZERO.usd)
         asked.append(f"at least ${least.usd} asked, ${room} left of ${limits.usd}")
     if limits.tokens is not None:
-        asked.append(
-            f"at least {least.tokens} tokens asked, {max(limits.tokens - left.tokens, 0)} left of {limits.tokens}"
-        )
+        rest = max(limits.tokens - left.tokens, 0)
+        asked.append(f"at least {least.tokens} tokens asked, {rest} left of {limits.tokens}")
     return f"budget of {spoken(node.path)}: " + "; ".join(asked)
 
 

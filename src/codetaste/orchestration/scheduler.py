@@ -7,20 +7,25 @@ earlier sessions means for a job is in ``resume.py``.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from codetaste.errors import Cause, ConfigError, JournalError
+from codetaste.errors import Cause, JournalError
 from codetaste.orchestration import resume
-from codetaste.orchestration.admission import Admission
-from codetaste.orchestration.attempt import Entry, Verdict, attempt, not_carried
-from codetaste.orchestration.events import Draining, JobFinished, JobQueued, JobRetrying
+from codetaste.orchestration.attempt import Entry, Verdict, attempt
+from codetaste.orchestration.events import (
+    Draining,
+    JobFinished,
+    JobQueued,
+    JobRetrying,
+)
 from codetaste.orchestration.job import Status
 from codetaste.orchestration.plan import check_jobs
 from codetaste.orchestration.retry import delay_s
+from codetaste.orchestration.starts import Starts
+from codetaste.orchestration.upkeep import Upkeep
 
 if TYPE_CHECKING:
     import random
@@ -35,7 +40,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.record import Record
     from codetaste.orchestration.retry import Retry
 
-_CLOCK_EVERY_S = 5.0  # at most this much used time is forgotten by kill -9
 _LAST_GRACE_S = 2.0  # what a second request to stop leaves to clean-up
 
 
@@ -53,9 +57,9 @@ class Scheduler:
         rng: random.Random,
     ) -> None:
         self.draining = False
-        self._record, self._budget = record, budget
-        self._admission: Admission[Entry] = Admission(capacities)
-        self._largest = dict(capacities)
+        self._record = record
+        self._upkeep = Upkeep(record, budget, self._cannot_write)
+        self._starts = Starts(record, budget, capacities, conclude=self._conclude, go_on=self._go_on)
         self._rerun, self._retries, self._rng = rerun, retries, rng
         self._added: list[Job] = []
         self._entries: dict[str, Entry] = {}
@@ -63,7 +67,6 @@ class Scheduler:
         self._ready: deque[Entry] = deque()
         self._tasks: TaskGroup | None = None
         self._ended = anyio.Event()
-        self._clocks: dict[tuple[str, ...], tuple[float, float]] = {}
 
     def add(self, *jobs: Job) -> None:
         """Add jobs; during ``run`` they start as soon as they can.
@@ -88,7 +91,7 @@ class Scheduler:
         try:
             async with anyio.create_task_group() as self._tasks:
                 watch = anyio.CancelScope()
-                self._tasks.start_soon(self._watch, watch)
+                self._tasks.start_soon(self._upkeep.run, watch)
                 self._go_on()
                 await self._ended.wait()
                 watch.cancel()
@@ -108,14 +111,7 @@ class Scheduler:
         Raises:
             ConfigError: nobody provides the resource, or the capacity is negative or not finite.
         """
-        if resource not in self._admission.capacities:
-            known = ", ".join(sorted(self._admission.capacities)) or "none"
-            raise ConfigError(f"nobody provides the resource {resource!r} (there are: {known})")
-        if not (math.isfinite(capacity) and capacity >= 0):
-            raise ConfigError(f"{resource} = {capacity}: write a number that is not negative")
-        self._admission.resize(resource, capacity)
-        self._largest[resource] = max(capacity, self._largest[resource])
-        self._record.note({"event": "capacity", "resource": resource, "capacity": capacity})
+        self._starts.resize(resource, capacity)
         self._go_on()
 
     def drain(self, why: str) -> None:
@@ -126,7 +122,7 @@ class Scheduler:
             self.draining = True
             self._record.note({"event": "drain", "why": why})
         self._record.publish(Draining(self._record.grace.seconds, why))
-        for entry in self._admission.clear():
+        for entry in self._starts.clear():
             self._cancel_waiting(entry)
         for entry in self._entries.values():
             entry.stop.cancel()
@@ -134,19 +130,12 @@ class Scheduler:
 
     def write_clocks(self) -> None:
         """Put the clocks that have moved into the journal, so that used time survives the process."""
-        moved: list[Json] = []
-        for node in self._budget.walk():
-            clock = (round(node.clock.wall_s, 3), round(node.clock.working_s, 3))
-            if self._clocks.get(node.path, (0.0, 0.0)) != clock:
-                self._clocks[node.path] = clock
-                moved.append([list(node.path), *clock])
-        if moved:
-            self._record.note({"event": "clock", "nodes": moved})
+        self._upkeep.write_clocks()
 
     def _enrol(self) -> None:
         jobs, self._added = self._added, []
-        check_jobs(jobs, self._entries, self._largest)
-        each = {"jobs": 1.0} if "jobs" in self._admission.capacities else {}
+        check_jobs(jobs, self._entries, self._starts.largest)
+        each = {"jobs": 1.0} if "jobs" in self._starts.largest else {}
         for job in jobs:
             resources = {**each, **job.resources} if job.resources else each
             self._entries[job.key] = Entry(job, job.budget.child(job.key), resources)
@@ -174,12 +163,20 @@ class Scheduler:
         """Take every step that can be taken now: sort those whose needs have ended, admit what fits."""
         if self._tasks is None:
             return
-        while self._ready:
-            self._sort(self._ready.popleft())
-        while not self.draining and (entry := self._admission.pop()) is not None:
-            self._tasks.start_soon(self._execute, entry, name=entry.job.key)
+        while True:
+            while self._ready:
+                self._sort(self._ready.popleft())
+            entry = None if self.draining else self._starts.pop()
+            if entry is not None:
+                self._tasks.start_soon(self._execute, entry, name=entry.job.key)
+            elif not self._ready:
+                break
         if not self._unfinished:
             self._ended.set()
+
+    def _cannot_write(self, why: str) -> None:
+        if not self.draining:
+            self.drain(why)
 
     def _sort(self, entry: Entry) -> None:
         """Decide what becomes of a job whose needs have all ended."""
@@ -199,7 +196,7 @@ class Scheduler:
         if self.draining:
             self._cancel_waiting(entry)
         else:
-            self._admission.push(entry, entry.job.lane, entry.resources)
+            self._starts.push(entry)
 
     def _cancel_waiting(self, entry: Entry) -> None:
         self._conclude(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
@@ -207,12 +204,10 @@ class Scheduler:
     async def _execute(self, entry: Entry) -> None:
         """Make one attempt; then end the job, or wait and queue it again. No resource is held meanwhile."""
         try:
-            verdict = not_carried(entry, self._record)
-            if verdict is None:
-                needs = {need: self._value(need) for need in entry.job.needs}
-                verdict = await attempt(entry, needs, self._record)
+            needs = {need: self._value(need) for need in entry.job.needs}
+            verdict = await attempt(entry, needs, self._record)
         finally:
-            self._admission.give_back(entry.job.lane, entry.resources)
+            self._starts.give_back(entry)
         self._go_on()
         delay = self._retry_after(entry, verdict)
         if delay is not None and await self._back_off(entry, verdict, delay):
@@ -284,7 +279,7 @@ class Scheduler:
         self._unfinished -= 1
         for dependent in entry.dependents:
             dependent.needs_left -= 1
-            if not dependent.needs_left:
+            if not dependent.needs_left and dependent.outcome is None:
                 self._ready.append(dependent)
         if self._record.observers.heard:
             self._record.publish(
@@ -292,15 +287,3 @@ class Scheduler:
                     outcome.key, outcome.status, outcome.cause, outcome.error, outcome.resumed, outcome.cost
                 )
             )
-
-    async def _watch(self, scope: anyio.CancelScope) -> None:
-        """Write the clocks now and then, and stop the run when the journal cannot be written."""
-        with scope:
-            while True:
-                with anyio.move_on_after(_CLOCK_EVERY_S):
-                    await self._record.journal.failed.wait()
-                    failure = self._record.journal.failure
-                    if failure is not None and not self.draining:
-                        self.drain(str(failure))
-                    await anyio.sleep_forever()
-                self.write_clocks()
