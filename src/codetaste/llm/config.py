@@ -29,7 +29,9 @@ _KEY_ENV = {
 _OURS = {
     "model": "models[].model",
     "messages": "nothing: the agent fills it",
+    "input": "nothing: the agent fills it",
     "system": "nothing: the prompt fills it",
+    "instructions": "nothing: the prompt fills it",
     "stream": "nothing: replies are always streamed",
     "max_tokens": "models[].max_output_tokens",
     "max_output_tokens": "models[].max_output_tokens",
@@ -37,7 +39,10 @@ _OURS = {
     "api_key": "models[].api_key_env",
     "headers": "models[].api_key_env",
     "extra_headers": "models[].api_key_env",
+    "extra_body": "what is in it as options of their own",
 }
+_LISTS = {"tools": dict, "betas": str, "include": str}
+"""Options that are written into a request together with what is there, and what they list."""
 
 
 class ModelConfig(Section):
@@ -64,7 +69,10 @@ class ModelConfig(Section):
     timeout: Seconds = 1800.0
     """What one request may take in all."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Sent to the provider as they stand: temperature, thinking, and so on."""
+    """Sent to the provider as they stand: temperature, thinking, and so on. Some are for us, and say how a
+    request is written: "anthropic" has `cache_control` and `betas`, "openai" takes `include = []` for models
+    that do not reason, "openai-chat" has `output_cap`, the one name of the cap that a server knows (both are
+    sent otherwise), `send_reasoning = false` and `stream_options = {}` for servers that refuse them."""
     price: Price | None = None
     """US dollars for a million tokens, as the options make them; by default that of the price table, where it
     surely knows the model at its usual address. Under a budget in dollars there must be one."""
@@ -101,7 +109,20 @@ class ModelConfig(Section):
             if name in options:
                 raise ValueError(f"{name!r} is not an option; set {instead}")
         plain: dict[str, Any] = _plain(options)
+        for name, kind in _LISTS.items():
+            listed = plain.get(name, [])
+            if not isinstance(listed, list) or not all(isinstance(item, kind) for item in listed):
+                raise ValueError(f"{name!r} is a list of {'tables' if kind is dict else 'texts'}")
         return plain
+
+    @model_validator(mode="after")
+    def _options_of_chat(self) -> Self:
+        caps, cap = ("max_tokens", "max_completion_tokens"), self.options.get("output_cap")
+        if self.provider == "openai-chat" and cap is not None and cap not in caps:
+            raise ValueError(f"options.output_cap is one of {', '.join(caps)}")
+        if not isinstance(self.options.get("stream_options", {}), dict):
+            raise ValueError("options.stream_options is a table")
+        return self
 
     @model_validator(mode="after")
     def _priced_once(self) -> Self:
