@@ -17,7 +17,7 @@ from typing import Any
 
 from loopback_exchange import Billed
 
-_NAME = re.compile(r"req_\d+$")
+_NAME = re.compile(r"req_\w+$")
 
 
 @dataclass(frozen=True)

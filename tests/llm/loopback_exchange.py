@@ -56,6 +56,11 @@ class Server:
     """By the name of the model in a request; others cost as ``Rates()`` has it."""
     gates: dict[str, Gate] = field(default_factory=dict)
     """How much is let in at once, by the name of the model."""
+    name: str = ""
+    """Begins the names of its requests, where there are several servers."""
+    strict: bool = False
+    """Refuse conversations that a real provider would refuse, and keep why in ``complaints``."""
+    complaints: list[str] = field(default_factory=list)
     idle_s: float = 60.0
     """How long a connection may be idle before it is closed without a word."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -91,7 +96,7 @@ class Exchange:
     @property
     def name(self) -> str:
         """What the provider calls this request."""
-        return f"req_{self.number}"
+        return f"req_{self.server.name}{self.number}"
 
     @property
     def ids(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ from anyio.from_thread import start_blocking_portal
 from loopback_exchange import Act, Billed, Exchange, Rates, Server
 from loopback_gate import Gate
 from loopback_http import Call, attend
+from loopback_strict import fault_in
 from loopback_wire import PROTOCOLS, Protocol, Tell, error_of, events_of, protocol_of, whole_of
 
 __all__ = [
@@ -193,6 +194,10 @@ async def _take(server: Server, call: Call) -> None:
 
 async def _act(exchange: Exchange) -> None:
     server = exchange.server
+    if server.strict and (fault := fault_in(exchange.protocol, exchange.body)):
+        server.complaints.append(fault)
+        await exchange.refuse(400, "invalid_request_error", {})
+        return
     with server.lock:
         act = server.acts.popleft() if server.acts else server.default
     assert act is not None, "the test has nothing to answer with"

@@ -31,6 +31,7 @@ SEED = int(os.environ.get("CODETASTE_SEED", "1"))
 @pytest.fixture
 def server() -> Iterator[provider.Server]:
     with provider.serving() as running:
+        running.strict = True
         for name, rates in RATES.items():
             running.rates[name] = provider.Rates(**{kind: Decimal(usd) for kind, usd in rates.items()})
         yield running
@@ -41,6 +42,7 @@ async def held(server: provider.Server, plan: Plan, talk: Talk, folder: Path) ->
     server.default = plan
     ended = await bill_run.run(talk, folder)
     assert not any(outcome.traceback for outcome in ended.outcomes.values())
+    assert not server.complaints
     audit = audited(folder / "run", server.bill, talk.limits)
     print(f"CODETASTE_SEED={SEED} {talk.protocol}: {audit}; {dict(plan.done)}")  # noqa: T201
     assert (ended.spent.settled.usd, ended.spent.unknown.usd) == (audit.settled, audit.unknown)
