@@ -59,8 +59,8 @@ class ModelConfig(Section):
     api_key_env: str | None = None
     """The environment variable that holds the key; the provider's usual one by default."""
     max_concurrency: int = Field(default=16, ge=1, le=10_000)
-    """Requests in flight at once, at best; fewer while the provider refuses some for their number. Models with
-    the same provider, address, key and name share their slots: the smallest number holds for all of them."""
+    """Requests in flight at once, at best; fewer while the provider refuses some for their number. Models
+    with the same provider, address, key and name share their slots: the smallest number holds for all."""
     rate_limit_patience: Seconds = 600.0
     """How long the provider may refuse everything (429, overloaded) before it is given up; no single wait is
     longer, whatever the provider asks for."""
@@ -120,7 +120,7 @@ class ModelConfig(Section):
         caps, cap = ("max_tokens", "max_completion_tokens"), self.options.get("output_cap")
         if self.provider == "openai-chat" and cap is not None and cap not in caps:
             raise ValueError(f"options.output_cap is one of {', '.join(caps)}")
-        if not isinstance(self.options.get("stream_options", {}), dict):
+        if not hasattr(self.options.get("stream_options", {}), "items"):
             raise ValueError("options.stream_options is a table")
         return self
 
