@@ -91,7 +91,7 @@ def wire_arguments(arguments: object) -> str:
     if not isinstance(arguments, str):
         return arguments_text(checked_arguments(arguments)[0])
     _, fault = read_arguments(arguments)
-    return "{}" if fault is not None or not arguments.strip() else arguments
+    return arguments if fault is None and arguments.lstrip().startswith("{") else "{}"
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
