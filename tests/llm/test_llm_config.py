@@ -65,6 +65,8 @@ def test_a_key_written_where_its_variable_should_be_is_not_shown() -> None:
     [
         ({}, "3.75"),
         ({"options": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}, "6"),
+        ({"options": {"prompt_cache_options": {"ttl": "12h"}}, "provider": "openai"}, "7.5"),
+        ({"provider": "openai"}, "3.75"),
         ({"provider": "scripted"}, "3"),
         ({"price": {"input": 3, "output": 15, "cache_write": 5}}, "5"),
     ],

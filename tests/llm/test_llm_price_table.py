@@ -197,6 +197,13 @@ def test_options_that_may_change_a_price_need_one_in_the_config(options: dict[st
     assert entry("gpt-5", "openai", options=options, price={"input": 9, "output": 9}).source == "config"
 
 
+def test_openai_itself_is_asked_for_its_standard_prices_whatever_a_project_is_set_to() -> None:
+    from codetaste.llm.openai import standard_options
+
+    assert standard_options("https://api.openai.com/v1/") == {"service_tier": "default"}
+    assert standard_options("http://127.0.0.1:8000/v1") == {}
+
+
 def test_the_package_is_asked_for_nothing_from_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("a price was looked for in the network")

@@ -145,6 +145,8 @@ def test_options_that_cost_only_tokens_can_run_under_a_budget_in_dollars() -> No
         ({"previous_response_id": "r"}, "previous_response_id"),
         ({"context_management": [{"type": "compaction"}]}, "context_management"),
         ({"fallbacks": "default"}, "fallbacks"),
+        ({"search_parameters": {"mode": "auto"}}, "search_parameters"),
+        ({"data_sources": [{}]}, "data_sources"),
         ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
     ],
 )

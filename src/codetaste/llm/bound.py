@@ -35,9 +35,12 @@ _CONVERSATIONS = 20_000
 _MESSAGES = 4_000
 """How many of each are remembered; a forgotten one is bounded by its bytes, or measured again."""
 
-_APART = frozenset({"mcp_servers", "container", "web_search_options", "plugins", "audio", "moderation"})
+_APART = frozenset(
+    {"mcp_servers", "container", "web_search_options", "plugins", "audio", "moderation"}
+    | {"search_parameters", "search_options", "enable_search", "web_search"}
+)
 """Billed by something else than tokens."""
-_UNSEEN = frozenset({"previous_response_id", "conversation", "prompt", "thread"})
+_UNSEEN = frozenset({"previous_response_id", "conversation", "prompt", "thread", "data_sources"})
 """They put into the prompt what the provider keeps, so that nobody here knows how long it is."""
 _UNBOUNDED = frozenset({"prediction", "background", "context_management", "compaction"})
 """Tokens beyond the cap of the reply, or a reply that goes on after we have left."""

@@ -96,8 +96,8 @@ class ModelConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _caching_has_its_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
-        """Anthropic's prompts are cached unless the options say no; writing to the cache costs more."""
-        if not isinstance(given, dict) or given.get("provider") != "anthropic" or "price" not in given:
+        """Providers keep prompts in a cache, asked or not, and what they write to it may cost more."""
+        if not isinstance(given, dict) or given.get("provider") not in _KEY_ENV or "price" not in given:
             return given
         factor = written_factor(given.get("options") or {})
         return {**given, "price": with_cache_writes(given["price"], factor)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from codetaste.llm.client import hidden_environment, http_client, key_of, silence
 from codetaste.llm.connection import Answer, Connection
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://api.openai.com/v1"
 REQUEST_ID = "x-request-id"
+_HOST = "api.openai.com"
 
 
 class OpenAIModel:
@@ -35,6 +37,7 @@ class OpenAIModel:
         self, model_id: str, model: str, *, api_key: str, base_url: str = BASE_URL, timeout_s: float = 1800.0
     ) -> None:
         self._id, self._model, self._key = model_id, model, api_key
+        self._standard = standard_options(base_url)
         self._connection = openai_connection(api_key, base_url, timeout_s)
 
     @classmethod
@@ -75,7 +78,8 @@ class OpenAIModel:
             refusal=partial(error_from, secret=self._key),
             request_id=REQUEST_ID,
         )
-        return await self._connection.ask("/responses", request_body(request, self._model), answer)
+        body = {**self._standard, **request_body(request, self._model)}
+        return await self._connection.ask("/responses", body, answer)
 
     async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider keeps no record to ask
         """Return None: the provider does not answer twice."""
@@ -84,6 +88,14 @@ class OpenAIModel:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._connection.aclose()
+
+
+def standard_options(base_url: str) -> dict[str, str]:
+    """Return what is asked of OpenAI itself unless the options say otherwise: its standard prices.
+
+    Without it, the settings of a project may make all its calls dearer, and nobody here would know.
+    """
+    return {"service_tier": "default"} if urlsplit(base_url).hostname == _HOST else {}
 
 
 def openai_connection(api_key: str, base_url: str, timeout_s: float) -> Connection:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from codetaste.llm.client import key_of
 from codetaste.llm.connection import Answer
-from codetaste.llm.openai import BASE_URL, REQUEST_ID, openai_connection
+from codetaste.llm.openai import BASE_URL, REQUEST_ID, openai_connection, standard_options
 from codetaste.llm.wire.calls import call_ids
 from codetaste.llm.wire.openai_chat import CAPS, request_body, whole_reply
 from codetaste.llm.wire.openai_chat_stream import Assembly
@@ -39,6 +39,7 @@ class OpenAIChatModel:
         self._id, self._model, self._key = model_id, model, api_key
         host = urlsplit(base_url).hostname or ""
         self._caps = CAPS[1:] if host.endswith(_NEW_CAP_ONLY) else CAPS
+        self._standard = standard_options(base_url)
         self._connection = openai_connection(api_key, base_url, timeout_s)
 
     @classmethod
@@ -72,7 +73,8 @@ class OpenAIChatModel:
         Raises:
             ModelError: see the tree; ``unbilled`` where the provider certainly did not begin a reply.
         """
-        body, taken = request_body(request, self._model, caps=self._caps), call_ids(request)
+        body = {**self._standard, **request_body(request, self._model, caps=self._caps)}
+        taken = call_ids(request)
         answer = Answer(
             assembly=partial(Assembly, secret=self._key, taken=taken),
             whole=partial(whole_reply, secret=self._key, taken=taken),

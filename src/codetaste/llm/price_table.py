@@ -20,7 +20,7 @@ from genai_prices.data import providers
 from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
 from genai_prices.types import TieredPrices as Tiered
 
-from codetaste.llm.pricing import Price, PriceEntry, Unpriced, for_an_hour, written_factor
+from codetaste.llm.pricing import Price, PriceEntry, Unpriced, lifetimes, written_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,10 +48,10 @@ _NEVER_USED = re.compile(
 
 _HARMLESS = (
     "betas cache_control diagnostics frequency_penalty function_call functions include logit_bias logprobs "
-    "max_tool_calls metadata min_p output_config output_format parallel_tool_calls presence_penalty "
-    "prompt_cache_key prompt_cache_retention reasoning reasoning_effort repetition_penalty response_format "
-    "safety_identifier seed stop stop_sequences store stream_options temperature text thinking tool_choice "
-    "tools top_k top_logprobs top_p truncation user verbosity"
+    "max_tool_calls metadata min_p output_cap output_config output_format parallel_tool_calls "
+    "presence_penalty prompt_cache_key prompt_cache_retention reasoning reasoning_effort repetition_penalty "
+    "response_format safety_identifier seed send_reasoning stop stop_sequences store stream_options "
+    "temperature text thinking tool_choice tools top_k top_logprobs top_p truncation user verbosity"
 )
 """Options that change how many tokens there are, and not what one costs."""
 _AS_USUAL = frozenset(_HARMLESS.split())
@@ -85,7 +85,8 @@ def look_up(config: ModelConfig) -> PriceEntry:
     if found is None:
         raise Unpriced(f"{_TABLE} has no {model!r} of {seller}{_nearest(sellers, model)}")
     factor = written_factor(config.options) if config.provider == "anthropic" else Decimal(1)
-    price = _price(found, seller, factor, hour=for_an_hour(config.options), today=datetime.now(UTC).date())
+    hour = any(ttl != "5m" for ttl in lifetimes(config.options))
+    price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
     return PriceEntry(price, f"{_TABLE} {seller}/{found.id}")
 
 

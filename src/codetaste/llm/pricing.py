@@ -18,7 +18,7 @@ from codetaste.section import Section
 from codetaste.units import Usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Usage
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 _MILLION = Decimal(1_000_000)
 _DIGITS = 100
 """More than any count times any price has, so that nothing is ever rounded."""
-_WRITTEN, _WRITTEN_FOR_AN_HOUR = Decimal("1.25"), Decimal(2)
-"""What writing to Anthropic's cache costs, times the price of the prompt."""
+_WRITTEN = {"5m": Decimal("1.25"), "30m": Decimal("1.25"), "1h": Decimal(2)}
+_WRITTEN_FOR_LONG = Decimal("2.5")
+"""What it costs at most to keep a prompt in a provider's cache for so long, times the price of the prompt."""
 
 
 class Rates(Section):
@@ -40,7 +41,8 @@ class Rates(Section):
     cache_read: Usd = Decimal(0)
     """Prompt tokens read from the provider's cache; default: as `input`."""
     cache_write: Usd = Decimal(0)
-    """Prompt tokens written to the cache, for the longest time that is asked for; default: as `input`."""
+    """Prompt tokens written to the cache, for the longest time that the options ask for; default: 1.25 times
+    `input`, twice for an hour, as `input` where there is no provider."""
 
     @model_validator(mode="before")
     @classmethod
@@ -156,20 +158,25 @@ def price_entry(config: ModelConfig) -> PriceEntry:
         return PriceEntry(None, str(why))
 
 
-def written_factor(options: Mapping[str, Any]) -> Decimal:
-    """Return what a prompt token that Anthropic's cache keeps costs, times one that it does not keep.
+def written_factor(options: object) -> Decimal:
+    """Return what a prompt token costs at most that goes into a provider's cache, times any other.
 
-    Usage has one number for all that was written, so one hour anywhere among the options is an hour for all
-    of it: never too little.
+    Usage has one number for all that was written, so the longest time to live that stands anywhere among the
+    options is that of all of it: never too little.
     """
-    return _WRITTEN_FOR_AN_HOUR if for_an_hour(options) else _WRITTEN
+    return max(_WRITTEN.get(ttl, _WRITTEN_FOR_LONG) for ttl in ("5m", *lifetimes(options)))
 
 
-def for_an_hour(options: object) -> bool:
-    """Whether anything in ``options`` asks for a cache that lasts an hour."""
+def lifetimes(options: object) -> Iterator[str]:
+    """Yield each time to live in a cache that ``options`` ask for anywhere."""
     if isinstance(options, dict):
-        return options.get("ttl") == "1h" or any(map(for_an_hour, options.values()))
-    return isinstance(options, list | tuple) and any(map(for_an_hour, options))
+        if isinstance(ttl := options.get("ttl"), str):
+            yield ttl
+        for value in options.values():
+            yield from lifetimes(value)
+    elif isinstance(options, list | tuple):
+        for value in options:
+            yield from lifetimes(value)
 
 
 def with_cache_writes(rates: object, factor: Decimal) -> object:

@@ -81,6 +81,11 @@ def render(summary: Summary) -> str:
         for name, entry in summary.prices.items()
         if entry.price is not None and entry.source != "config"
     )
+    said.extend(
+        f"model {name} has no price: what it cost is not among these figures"
+        for name, entry in summary.prices.items()
+        if entry.price is None and name not in summary.scripted
+    )
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
         said.append(f"{format_usd(unknown_usd)} is unknown: calls that were cut off may have been billed")
