@@ -53,6 +53,40 @@ def status(
 
 
 @app.command
+def limit(
+    run: Path,
+    /,
+    *,
+    budget_usd: str = "",
+    time_limit: str = "",
+    jobs: str = "",
+    sandboxes: str = "",
+    model: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    reset: Annotated[bool, Parameter(negative=())] = False,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Change the limits of a run while it is under way, or for its next session; say which hold.
+
+    What is changed holds until it is changed again, or until the config says something new of that limit. A
+    budget that is lowered below what is spent refuses further calls; what is in flight is finished.
+
+    Args:
+        run: Its folder (runs/NAME), or its name.
+        budget_usd: US dollars for the whole run, or "none".
+        time_limit: Wall time of the whole run, such as 2h, or "none".
+        jobs: Jobs in flight.
+        sandboxes: Sandboxes at once.
+        model: Requests to a model in flight, as ID=8. May be given several times.
+        reset: Go back to what the config says, except for what is given beside it.
+        json_: Say it as JSON.
+    """
+    from codetaste import limiting  # noqa: PLC0415 - only here
+
+    wanted = limiting.Wanted(run, budget_usd, time_limit, jobs, sandboxes, model, reset, json_)
+    return guarded(lambda: limiting.limit(wanted), as_json=json_)
+
+
+@app.command
 def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
     """Say what works on this machine, and how to get the rest.
 

@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,9 @@ from codetaste.command import error_json, guarded, launch, say, tell
 from codetaste.config import read_config, suggestion
 from codetaste.errors import Cause, ConfigError
 from codetaste.flows import discover, products
+from codetaste.limits import LiveLimits
+from codetaste.orchestration.control import watch_changes
+from codetaste.orchestration.job import Status
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
@@ -116,7 +120,11 @@ async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
 
 async def _execute(path: Path, settings: Sequence[str], options: Options, stop: Stop) -> tuple[str, int]:
     """Do what ``execute`` says; returns the text of the result and the exit code."""
-    config = read_config(path, settings)
+    base = read_config(path, settings)
+    live = await to_thread.run_sync(LiveLimits.of, base, base.run.out / base.run.name)
+    config = live.config
+    for line in live.told:
+        tell(line)
     try:
         assembly = assemble(config, path.parent)
     except ConfigError as error:
@@ -133,7 +141,7 @@ async def _execute(path: Path, settings: Sequence[str], options: Options, stop: 
     async with open_models(assembly, out / "models") as models:
         digests = {model.id: model_digest(model, assembly.base_dir) for model in assembly.used_models()}
         crew = discover.Crew(models, digests, assembly.tools)
-        summary = await _run(config, passes, plan, crew, around, options, stop)
+        summary = await _run(live, passes, plan, crew, around, options, stop)
     text = json.dumps(as_json(summary), indent=2) if options.json else render(summary)
     return text, summary.exit_code
 
@@ -151,7 +159,7 @@ def _chosen(passes: Sequence[Pass], only: Sequence[str]) -> tuple[Pass, ...]:
 
 
 async def _run(
-    config: Config,
+    live: LiveLimits,
     passes: Sequence[Pass],
     plan: Plan,
     crew: Crew,
@@ -160,6 +168,7 @@ async def _run(
     stop: Stop,
 ) -> Summary:
     """Do the work of ``passes`` and sum it up."""
+    config = live.config
     assert config.discover is not None  # noqa: S101 - ``execute`` has checked it
     progress, began_s = Progress(), time.monotonic()
     for line in (*around.warnings, plans.worst_case_line(plan)):
@@ -176,15 +185,17 @@ async def _run(
         ) as session,
     ):
         await to_thread.run_sync(
-            write_atomically, around.out / "config.json", config.model_dump_json(indent=2)
+            write_atomically, around.out / "config.json", live.base.model_dump_json(indent=2)
         )
+        await to_thread.run_sync(live.forget_stale)
+        await live.begin(session, crew.models)
         for name, told in plans.prices_json(plan.prices).items():
             session.record.note({"event": "price", "model": name, **told})
         progress.root = session.budget.snapshot()
         progress.earlier_s = progress.root.wall_s
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
         stop.session = session
-        outcomes = await session.run()
+        outcomes = await _work(session, live, crew)
         await products.write_products(passes, outcomes, around, session.record.blobs)
         money = session.budget.snapshot()
     return Summary(
@@ -200,6 +211,17 @@ async def _run(
         prices=plan.prices,
         stopped=stop.why,
     )
+
+
+async def _work(session: Session, live: LiveLimits, crew: Crew) -> dict[str, Outcome]:
+    """Run the session's jobs while its limits may change."""
+    outcomes: dict[str, Outcome] = {}
+    obey = partial(live.obey, session, crew.models)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch_changes, live.directory, obey, session.tell)
+        outcomes = await session.run()
+        tasks.cancel_scope.cancel()
+    return outcomes
 
 
 @dataclass(slots=True)
@@ -238,7 +260,7 @@ def _lines(passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surr
     lines = [
         Line(outcomes[key], f"sources of {each.instance.id}", "")
         for key, each in {each.sources: each for each in passes}.items()
-        if not outcomes[key].usable
+        if not outcomes[key].usable and outcomes[key].status is not Status.SKIPPED
     ]
     for each in passes:
         outcome = outcomes[each.key]

@@ -83,6 +83,11 @@ class Session:
         await self.record.write({"event": "limits", "limits": limits_row(limits.check())})
         self.budget.set_limits(limits)
 
+    def tell(self, text: str) -> None:
+        """Show a line of text about the whole run to all observers, and keep it in the journal."""
+        self.record.note({"event": "note", "key": "", "text": text})
+        self.record.publish(Note("", text))
+
     def resize(self, resource: str, capacity: float) -> None:
         """Let there be ``capacity`` of ``resource`` for the rest of this session; see ``Scheduler.resize``.
 

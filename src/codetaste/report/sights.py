@@ -66,6 +66,8 @@ class Sights:
         self.calls: dict[str, CallSight] = {}
         self.sessions: list[SessionSight] = []
         self.prices: dict[str, Mapping[str, Any]] = {}
+        self.limits: dict[str, Any] = {}
+        """The limits in force, by the config's keys."""
         self.capacities: dict[str, float] = {}
         self.stopping = ""
         self.clock_at = 0.0
@@ -97,6 +99,7 @@ class Sights:
         self.sessions.append(SessionSight(self.last, line.get("pid", 0), str(line.get("host", ""))))
         self.stopping, self.clock_at = "", self.last
         self.capacities.clear()
+        self.limits = {}
         for job in self.jobs.values():
             job.waits.clear()
 
@@ -167,6 +170,12 @@ class Sights:
     def _price(self, line: Mapping[str, Any]) -> None:
         self.prices[str(line["model"])] = line
 
+    def _obeyed(self, line: Mapping[str, Any]) -> None:
+        self.limits = dict(line["limits"])
+        for name, value in self.limits.items():
+            if (resource := _resource(name)) and value is not None:
+                self.capacities[resource] = float(value)
+
     def _capacity(self, line: Mapping[str, Any]) -> None:
         self.capacities[str(line["resource"])] = float(line["capacity"])
 
@@ -175,6 +184,13 @@ class Sights:
 
     def _drain(self, line: Mapping[str, Any]) -> None:
         self.stopping = str(line["why"])
+
+
+def _resource(name: str) -> str:
+    """Return what the limit of that name is a capacity of; "" for money and time."""
+    if name.startswith("models."):
+        return f"model {name.removeprefix('models.').removesuffix('.max_concurrency')}"
+    return {"run.concurrency": "jobs", "sandbox.max": "sandbox"}.get(name, "")
 
 
 def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
@@ -190,8 +206,8 @@ def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
 
 
 _EVENTS = (
-    "session job started retry again wait waited ended resumed note reserved settled effect price capacity "
-    "clock drain"
+    "session job started retry again wait waited ended resumed note reserved settled effect price obeyed "
+    "capacity clock drain"
 )
 _FOLDS: dict[str, Callable[[Sights, Mapping[str, Any]], None]] = {
     event: getattr(Sights, f"_{event}") for event in _EVENTS.split()
