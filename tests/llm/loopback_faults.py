@@ -77,11 +77,14 @@ def _maybe_billed(exchange: Exchange, rng: Random) -> None:
         exchange.charge(counts_of(exchange, blocks, rng))
 
 
-def refusing(status: int, kind: str, headers: Callable[[], dict[str, str]] = dict) -> Fault:
-    """Refuse in the protocol's own words; from 500 on, but for 529, it may be billed all the same."""
+def refusing(
+    status: int, kind: str, headers: Callable[[], dict[str, str]] = dict, *, billed: bool | None = None
+) -> Fault:
+    """Refuse in the protocol's own words; from 500 on, but for overload, it may be billed all the same."""
+    may_be_billed = status >= 500 and status != 529 if billed is None else billed
 
     async def act(exchange: Exchange, rng: Random) -> None:
-        if status >= 500 and status != 529:
+        if may_be_billed:
             _maybe_billed(exchange, rng)
         await exchange.refuse(status, kind, headers())
 
@@ -259,7 +262,8 @@ STALLS: dict[str, Fault] = {"stall": stall, "silent": silent}
 HIDING: dict[str, Fault] = {
     "500": refusing(500, "api_error"),
     "502": refusing(502, "api_error"),
-    "503": refusing(503, "overloaded_error"),
+    "503": refusing(503, "api_error"),
+    "503 overloaded": refusing(503, "overloaded_error", billed=False),
     "html 200": html(200),
     "html 502": html(502),
     "reset first": reset_first,
