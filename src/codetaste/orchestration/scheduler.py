@@ -156,6 +156,8 @@ class Scheduler:
         if self._rerun == "all" or job.key in self._rerun:
             resume.forget(entry, record)
         line: dict[str, Json] = {"event": "job", "key": job.key, "title": job.title, "lane": job.lane}
+        if job.resources:
+            line["resources"] = dict(job.resources)
         record.note({**line, "needs": list(job.needs), "path": list(entry.budget.path)})
         record.publish(JobQueued(job.key, job.title, job.lane, job.needs))
 

@@ -61,7 +61,7 @@ def _head(status: RunStatus) -> list[str]:
         spend = status.spend
         left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.in_flight_usd
         money += f" of {format_usd(status.limit_usd)}, {format_usd(max(left, left * 0))} left"
-    if status.rate_usd:
+    if status.rate_usd and status.owner:
         money += f" · {format_usd(status.rate_usd)} a minute of late"
     lines.append(f"money       {money}")
     time = format_duration(status.used_s)
