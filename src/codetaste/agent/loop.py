@@ -67,6 +67,20 @@ class Brief:
     patience: int = 4
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def opening(self) -> list[Message]:
+        """Return what the conversation begins with."""
+        return [Message("user", (Text(self.task),))]
+
+    def request(self, messages: Sequence[Message]) -> Request:
+        """Return what the model is asked after ``messages``."""
+        return Request(
+            system=self.system,
+            messages=tuple(messages),
+            tools=tuple(tool.spec for tool in self.tools),
+            max_output_tokens=self.max_output_tokens,
+            options=self.options,
+        )
+
 
 @dataclass(slots=True)
 class Conversation:
@@ -105,13 +119,7 @@ async def _turns(
     mistakes_in_a_row = 0
     while conversation.turns < brief.max_turns:
         conversation.turns += 1
-        request = Request(
-            system=brief.system,
-            messages=tuple(conversation.messages),
-            tools=tuple(tool.spec for tool in brief.tools),
-            max_output_tokens=brief.max_output_tokens,
-            options=brief.options,
-        )
+        request = brief.request(conversation.messages)
         reply = await model.complete(request, ctx=job, name=f"turn-{conversation.turns}/reply")
         if reply.stop is Stop.REFUSAL:
             return End.REFUSED

@@ -20,7 +20,6 @@ from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.products import write_found
 from codetaste.flows.transcript import write_transcript
-from codetaste.llm.messages import Message, Text
 from codetaste.llm.prompts import load_prompt
 from codetaste.orchestration.job import Job
 from codetaste.orchestration.money import Limits
@@ -178,6 +177,7 @@ def _sources_job(each: Pass, around: Surroundings, budget: Budget) -> Job:
         fingerprint=_digest("sources", instance.commit_hash, instance.golden_commit_hash),
         title=f"sources of {instance.id}",
         free=True,
+        for_others=True,
     )
 
 
@@ -202,6 +202,7 @@ def _pass_job(each: Pass, config: DiscoverConfig, crew: Crew, around: Surroundin
         resources={"sandbox": 1},
         lane=each.label,
         title=each.title,
+        least=model.least_cost(brief.request(brief.opening())),
     )
 
 
@@ -251,7 +252,7 @@ async def rule_context(
 
 async def _run(each: Pass, brief: Brief, model: MeteredModel, around: Surroundings, job: JobContext) -> Json:
     """Let the agent look for rules until something ends it; what it found is kept either way."""
-    conversation = Conversation([Message("user", (Text(brief.task),))])
+    conversation = Conversation(brief.opening())
     async with rule_context(each.instance, each.direction, around, job.note) as context:
         try:
             with job.budget.deadline() as scope:

@@ -18,7 +18,7 @@ from codetaste.llm.asking import ask
 from codetaste.llm.bound import PromptBound
 from codetaste.llm.config import build_model
 from codetaste.llm.limiters import Limiters
-from codetaste.llm.offer import Offer, believed_cost, lowered, offer_for
+from codetaste.llm.offer import Offer, believed_cost, least_cost, lowered, offer_for
 from codetaste.llm.pricing import price_of
 from codetaste.llm.recorded import recorded_reply, value_of
 from codetaste.llm.tries import Tries
@@ -78,6 +78,11 @@ class MeteredModel:
     def id(self) -> str:
         """What the config calls this model."""
         return self.model.id
+
+    def least_cost(self, request: Request) -> Cost:
+        """Return what a call for ``request`` needs at the least: its prompt, and a reply of some use."""
+        request = self._as_sent(request)
+        return least_cost(request, self._bound.tokens(request), self.price)
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
         """Answer ``request`` as effect ``name`` of the job: from the journal, or else by buying it.

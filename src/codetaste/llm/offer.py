@@ -39,9 +39,13 @@ def offer_for(model_id: str, request: Request, prompt: int, price: Price | None,
             raise BudgetExceeded(
                 f"model {model_id}: {', '.join(apart)} is billed apart from tokens; remove it from options"
             )
-    cap = request.max_output_tokens
-    least = min(cap, LEAST_OUTPUT)
-    return Offer(request, prompt, _bound(price, prompt, cap), _bound(price, prompt, least))
+    wanted = _bound(price, prompt, request.max_output_tokens)
+    return Offer(request, prompt, wanted, least_cost(request, prompt, price))
+
+
+def least_cost(request: Request, prompt: int, price: Price | None) -> Cost:
+    """Return what ``request`` costs at most when its reply is as short as can be of use."""
+    return _bound(price, prompt, min(request.max_output_tokens, LEAST_OUTPUT))
 
 
 def _bound(price: Price | None, prompt: int, output: int) -> Cost:
