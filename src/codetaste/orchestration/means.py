@@ -9,6 +9,7 @@ but its place.
 from __future__ import annotations
 
 import itertools
+from decimal import ROUND_DOWN, ROUND_UP
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
 _NOTHING = Decimal(0)
+_SMALLEST = Decimal("0.0001")
 
 
-def dollars(amount: Decimal) -> str:
-    """Say an amount exactly, and no longer than it has to be: "$0.031"."""
-    return f"${amount.normalize():f}"
+def dollars(amount: Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Say an amount in no more digits than it has to the hundredth of a cent: "$0.031"."""
+    short = amount.quantize(_SMALLEST, rounding=rounding) if amount.is_finite() else amount
+    return f"${short.normalize():f}"
 
 
 @dataclass(frozen=True, slots=True)
