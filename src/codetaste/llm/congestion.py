@@ -127,10 +127,9 @@ class Congestion:
         """A request was answered: the limit climbs by one after as many answers as it allows at once."""
         self._leave(of_round)
         self.answered_in_all += 1
-        self._since_s = None
+        self._in_a_row, self._since_s = 0, None
         if of_round != self._round:
-            return
-        self._in_a_row = 0
+            return  # it was sent before the limit fell, and says nothing of the new one
         self._take_steps(now_s)
         if self._window is not None:
             self._window += 1

@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from codetaste.errors import ModelError, ModelUnavailable, RateLimited
+from codetaste.llm.config import ModelConfig
+from codetaste.llm.congestion import REFUSALS, Congestion, Refusal
+from codetaste.llm.limiters import Limiters, account_of
+from codetaste.llm.ratelimit import RateLimiter, Slot
+from codetaste.orchestration.retry import Retry, given_up
+
+RULE = Retry(tries=8, first_s=0.02, longest_s=0.1, jitter=0)
+
+
+def limited(seconds: float | None = None) -> RateLimited:
+    return RateLimited("HTTP 429: slow down", retry_after_s=seconds)
+
+
+def refuse(
+    congestion: Congestion, of_round: int, now_s: float, asked_s: float | None = None, wait_s: float = 1.0
+) -> Refusal:
+    return congestion.refused(of_round, now_s, asked_s, lambda _: max(wait_s, asked_s or 0.0))
+
+
+def sent(congestion: Congestion, now_s: float) -> list[int]:
+    """Send as much as there is room for."""
+    rounds = []
+    while congestion.room(now_s):
+        rounds.append(congestion.sent(now_s))
+    return rounds
+
+
+def test_a_burst_of_refusals_lowers_the_limit_once() -> None:
+    congestion = Congestion(100, patience_s=600)
+    rounds = sent(congestion, 0.0)
+    assert len(rounds) == 100
+    for each in rounds:
+        refuse(congestion, each, 0.5)
+    assert (congestion.limit, congestion.in_flight) == (70, 0)
+
+
+def test_the_next_round_falls_from_what_was_reached_so_that_a_wild_limit_is_left_at_once() -> None:
+    congestion, bears, now_s, falls = Congestion(1000, patience_s=600), 10, 0.0, []
+    for _ in range(40):
+        rounds = sent(congestion, now_s)
+        assert len(rounds) <= (1000 if not now_s else 3 * bears)
+        for each in rounds[bears:]:
+            if refuse(congestion, each, now_s).new:
+                falls.append(congestion.limit)
+        now_s += 2.0
+        for each in rounds[:bears]:
+            congestion.answered(each, now_s)
+    assert falls[0] == 700
+    assert all(bears / 2 < limit < 2 * bears for limit in falls[1:])
+    assert bears / 2 < congestion.limit < 1.5 * bears
+
+
+def test_the_limit_never_falls_below_one_and_climbs_with_answers_up_to_the_most() -> None:
+    congestion, now_s = Congestion(3, patience_s=10_000, step_s=2.0), 0.0
+    for _ in range(8):
+        each = congestion.sent(now_s)
+        now_s += 2.5  # the slow start is over
+        refuse(congestion, each, now_s)
+        now_s += 1.5
+        assert congestion.room(now_s)
+    assert congestion.limit == 1
+    limits = []
+    for _ in range(20):
+        congestion.answered(congestion.sent(now_s), now_s)
+        limits.append(congestion.limit)
+    assert limits == sorted(limits)
+    assert (limits.count(1), limits.count(2), limits[-1]) == (1, 2, 3)
+
+
+def test_after_a_pause_one_probes_and_the_rest_follow_by_doubling() -> None:
+    congestion = Congestion(20, patience_s=600, step_s=2.0)
+    refuse(congestion, congestion.sent(0.0), 0.0, wait_s=5.0)
+    assert congestion.limit == 14
+    assert not congestion.room(4.9)
+    assert congestion.opens_s(4.9) == 5.0
+    at = [(5.0, 1), (6.9, 0), (7.0, 1), (9.0, 2), (11.0, 4), (13.0, 6), (15.0, 0)]
+    assert [(now_s, len(sent(congestion, now_s))) for now_s, _ in at] == at
+
+
+def test_a_refused_probe_waits_longer_and_leaves_the_limit() -> None:
+    congestion, waits = Congestion(10, patience_s=600), []
+    now_s, each = 0.0, congestion.sent(0.0)
+    for _ in range(5):
+        refusal = congestion.refused(each, now_s, None, lambda times: 2.0**times)
+        waits.append(refusal.pause_s)
+        now_s += refusal.pause_s
+        each = congestion.sent(now_s)
+    assert (waits, congestion.limit) == ([2.0, 4.0, 8.0, 16.0, 32.0], 7)
+
+
+def test_a_longer_retry_after_prolongs_the_pause_and_a_shorter_does_not_shorten_it() -> None:
+    congestion = Congestion(4, patience_s=600)
+    rounds = sent(congestion, 0.0)
+    ends = []
+    for each, asked_s in zip(rounds, [10.0, 3.0, 30.0, 20.0], strict=True):
+        refuse(congestion, each, 1.0, asked_s)
+        ends.append(congestion.paused_until_s)
+    assert ends == [11.0, 11.0, 31.0, 31.0]
+    assert congestion.limit == 2
+
+
+def test_no_pause_is_longer_than_the_patience() -> None:
+    congestion = Congestion(4, patience_s=600)
+    for each in sent(congestion, 0.0):
+        refuse(congestion, each, 0.0, 10**9)
+    assert congestion.paused_until_s == 600
+
+
+def test_it_is_given_up_after_refusals_in_a_row_over_all_of_the_patience_and_not_while_one_is_at_work() -> (
+    None
+):
+    congestion = Congestion(4, patience_s=10)
+    at_work = congestion.sent(0.0)
+    verdicts = []
+    for now_s in range(0, 30, 4):
+        verdicts.append(refuse(congestion, congestion.sent(now_s), now_s).gave_up)
+    assert not any(verdicts)
+    congestion.ended(at_work)
+    assert refuse(congestion, congestion.sent(32), 32).gave_up
+
+
+def test_an_answer_and_a_long_silence_begin_the_patience_anew() -> None:
+    congestion = Congestion(4, patience_s=10)
+    for now_s in (0, 5):
+        refuse(congestion, congestion.sent(now_s), now_s)
+    congestion.answered(congestion.sent(8), 8)
+    verdicts = [refuse(congestion, congestion.sent(now_s), now_s).gave_up for now_s in (9, 11, 18)]
+    assert verdicts == [False] * REFUSALS
+    assert not refuse(congestion, congestion.sent(500), 500).gave_up
+    verdicts = [refuse(congestion, congestion.sent(now_s), now_s).gave_up for now_s in (505, 512)]
+    assert verdicts == [False, True]
+
+
+async def use(limiter: RateLimiter, act: Callable[[Slot], Any]) -> None:
+    slot = await limiter.take()
+    try:
+        act(slot)
+    finally:
+        slot.end()
+
+
+@pytest.mark.anyio
+async def test_what_one_caller_is_told_holds_all_back_and_they_follow_in_order() -> None:
+    limiter = RateLimiter("m", most=4, step_s=0.01)
+    first = await limiter.take()
+    begun = anyio.current_time()
+    said = first.refused(limited(0.1), RULE)
+    assert said.startswith("m: rate limit (429); all calls wait 0.1 s, 2 instead of 4")
+    assert limiter.why_waiting == "rate limit (429), 1 s"
+    times: list[float] = []
+    order: list[int] = []
+
+    async def call(number: int) -> None:
+        def act(slot: Slot) -> None:
+            times.append(anyio.current_time() - begun)
+            order.append(number)
+            slot.answered()
+
+        await use(limiter, act)
+
+    async with anyio.create_task_group() as group:
+        for number in range(30):
+            group.start_soon(call, number)
+    assert min(times) >= 0.1
+    assert order == list(range(30))
+    now = limiter.statistics()
+    assert (now.in_flight, now.waiting, now.refused, now.answered) == (0, 0, 1, 30)
+
+
+@pytest.mark.anyio
+async def test_raising_the_most_wakes_waiters_and_lowering_lets_those_in_flight_finish() -> None:
+    limiter = RateLimiter("m", most=1)
+    held: list[Slot] = []
+
+    async def call() -> None:
+        held.append(await limiter.take())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(6):
+            group.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+        assert len(held) == 1
+        limiter.most = 4
+        await anyio.wait_all_tasks_blocked()
+        assert (len(held), limiter.statistics().waiting) == (4, 2)
+        limiter.most = 2
+        assert all(slot.current for slot in held)
+        held[0].end()
+        held[1].end()
+        await anyio.wait_all_tasks_blocked()
+        assert (len(held), limiter.statistics().in_flight) == (4, 2)
+        held[2].end()
+        held[3].end()
+    with pytest.raises(ValueError, match="at least one"):
+        limiter.most = 0
+
+
+@pytest.mark.anyio
+async def test_a_slot_from_before_a_pause_is_no_leave_to_send_in_it_or_after_it() -> None:
+    limiter = RateLimiter("m", most=2, step_s=0.01)
+    refused, other = await limiter.take(), await limiter.take()
+    assert other.current
+    refused.refused(limited(0.02), RULE)
+    assert not other.current
+    await anyio.sleep(0.05)
+    assert not other.current
+    other.end()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (limited(), "rate limit (429)"),
+        (ModelUnavailable("529", unbilled=True, overloaded=True), "overloaded"),
+    ],
+)
+async def test_a_provider_that_refuses_for_ever_is_given_up_by_all_who_wait_at_once(
+    error: ModelError, why: str
+) -> None:
+    limiter = RateLimiter("m", most=8, patience_s=0.1, step_s=0.01)
+    asked = 0
+    said: list[str] = []
+    ends: list[float] = []
+
+    async def refused_for_ever() -> None:
+        nonlocal asked
+        while True:
+            slot = await limiter.take()
+            asked += 1
+            await anyio.sleep(0.001)
+            said.append(slot.refused(error, RULE))
+
+    async def call() -> None:
+        with pytest.raises(RateLimited, match="m is given up: it has answered nothing for 0 s but") as caught:
+            await refused_for_ever()
+        assert given_up(caught.value)
+        assert str(error) in str(caught.value)
+        ends.append(anyio.current_time())
+
+    begun = anyio.current_time()
+    async with anyio.create_task_group() as group:
+        for _ in range(100):
+            group.start_soon(call)
+    assert 8 < asked < 20
+    assert 3 <= sum(text.startswith(f"m: {why}; all calls wait") for text in said) < 10
+    assert 0.1 <= ends[0] - begun < 0.5
+    assert max(ends) - min(ends) < 0.05
+    assert limiter.statistics().gave_up == 1
+    # Later callers share one probe, soon.
+    async with anyio.create_task_group() as group:
+        before = asked
+        for _ in range(50):
+            group.start_soon(call)
+    assert asked == before + 1
+    # And an answer mends it all.
+    await anyio.sleep(limiter.statistics().paused_s)
+    (await limiter.take()).answered()
+    (await limiter.take()).refused(error, RULE)
+    assert limiter.statistics().gave_up == 2
+
+
+@pytest.mark.anyio
+async def test_a_thousand_who_wait_have_one_timer_between_them_and_a_slot_wakes_one() -> None:
+    limiter = RateLimiter("m", most=1, step_s=0.01)
+    (await limiter.take()).refused(limited(0.2), RULE)
+    served = 0
+
+    async def call() -> None:
+        nonlocal served
+        slot = await limiter.take()
+        served += 1
+        try:
+            await anyio.sleep_forever()
+        finally:
+            slot.end()
+
+    loop: Any = asyncio.get_running_loop()
+    async with anyio.create_task_group() as group:
+        for _ in range(1000):
+            group.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+        timers = [handle for handle in loop._scheduled if not handle.cancelled()]
+        assert len(timers) < 5
+        await anyio.sleep(0.3)
+        assert served == 1
+        group.cancel_scope.cancel()
+    now = limiter.statistics()
+    assert (now.in_flight, now.waiting) == (0, 0)
+
+
+def config(**fields: Any) -> ModelConfig:
+    given = {"id": "a", "provider": "anthropic", "model": "x", "max_concurrency": 8, **fields}
+    return ModelConfig(**given)
+
+
+def test_models_of_one_provider_address_key_and_name_share_a_limiter_with_the_smallest_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-one")
+    monkeypatch.setenv("SAME", "sk-one")
+    monkeypatch.setenv("OTHER", "sk-two")
+    limiters = Limiters()
+    first = limiters.limiter_for(config())
+    same = limiters.limiter_for(
+        config(id="b", api_key_env="SAME", max_concurrency=3, rate_limit_patience="5m")
+    )
+    assert first is same
+    assert (first.name, first.most, first.congestion.patience_s) == ("a and b", 3, 300)
+    for other in (
+        config(id="c", api_key_env="OTHER"),
+        config(id="c", model="y"),
+        config(id="c", base_url="https://example.org"),
+    ):
+        assert limiters.limiter_for(other) is not first
+    scripted = [config(id=name, provider="scripted", model="s.py:f") for name in "de"]
+    assert limiters.limiter_for(scripted[0]) is not limiters.limiter_for(scripted[1])
+
+
+def test_a_key_is_nowhere_to_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    limiters = Limiters()
+    account, limiter = account_of(config()), limiters.limiter_for(config())
+    assert account.key not in f"{account} {limiter}"
+    assert "sk-secret" not in f"{account} {limiter} {account.key}"
