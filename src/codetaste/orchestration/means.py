@@ -129,10 +129,8 @@ def lacking(entry: Entry) -> str:
         spent, limits = node.settled + node.unknown, node.limits
         where = f"({spoken(node.path) if node.path else 'run'})"
         if limits.usd is not None and least.usd > (left := limits.usd - spent.usd):
-            left = max(left, _ZERO.usd)
-            return (
-                f"needs at least {dollars(least.usd)}, {dollars(left)} left of {dollars(limits.usd)} {where}"
-            )
+            needed, rest = dollars(least.usd, ROUND_UP), dollars(max(left, _ZERO.usd), ROUND_DOWN)
+            return f"needs at least {needed}, {rest} left of {dollars(limits.usd)} {where}"
         if limits.tokens is not None and least.tokens > (room := limits.tokens - spent.tokens):
             return f"needs at least {least.tokens} tokens, {max(room, 0)} left of {limits.tokens} {where}"
     return ""
