@@ -226,6 +226,8 @@ async def test_a_usage_that_is_missing_or_makes_no_sense_is_unknown_and_never_ze
         (402, ModelRefused, "credit"),
         (403, ModelRefused, "may not use this model"),
         (404, ModelRefused, "base_url"),
+        (408, ModelUnavailable, "no"),
+        (409, ModelUnavailable, "no"),
         (413, ModelRefused, "too large"),
         (307, ModelRefused, "redirects"),
         (429, RateLimited, "no"),
@@ -240,7 +242,7 @@ async def test_every_status_becomes_an_error_that_says_what_to_do(
     server.acts.append(provider.status(code))
     with pytest.raises(kind, match=rf"HTTP {code}: .*{hint}") as caught:
         await model.complete(HELLO, call="1")
-    assert caught.value.unbilled is (code not in {500, 503})
+    assert caught.value.unbilled is (code not in {408, 500, 503})
     assert len(server.bodies) == 1  # the client retries nothing by itself
 
 

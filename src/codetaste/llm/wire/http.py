@@ -59,13 +59,14 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
 def error_for_status(status: int, said: str, *, wait_s: float | None = None) -> ModelError:
     """Return the error for a response that is no success; ``said`` is the provider's message, one line.
 
-    What a provider refuses with 4xx or 529 it does not bill; after any other failure it may have.
+    What a provider refuses with 4xx or 529 it does not bill; after any other failure it may have. So it may
+    after 408 and 499, with which a gateway says that it waited no longer for a model that went on.
     """
     text = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if status == 429:  # noqa: PLR2004 - too many requests
         return RateLimited(text, retry_after_s=wait_s)
     if status in {408, 409, 425, 499}:
-        return ModelUnavailable(text, unbilled=True, retry_after_s=wait_s)
+        return ModelUnavailable(text, unbilled=status in {409, 425}, retry_after_s=wait_s)
     if status >= 500:  # noqa: PLR2004 - server errors
         overloaded = status in _OVERLOADED
         return ModelUnavailable(
