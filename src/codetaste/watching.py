@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from contextlib import nullcontext
@@ -42,7 +43,10 @@ def show(wish: Wish) -> int:
         JournalError: the run's journal is damaged.
     """
     watched = Watched(wish.run)
+    gc.disable()  # a journal makes many objects, all of which stay
     status = watched.look()
+    gc.freeze()
+    gc.enable()
     text = _text(wish, watched, status)
     if wish.watch:
         with _screen(wish) as screen:

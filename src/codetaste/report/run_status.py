@@ -23,19 +23,16 @@ class Spend:
     unknown_usd: Decimal = Decimal(0)
     in_flight_usd: Decimal = Decimal(0)
     calls: Counter[str] = field(default_factory=Counter)
-    tokens: Counter[str] = field(default_factory=Counter)
 
-    def add(self, call: Call, state: str, usage: Mapping[str, int]) -> None:
+    def add(self, call: Call, state: str) -> None:
         """Add one call in ``state`` (settled, unknown, in_flight or released)."""
         self.calls[state] += 1
         if state == "settled":
             self.settled_usd += call.cost.usd
-            self.tokens["total"] += call.cost.tokens
         elif state == "unknown":
             self.unknown_usd += call.granted.usd
         elif state == "in_flight":
             self.in_flight_usd += call.granted.usd
-        self.tokens.update(usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,8 @@ class ModelStatus:
 
     id: str
     spend: Spend = field(default_factory=Spend)
+    tokens: Counter[str] = field(default_factory=Counter)
+    """Of settled calls, by kind; "total" is all but reasoning, which is part of output."""
     retries: Counter[str] = field(default_factory=Counter)
     price_source: str = ""
 

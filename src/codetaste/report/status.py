@@ -97,14 +97,14 @@ def _status(directory: Path, owner: str, history: History, sights: Sights) -> Ru
         lane = history.job(call.key).lane
         model = model_of(call, lane)
         state = call_state(call, history, live=live)
-        usage = sights.calls[call.call].usage
         model_by_job[call.key] = model
-        for spend in (
-            run,
-            by_job.setdefault(call.key, Spend()),
-            models.setdefault(model, ModelStatus(model)).spend,
-        ):
-            spend.add(call, state, usage)
+        told = models.get(model) or models.setdefault(model, ModelStatus(model))
+        job_spend = by_job.get(call.key) or by_job.setdefault(call.key, Spend())
+        for spend in (run, job_spend, told.spend):
+            spend.add(call, state)
+        told.tokens["total"] += call.cost.tokens
+        for kind, count in sights.calls[call.call].usage.items():
+            told.tokens[kind] += count
     retries: Counter[str] = Counter()
     for key, sight in sights.jobs.items():
         for (name, cause), count in sight.retries.items():

@@ -43,7 +43,7 @@ def _model(model: ModelStatus) -> dict[str, Any]:
     return {
         **_spend(spend),
         "calls": {state: spend.calls[state] for state in ("settled", "unknown", "in_flight", "released")},
-        "tokens": dict(spend.tokens),
+        "tokens": dict(model.tokens),
         "retries": dict(model.retries),
         "price_source": model.price_source or None,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.report.logs import logs_folder
@@ -60,7 +61,7 @@ def _head(status: RunStatus) -> list[str]:
     if status.limit_usd is not None:
         spend = status.spend
         left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.in_flight_usd
-        money += f" of {format_usd(status.limit_usd)}, {format_usd(max(left, left * 0))} left"
+        money += f" of {format_usd(status.limit_usd)}, {format_usd(max(left, Decimal(0)))} left"
     if status.rate_usd and status.owner:
         money += f" · {format_usd(status.rate_usd)} a minute of late"
     lines.append(f"money       {money}")
@@ -87,7 +88,7 @@ def _models(models: Iterable[ModelStatus]) -> list[str]:
         of_which = [f"{calls[state]} {word}" for state, word in _CALLS if calls[state]]
         said = f"model       {model.id}: {_money(model.spend)} · {sum(calls.values())} calls"
         said += f" ({', '.join(of_which)})" if of_which else ""
-        said += f" · {_tokens(model.spend.tokens)}" if model.spend.tokens else ""
+        said += f" · {_tokens(model.tokens)}" if model.tokens["total"] else ""
         said += f" · tried again: {_counted(model.retries)}" if model.retries else ""
         said += f" · price: {model.price_source}" if model.price_source else ""
         lines.append(printable(said, _LINE))
