@@ -1,0 +1,111 @@
+"""With --json every command that prints data gives one JSON document, for good input and for bad."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cyclopts import App
+from tiny import Ended, Place, Tiny
+
+from codetaste.cli import app
+
+BAD: dict[str, list[str]] = {
+    "run": ["nofile.toml"],
+    "status": ["nope"],
+    "limit": ["r", "--jobs", "0"],
+    "doctor": ["surplus"],
+    "rules check": ["--benchmark", "nowhere"],
+    "tool list": ["surplus"],
+    "tool schema": ["registr"],
+    "tool call": ["bash_explore", "--instance", "tiny*", "--args", "["],
+}
+
+
+def good(name: str, where: Place, alpha: Tiny) -> list[str]:
+    bench = ["--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos)]
+    return {
+        "run": [str(where.config), "--dry-run"],
+        "status": ["r"],
+        "limit": ["r"],
+        "doctor": [],
+        "rules check": ["--benchmark", "runs/r/discover/m", "--repos", str(alpha.bench.repos)],
+        "tool list": [],
+        "tool schema": ["finish"],
+        "tool call": ["bash_explore", "--instance", "tiny*", *bench, "--args", '{"command": "ls"}'],
+    }[name]
+
+
+def leaves(part: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
+    """Every command that does something, by what is typed for it."""
+    for name in part:
+        if not name.startswith("-"):
+            yield from leaves(part[name], (*path, name))
+    if path and part.default_command is not None:
+        yield " ".join(path), part
+
+
+COMMANDS = dict(leaves(app))
+
+
+def test_every_command_is_looked_at_here_and_takes_json() -> None:
+    assert COMMANDS.keys() == BAD.keys()
+    for name, command in COMMANDS.items():
+        assert command.default_command is not None
+        assert "json_" in inspect.signature(command.default_command).parameters, name
+
+
+@pytest.fixture
+def here(undisturbed: tuple[Place, Ended]) -> Place:
+    return undisturbed[0]
+
+
+def document(done: Ended) -> Any:
+    """The one document that standard output is; nothing may stand before or after it."""
+    value, end = json.JSONDecoder().raw_decode(done.out)
+    assert done.out[end:] == "\n"
+    return value
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_good_input_gives_one_document_and_exit_code_0(name: str, here: Place, alpha: Tiny) -> None:
+    done = here.cli(*name.split(), *good(name, here, alpha), "--json")
+    assert done.code == 0, done.err
+    told = document(done)
+    assert not (isinstance(told, dict) and "error" in told)
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("option", [[], ["--nope"]], ids=["value", "option"])
+def test_bad_input_gives_one_document_with_what_is_wrong_and_the_exit_code(
+    name: str, option: list[str], here: Place
+) -> None:
+    done = here.cli(*name.split(), *BAD[name], *option, "--json")
+    assert done.code == 2
+    told = document(done)
+    assert told.keys() == {"error", "exit_code"}
+    assert told["exit_code"] == 2
+    assert told["error"]["cause"] == "config"
+    assert told["error"]["messages"]
+    # People read the same on standard error, however it is drawn there.
+    plain = " ".join(done.err.replace("│", " ").split())
+    for message in told["error"]["messages"]:
+        assert message.split()[0] in plain
+
+
+def test_a_tool_that_refuses_gives_one_document_and_exit_code_1(here: Place, alpha: Tiny) -> None:
+    bench = ["--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos)]
+    done = here.cli(
+        "tool", "call", "register", "--instance", "tiny*", *bench, "--args", '{"ruels": 1}', "--json"
+    )
+    assert done.code == 1
+    assert document(done)["error"]["cause"] == "tool"
+
+
+def test_both_programs_that_run_a_config_say_errors_alike(here: Place) -> None:
+    other = Place(here.folder, here.cache, here.folder / "nofile.toml")
+    one, two = other.run("--json"), other.cli("run", str(other.config), "--json")
+    assert (one.code, document(one)) == (two.code, document(two))
