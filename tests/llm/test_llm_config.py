@@ -93,11 +93,14 @@ def test_a_model_says_which_key_it_needs(fields: dict[str, Any], name: str | Non
     assert model(**fields).key_env == name
 
 
-def test_reading_a_config_imports_no_client() -> None:
+def test_reading_a_config_with_a_price_imports_no_client_and_no_table() -> None:
     program = (
         "import sys, codetaste.llm.config, codetaste.llm.metered;"
         "import codetaste.llm.replay, codetaste.llm.scripted;"
-        "heavy = {'anthropic', 'httpx2', 'httpx', 'jinja2', 'openai'} & set(sys.modules);"
+        "price = {'input': 1, 'output': 1};"
+        "c = codetaste.llm.config.ModelConfig(id='m', provider='openai', model='x', price=price);"
+        "assert codetaste.llm.metered.price_of(c);"
+        "heavy = {'anthropic', 'httpx2', 'httpx', 'jinja2', 'openai', 'genai_prices'} & set(sys.modules);"
         "sys.exit(', '.join(heavy) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

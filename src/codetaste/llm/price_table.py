@@ -3,7 +3,7 @@
 Only the table that came with the package is read: nothing is fetched. The package matches names loosely; here
 a match counts only where it surely is the model that was asked for, because a price that is too low breaks a
 budget. What the table cannot tell, a person writes down (``price``), or says which entry is meant
-(``price_as``).
+(``price_as``). Importing this module brings the whole table: import it where a price is looked up.
 """
 
 from __future__ import annotations
