@@ -18,6 +18,8 @@ from codetaste.errors import BudgetExceeded, ConfigError
 from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, Session, Status, open_session
 from codetaste.orchestration.admission import Admission
 from codetaste.orchestration.budget import Budget
+from codetaste.orchestration.history import History
+from codetaste.orchestration.journal import read_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -178,19 +180,13 @@ async def test_a_later_time_limit_lets_a_job_go_on() -> None:
     assert scope.cancelled_caught
 
 
-async def test_the_next_session_keeps_a_changed_limit_until_the_config_says_something_else(
-    tmp_path: Path,
-) -> None:
-    config = Limits(usd=Decimal(5), wall_s=100.0)
-    async with open_session(tmp_path, config) as session:
+async def test_the_journal_knows_which_limits_were_set_last(tmp_path: Path) -> None:
+    async with open_session(tmp_path, Limits(usd=Decimal(5), wall_s=100.0)) as session:
         await session.set_limits(Limits(usd=Decimal(2), wall_s=100.0))
-    async with open_session(tmp_path, config) as session:
-        assert session.budget.limits == Limits(usd=Decimal(2), wall_s=100.0)
-    async with open_session(tmp_path, Limits(usd=Decimal(5), wall_s=50.0)) as session:
-        assert session.budget.limits == Limits(usd=Decimal(2), wall_s=50.0)
-        assert session.history.limits == session.budget.limits
-    async with open_session(tmp_path, Limits(usd=Decimal(6), wall_s=50.0)) as session:
-        assert session.budget.limits.usd == Decimal(6)
+    lines = list(read_journal(tmp_path / "journal.jsonl"))
+    assert History(lines).limits == Limits(usd=Decimal(2), wall_s=100.0)
+    async with open_session(tmp_path, Limits(usd=Decimal(5))) as session:
+        assert session.history.limits == session.budget.limits == Limits(usd=Decimal(5))
 
 
 @settings(max_examples=150, deadline=None)

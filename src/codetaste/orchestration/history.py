@@ -7,7 +7,7 @@ own as it writes them, and ``codetaste status``, which reads the journal of a ru
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,15 +68,11 @@ class JobHistory:
 
 
 class History:
-    """All that the lines read so far say.
-
-    ``limits`` are the whole run's in its latest session; ``configured`` those that session was started with,
-    before anybody changed them while it ran.
-    """
+    """All that the lines read so far say; ``limits`` are the whole run's as they were last set."""
 
     def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
         self.sessions = 0
-        self.limits = self.configured = Limits()
+        self.limits = Limits()
         self.draining = False
         self.jobs: dict[str, JobHistory] = {}
         self.calls: dict[str, Call] = {}
@@ -149,22 +145,9 @@ class History:
             for path in {*settled, *unknown, *self.clocks}
         }
 
-    def limits_under(self, configured: Limits) -> Limits:
-        """Return the limits of a session that is started with ``configured``.
-
-        What was changed while the run ran stays changed as long as the config says what it said then.
-        """
-        now, then, set_to = astuple(configured), astuple(self.configured), astuple(self.limits)
-        if not self.sessions:
-            return configured
-        return Limits(
-            *(late if new == old else new for new, old, late in zip(now, then, set_to, strict=True))
-        )
-
     def _session(self, line: Mapping[str, Any]) -> None:
         self.sessions += 1
         self.limits = _limits(line.get("limits"))
-        self.configured = _limits(line.get("configured", line.get("limits")))
         self.draining = False
         for job in self.jobs.values():
             job.waits.clear()

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from codetaste.errors import Cause
     from codetaste.orchestration.events import Observer
     from codetaste.orchestration.job import Job, Outcome
-    from codetaste.orchestration.journal import Json
     from codetaste.orchestration.retry import Retry
 
 
@@ -74,7 +73,7 @@ class Session:
         return await self.scheduler.run()
 
     async def set_limits(self, limits: Limits) -> None:
-        """Put other limits in the place of the whole run's (``Budget.set_limits``); a resume keeps them.
+        """Put other limits in the place of the whole run's for this session; see ``Budget.set_limits``.
 
         Raises:
             ValueError: a limit is negative or not finite.
@@ -117,8 +116,7 @@ async def open_session(
 
     Args:
         directory: the run directory, made if need be.
-        limits: of the whole run, earlier sessions included. A limit that was set while the run ran stays as
-            long as this one is what it was then.
+        limits: of the whole run, earlier sessions included.
         capacities: how much there is of each resource; "jobs" bounds how many run at once, each takes one.
         observers: called with every event.
         rerun: keys of jobs whose recorded work does not count any more, or "all".
@@ -140,11 +138,10 @@ async def open_session(
             observers=FanOut(*observers),
             grace=grace,
         )
-        configured = limits or Limits()
-        limits = history.limits_under(configured)
-        budget = Budget.root(limits, prior=history.prior())
-        line: dict[str, Json] = {"event": "session", "pid": os.getpid(), "host": socket.gethostname()}
-        await record.write(line | {"limits": limits_row(limits), "configured": limits_row(configured)})
+        budget = Budget.root(limits or Limits(), prior=history.prior())
+        pid, host = os.getpid(), socket.gethostname()
+        row = limits_row(budget.limits)
+        await record.write({"event": "session", "pid": pid, "host": host, "limits": row})
         if journal.repaired:
             record.note({"event": "note", "key": "", "text": journal.repaired})
             record.publish(Note("", journal.repaired))
