@@ -218,10 +218,10 @@ def test_no_two_entries_of_a_seller_claim_the_same_name_and_every_text_model_can
     """What our rules of matching stand on, in the release that is installed."""
     from genai_prices.data import providers
 
-    from codetaste.llm.price_table import _names, _surely
+    from codetaste.llm.price_table import _find, _names
 
     for seller in providers:
         for model in seller.models:
             claimed = [other.id for other in seller.models if _names(other) & _names(model)]
             assert claimed == [model.id], (seller.id, model.id)
-            assert _surely(model, model.id)
+            assert _find([seller], model.id) == (model, seller.id)

@@ -112,19 +112,24 @@ def _sellers_at(address: str) -> Iterator[Provider]:
 
 
 def _find(sellers: list[Provider], model: str) -> tuple[ModelInfo | None, str]:
-    """Return the entry that surely is ``model``, and its seller's id."""
-    for seller in sellers:
-        for entry in seller.models:
-            if _surely(entry, model):
-                return entry, seller.id
+    """Return the entry that surely is ``model``, a name in full before a snapshot's, and its seller's id."""
+    for surely in (_named, _snapshot):
+        for seller in sellers:
+            for entry in seller.models:
+                if surely(entry, model.lower()):
+                    return entry, seller.id
     return None, " or ".join(seller.id for seller in sellers)
 
 
-def _surely(entry: ModelInfo, model: str) -> bool:
-    """Whether ``model`` is the entry's id, a name that it spells out, or a dated snapshot of one of these."""
-    name, names = model.lower(), _names(entry)
+def _named(entry: ModelInfo, name: str) -> bool:
+    """Whether ``name`` is the entry's id, or an alias that it spells out."""
+    return name in _names(entry)
+
+
+def _snapshot(entry: ModelInfo, name: str) -> bool:
+    """Whether ``name`` is a dated snapshot of the entry's model, and the entry's own rule lets it in."""
     dated = _DATED.fullmatch(name)
-    return name in names or (dated is not None and dated[1] in names and entry.is_match(name))
+    return dated is not None and dated[1] in _names(entry) and entry.is_match(name)
 
 
 def _names(entry: ModelInfo) -> set[str]:
