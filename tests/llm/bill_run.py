@@ -108,12 +108,15 @@ def question(asked: str) -> Text:
     return Text(f"What is there? [asked {asked}] " + "Please. " * 20)
 
 
-async def converse(model: MeteredModel, ctx: JobContext, turns: int, cap: int = 2000) -> Json:
+async def converse(
+    model: MeteredModel, ctx: JobContext, turns: int, cap: int = 2000, *, pause_s: float = 0.0
+) -> Json:
     """Talk for some turns, answering every tool call; a turn that fails ends it."""
     messages: list[Message] = [Message("user", (question(f"{ctx.key}/turn-0"),))]
     for turn in range(turns):
         request = Request(SYSTEM, tuple(messages), (TOOL,), max_output_tokens=cap)
         reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
+        await anyio.sleep(pause_s)
         results = tuple(ToolResult(call.id, call.fault or "seen") for call in reply.message.tool_calls)
         messages += [reply.message, Message("user", (*results, question(f"{ctx.key}/turn-{turn + 1}")))]
     return "done"

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -128,7 +128,7 @@ class Exchange:
 
     async def stream(
         self,
-        events: list[Any],
+        events: Iterable[Any],
         *,
         chunked: bool = False,
         end: bool = True,
@@ -139,7 +139,7 @@ class Exchange:
         framing = {"transfer-encoding": "chunked"} if chunked else {"connection": "close"}
         head = {"content-type": "text/event-stream; charset=utf-8", **self.ids}
         await self.call.head(200, {**head, **framing, **(headers or {})})
-        written = [sse(self.protocol, event) for event in events]
+        written = (sse(self.protocol, event) for event in events)
         for data in written if encode is None else [encode(b"".join(written))]:
             await self.call.send(data)
         if end:

@@ -86,20 +86,23 @@ async def attend(
     """Answer the requests of one connection; one that is idle for ``idle_s()`` is closed without a word."""
     wire.extra(SocketAttribute.raw_socket).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     reader = BufferedByteReceiveStream(wire)
-    async with wire:
-        keep = True
-        try:
-            while keep:
-                with anyio.move_on_after(idle_s()):
-                    head = await reader.receive_until(b"\r\n\r\n", _HEAD)
-                    call = await _call(head, reader, wire)
-                    keep = False
-                if keep:
-                    return
-                await answer(call)
-                keep = call.keep
-        except _GONE:
-            return
+    keep = True
+    try:
+        while keep:
+            with anyio.move_on_after(idle_s()):
+                head = await reader.receive_until(b"\r\n\r\n", _HEAD)
+                call = await _call(head, reader, wire)
+                keep = False
+            if keep:
+                return
+            await answer(call)
+            keep = call.keep
+    except _GONE:
+        return
+    finally:
+        # Even when the server is stopped, or the socket stays open until the garbage is collected.
+        with anyio.CancelScope(shield=True):
+            await wire.aclose()
 
 
 async def _call(head: bytes, reader: BufferedByteReceiveStream, wire: SocketStream) -> Call:
