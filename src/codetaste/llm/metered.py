@@ -19,14 +19,14 @@ from codetaste.llm.bound import PromptBound
 from codetaste.llm.config import build_model
 from codetaste.llm.limiters import Limiters
 from codetaste.llm.offer import Offer, believed_cost, least_cost, lowered, offer_for
-from codetaste.llm.pricing import price_of
+from codetaste.llm.pricing import price_of, served_otherwise
 from codetaste.llm.recorded import recorded_reply, value_of
 from codetaste.llm.tries import Tries
 from codetaste.orchestration.money import Cost
 from codetaste.orchestration.retry import TABLE, give_up, given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -54,6 +54,7 @@ class MeteredModel:
         max_output_tokens: an upper limit to every request's cap.
         retries: how often each cause is tried again.
         rng: for the jitter of the back-off.
+        served_otherwise: says what is wrong with the price of the model that a reply names, "" if nothing is.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class MeteredModel:
         max_output_tokens: int | None = None,
         retries: Mapping[Cause, Retry] = TABLE,
         rng: random.Random | None = None,
+        served_otherwise: Callable[[str], str] = lambda _name: "",
     ) -> None:
         self.model, self.price, self.limiter = model, price, limiter
         self._options = dict(options or {})
         self._max_output_tokens = max_output_tokens
         self._retries = retries
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._served_otherwise = served_otherwise
         self._bound = PromptBound()
 
     @property
@@ -220,6 +223,8 @@ class MeteredModel:
         self, reply: Reply, ctx: JobContext, name: str, paid: Paid, request: Request | None = None
     ) -> None:
         """Record the reply as effect ``name``, and its cost where it is known, in one line."""
+        if said := self._served_otherwise(reply.model):
+            ctx.note(f"{self.id}: {said}")
         cost = self._cost(reply.usage, paid.granted)
         value = await value_of(reply, ctx, paid.call, believed=cost is not None, request=request)
         if cost is not None:
@@ -254,4 +259,5 @@ def metered(
         (limiters or Limiters()).limiter_for(config),
         options=config.options,
         max_output_tokens=config.max_output_tokens,
+        served_otherwise=served_otherwise(config),
     )

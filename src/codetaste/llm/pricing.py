@@ -18,7 +18,7 @@ from codetaste.section import Section
 from codetaste.units import Usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Usage
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MILLION = Decimal(1_000_000)
 _DIGITS = 100
 """More than any count times any price has, so that nothing is ever rounded."""
+_NAMES = 20
+"""Names of a model that are told of before a provider that calls it something else each time is let be."""
 _WRITTEN = {"5m": Decimal("1.25"), "30m": Decimal("1.25"), "1h": Decimal(2)}
 _WRITTEN_FOR_LONG = Decimal("2.5")
 """What it costs at most to keep a prompt in a provider's cache for so long, times the price of the prompt."""
@@ -156,6 +158,31 @@ def price_entry(config: ModelConfig) -> PriceEntry:
         return look_up(config)
     except Unpriced as why:
         return PriceEntry(None, str(why))
+
+
+def served_otherwise(config: ModelConfig) -> Callable[[str], str]:
+    """Return what says, of the model named in a reply, why the table's price may not be its own; "" if it is.
+
+    Aliases move to newer models, and a gateway may choose another one. Each name is told of once.
+    """
+    if config.price is not None or config.price_as is not None or (price := price_of(config)) is None:
+        return lambda _name: ""
+    known = {"", config.model}
+
+    def check(name: str) -> str:
+        if name in known or len(known) > _NAMES:
+            return ""
+        known.add(name)
+        entry = price_entry(config.model_copy(update={"model": name}))
+        if entry.price == price:
+            return ""
+        other = "not known" if entry.price is None else "another"
+        return (
+            f"the provider answered as {name!r}, whose price is {other}, "
+            "so that calls may cost more than the budget knows; write price = { … } into [[models]]"
+        )
+
+    return check
 
 
 def written_factor(options: object) -> Decimal:
