@@ -10,7 +10,7 @@ import pytest
 
 from codetaste.benchmark.catalog import open_benchmark
 from codetaste.errors import ConfigError
-from codetaste.flows.discover import Pass
+from codetaste.flows.passes import Pass
 from codetaste.flows.products import rules_file, write_products
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.storage import Blobs

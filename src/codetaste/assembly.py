@@ -19,9 +19,6 @@ from anyio import to_thread
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
-from codetaste.flows.discover import Surroundings
-from codetaste.llm.limiters import Limiters
-from codetaste.llm.metered import metered
 from codetaste.llm.pricing import budget_problems, price_entry
 
 if TYPE_CHECKING:
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.config import BenchmarkConfig
     from codetaste.benchmark.instance import Instance
     from codetaste.config import Config
+    from codetaste.flows.discover import Surroundings
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
     from codetaste.llm.pricing import PriceEntry
@@ -136,7 +134,8 @@ async def surroundings(
     Raises:
         ToolMissing: one of them cannot be had here; the message says how to get it.
     """
-    from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415 - not for a dry run
+    from codetaste.flows import discover  # noqa: PLC0415 - not for a dry run
+    from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415
     from codetaste.sandbox.local import local_sandbox  # noqa: PLC0415
 
     ignore = benchmark.ignore_text()
@@ -152,7 +151,7 @@ async def surroundings(
     def open_shell(tree: Path) -> Sandbox:
         return local_sandbox(tree, tools=programs, engine=containment)
 
-    return Surroundings(
+    return discover.Surroundings(
         benchmark=benchmark,
         out=out,
         cache=cache_dir(),
@@ -183,6 +182,9 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
     Raises:
         ConfigError: one line for each model that cannot be made (a script or a key that is not there).
     """
+    from codetaste.llm.limiters import Limiters  # noqa: PLC0415 - not for a dry run
+    from codetaste.llm.metered import metered  # noqa: PLC0415
+
     problems: list[str] = []
     models: dict[str, MeteredModel] = {}
     limiters = Limiters()

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.errors import ConfigError
-from codetaste.flows.discover import DiscoverConfig
+from codetaste.flows.passes import DiscoverConfig
 from codetaste.llm.config import ModelConfig
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig

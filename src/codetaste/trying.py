@@ -15,7 +15,8 @@ from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.command import say, tell
 from codetaste.config import suggestion
 from codetaste.errors import CodetasteError, ConfigError, ToolError
-from codetaste.flows.discover import OWN_TOOLS, rule_context
+from codetaste.flows.discover import rule_context
+from codetaste.flows.passes import OWN_TOOLS
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 

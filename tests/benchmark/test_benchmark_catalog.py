@@ -14,7 +14,8 @@ from codetaste.benchmark.publish import write_product, write_rules
 from codetaste.benchmark.table import write_table
 from codetaste.errors import CodetasteError, ConfigError, JournalError
 from codetaste.rules.verdict import Direction
-from codetaste.source.origin import GitOrigin, SdistOrigin, materialise
+from codetaste.source.origin import GitOrigin, SdistOrigin
+from codetaste.source.trees import materialise
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 KOA = Instance("koajs", "koa", A, B, 0.5, "api", "javascript", {"origin": ""})

@@ -16,8 +16,9 @@ import pytest
 from made_repository import ENVIRONMENT, MadeRepository, make_repository
 
 from codetaste.errors import SourceError
-from codetaste.source.origin import GitOrigin, Trees, materialise
+from codetaste.source.origin import GitOrigin
 from codetaste.source.repository import fetch_commits
+from codetaste.source.trees import Trees, materialise
 
 
 @pytest.fixture

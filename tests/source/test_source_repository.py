@@ -10,8 +10,9 @@ import pytest
 from made_repository import ENVIRONMENT, contents, make_repository
 
 from codetaste.errors import SourceError, ToolMissing, UnsafeArchive
-from codetaste.source.origin import GitOrigin, Trees, materialise
+from codetaste.source.origin import GitOrigin
 from codetaste.source.repository import open_repository
+from codetaste.source.trees import Trees, materialise
 
 
 def export(clone: Path, commit: str, into: Path) -> Path:

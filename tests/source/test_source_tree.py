@@ -125,7 +125,8 @@ FULL = """
 import sys, anyio
 from pathlib import Path
 from codetaste.errors import StorageFull
-from codetaste.source.origin import GitOrigin, materialise
+from codetaste.source.origin import GitOrigin
+from codetaste.source.trees import materialise
 try:
     anyio.run(materialise, GitOrigin(sys.argv[1], sys.argv[2], sys.argv[2]), Path(sys.argv[3]))
 except StorageFull as error:

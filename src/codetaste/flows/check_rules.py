@@ -11,7 +11,8 @@ from anyio import to_thread
 from codetaste.errors import CodetasteError, ConfigError
 from codetaste.rules.check import check_rules
 from codetaste.rules.verdict import Direction
-from codetaste.source.origin import GitOrigin, materialise
+from codetaste.source.origin import GitOrigin
+from codetaste.source.trees import materialise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

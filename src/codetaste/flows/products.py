@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.flows.discover import Pass, Surroundings
+    from codetaste.flows.discover import Surroundings
+    from codetaste.flows.passes import Pass
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.storage import Blobs
 

@@ -1,0 +1,83 @@
+"""Which passes of rule discovery a config asks for, and what they can cost at most; nothing is done yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from codetaste.rules.verdict import Direction
+from codetaste.section import Section
+from codetaste.units import Seconds, Usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from decimal import Decimal
+
+    from codetaste.benchmark.instance import Instance
+
+OWN_TOOLS = tuple(f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish"))
+
+
+class DiscoverConfig(Section):
+    """``[discover]``: who looks for rules, with what, and for how much."""
+
+    models: tuple[str, ...] = Field(min_length=1)
+    """Ids of ``[[models]]``; each finds its own rules."""
+    tools: tuple[str, ...] = Field(default=OWN_TOOLS, min_length=1)
+    """Import paths of tools, or ``file.py:name`` beside the config file."""
+    budget_usd: Usd | None = None
+    """US dollars for one instance and model, both passes together."""
+    time_limit: Seconds | None = 45 * 60.0
+    """Working time of one instance and model, both passes together; waiting for a slot, a rate limit or money
+    is left out."""
+    max_turns: int = Field(default=80, ge=1)
+    """Model calls of one pass."""
+    max_output_tokens: int = Field(default=8192, ge=1024)
+    """The cap of one reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One job: an instance, a model, a direction."""
+
+    instance: Instance
+    model_id: str
+    direction: Direction
+    label: str
+    """The model for people: a scripted one is never shown as if it were real."""
+
+    @property
+    def key(self) -> str:
+        """The job's key."""
+        return f"discover/{self.model_id}/{self.instance.id}/{self.direction.value}"
+
+    @property
+    def sources(self) -> str:
+        """The key of the job that brings the instance's two trees to disk."""
+        return f"sources/{self.instance.id}"
+
+    @property
+    def title(self) -> str:
+        """The job's name for people."""
+        return f"{self.instance.id} {self.direction.value} ({self.label})"
+
+
+def plan(
+    config: DiscoverConfig, instances: Iterable[Instance], labels: Mapping[str, str]
+) -> tuple[Pass, ...]:
+    """List the passes: two for each instance and model; ``labels`` are by model id."""
+    return tuple(
+        Pass(instance, model_id, direction, labels[model_id])
+        for instance in instances
+        for model_id in dict.fromkeys(config.models)
+        for direction in Direction
+    )
+
+
+def worst_case_usd(config: DiscoverConfig, passes: Iterable[Pass]) -> Decimal | None:
+    """Return the most that ``passes`` can cost by this section's budget; None where it has none."""
+    if config.budget_usd is None:
+        return None
+    return config.budget_usd * len({(each.model_id, each.instance.id) for each in passes})
