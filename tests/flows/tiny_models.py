@@ -169,3 +169,13 @@ def attacker(request: Request) -> Message:
     """Runs the commands of the file that TINY_ATTACKS names, one a turn."""
     commands = json.loads(Path(os.environ["TINY_ATTACKS"]).read_text())
     return say(request, [*(_shell(command, 20) for command in commands), ("finish", {})])
+
+
+def lingering(request: Request) -> Said:
+    """Looks around for ever, and takes its time: somebody can watch, and change the limits."""
+    return Said(endless(request).content, latency_s=0.3)
+
+
+def long(request: Request) -> Said:
+    """One rule, and done; each reply takes seconds."""
+    return Said(quick(request).content, latency_s=3.0)
