@@ -15,11 +15,11 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def started(
-    body: str, *, shell: str = "", env: dict[str, str] | None = None
+    body: str, *, shell: str = "", env: dict[str, str] | None = None, as_json: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run ``body`` as a command under ``guarded``, with the shell's redirections ``shell``."""
     code = "from codetaste.command import guarded, say, tell\n" + textwrap.dedent(body)
-    code += "\nraise SystemExit(guarded(command))\n"
+    code += f"\nraise SystemExit(guarded(command, as_json={as_json}))\n"
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", code],
         capture_output=True,
@@ -132,3 +132,78 @@ def test_a_run_that_is_to_survive_its_terminal_does(tmp_path: Path) -> None:
     done = ran(config_whose_tool_signals("SIGHUP", tmp_path), "--dry-run", before="trap '' HUP; exec")
     assert done.returncode == 0
     assert "at most" in done.stdout
+
+
+INTERRUPTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+@pytest.mark.parametrize("program", ["codetaste", "codetaste.run"])
+@pytest.mark.parametrize("name", ["anyio", "cyclopts", "pydantic", "codetaste.limits"])
+def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str, name: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(name=name))
+    done = subprocess.run(
+        [sys.executable, "-m", program, "--version" if program == "codetaste" else "nofile.toml"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_importing_codetaste_leaves_the_signals_of_a_process_alone() -> None:
+    code = "import signal, codetaste.run, codetaste.cli\n"
+    code += "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_fault_of_the_program_is_json_too_and_keeps_its_traceback() -> None:
+    body = """
+        def command():
+            raise KeyError("gone")
+    """
+    done = started(body, as_json=True)
+    assert json.loads(done.stdout)["error"] == {"cause": "fault", "messages": ["KeyError: 'gone'"]}
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause", "code"),
+    [
+        ("ConfigError('a', 'b')", "config", 2),
+        ("SourceError('a\\nb')", "source", 1),
+        ("KeyboardInterrupt()", "cancelled", 130),
+    ],
+)
+def test_under_json_what_is_wrong_is_the_result(fault: str, cause: str, code: int) -> None:
+    body = f"""
+        from codetaste.errors import ConfigError, SourceError
+        def command():
+            raise {fault}
+    """
+    done = started(body, as_json=True)
+    messages = ["stopped"] if cause == "cancelled" else ["a", "b"]
+    assert json.loads(done.stdout) == {"error": {"cause": cause, "messages": messages}, "exit_code": code}
+    assert done.returncode == code
+
+
+def test_under_json_a_result_that_has_been_said_is_the_only_one() -> None:
+    body = """
+        def command():
+            say('{"result": 1}')
+            raise KeyboardInterrupt
+    """
+    done = started(body, as_json=True)
+    assert json.loads(done.stdout) == {"result": 1}
+    assert done.returncode == 130
