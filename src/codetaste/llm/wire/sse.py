@@ -13,7 +13,7 @@ from codetaste.errors import MalformedReply
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_BYTES = 256 * 1024 * 1024
+MOST_BYTES = 128 * 1024 * 1024
 """Bytes of one reply beyond which no provider means it."""
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
