@@ -198,6 +198,19 @@ class LiveLimits:
         session.record.note({"event": "obeyed", "limits": limits})
 
 
+def slots_in_use(models: Mapping[str, MeteredModel]) -> list[str]:
+    """Say of each limiter how many requests are in flight, and why others are not; a line each."""
+    lines = []
+    for limiter in dict.fromkeys(model.limiter for model in models.values()):
+        now = limiter.statistics()
+        said = f"{limiter.name}: {now.in_flight} of {now.limit} in flight"
+        said += f" (of {now.most} at best)" if now.limit < now.most else ""
+        said += f", {now.waiting} waiting" if now.waiting else ""
+        said += f", all paused for {format_duration(now.paused_s)}" if now.paused_s else ""
+        lines.append(said)
+    return lines
+
+
 def _laid_over(config: Config, hold: Mapping[str, Any]) -> Config:
     run = {name.removeprefix("run."): value for name, value in hold.items() if name.startswith("run.")}
     models = tuple(

@@ -14,6 +14,7 @@ from codetaste.assembly import model_digest, open_models, surroundings
 from codetaste.atomic import write_atomically
 from codetaste.command import tell
 from codetaste.flows import discover, products
+from codetaste.limits import slots_in_use
 from codetaste.orchestration.control import watch_changes
 from codetaste.orchestration.job import Status
 from codetaste.orchestration.money import Limits
@@ -90,6 +91,7 @@ async def _run(
         await live.begin(session, crew.models)
         for name, told in plans.prices_json(plan.prices).items():
             session.record.note({"event": "price", "model": name, **told})
+        progress.gauges = partial(slots_in_use, crew.models)
         progress.root = session.budget.snapshot()
         progress.earlier_s = progress.root.wall_s
         session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))

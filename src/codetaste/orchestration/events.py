@@ -80,7 +80,10 @@ class WaitEnded:
 
 @dataclass(frozen=True, slots=True)
 class MoneyChanged:
-    """Money was reserved, settled or given up by job ``key``: its own node and the whole run."""
+    """Money was reserved, settled or given up by job ``key``: its own node and the whole run.
+
+    For the key "" it is the run's limit that has changed.
+    """
 
     key: str
     node: Snapshot

@@ -81,6 +81,7 @@ class Session:
         """
         await self.record.write({"event": "limits", "limits": limits_row(limits.check())})
         self.budget.set_limits(limits)
+        self.record.money_changed("", self.budget)
 
     def tell(self, text: str) -> None:
         """Show a line of text about the whole run to all observers, and keep it in the journal."""

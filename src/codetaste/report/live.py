@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.25
 _ROWS = 20
+_GAUGES = 6
 
 
 @asynccontextmanager
@@ -128,6 +129,7 @@ class Display:
         if more > 0:
             lines.append(Text(f"… and {more} more under way", style="dim"))
         lines.append(Text(self._counts(), style="dim"))
+        lines.extend(Text(printable(said), style="dim") for said in self._progress.gauges()[:_GAUGES])
         if self._progress.draining:
             lines.append(Text(f"stopping: {printable(self._progress.draining)}", style="bold red"))
         return Group(*lines)

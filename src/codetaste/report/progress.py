@@ -21,7 +21,7 @@ from codetaste.orchestration.events import (
 from codetaste.orchestration.money import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from codetaste.orchestration.events import Event
 
@@ -53,6 +53,8 @@ class Progress:
     earlier_s: float = 0.0
     """Wall seconds that earlier sessions of the run took: they count against its time limit."""
     draining: str = ""
+    gauges: Callable[[], Sequence[str]] = tuple
+    """Says what is in use of what may be in use at once, a line each."""
     clock: Callable[[], float] = time.monotonic
 
     def observe(self, event: Event) -> None:
@@ -72,8 +74,7 @@ class Progress:
                 job.money, job.ended_s = event.cost, self.clock()
                 job.waits.clear()
             case MoneyChanged():
-                self._job(event.key).money = event.node
-                self.root = event.root
+                self._take_money(event)
             case WaitStarted():
                 self._job(event.key).waits[event.what] = self.clock()
             case WaitEnded():
@@ -84,6 +85,11 @@ class Progress:
                 self.draining = event.why
             case _:
                 pass
+
+    def _take_money(self, event: MoneyChanged) -> None:
+        self.root = event.root
+        if event.key:
+            self._job(event.key).money = event.node
 
     def in_state(self, *states: str) -> list[JobView]:
         """The jobs in any of ``states``, in the order in which they were added."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -143,11 +144,16 @@ def _jobs(status: RunStatus, *, everything: bool) -> list[str]:
         lines.extend(_line(state, job, status.at) for job in jobs[:most])
         if 0 < most < len(jobs):
             lines.append(f"  {state:<15} … and {len(jobs) - most} more (--all lists them)")
-        reasons = Counter(wait.what for job in jobs for wait in job.waits)
+        reasons = Counter(_reason(wait.what) for job in jobs for wait in job.waits)
         if most < len(jobs) and reasons:
             said = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_OF_EACH))
             lines.append(printable(f"  {state:<15} wait: {said}", _LINE))
     return lines
+
+
+def _reason(what: str) -> str:
+    """Leave out of a wait's reason how many seconds it was to take, which differs from wait to wait."""
+    return re.sub(r", \d+ s$", "", what)
 
 
 def _line(state: str, job: JobStatus, now: float) -> str:
