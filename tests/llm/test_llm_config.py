@@ -23,6 +23,15 @@ def model(**fields: Any) -> ModelConfig:
         ({"provider": "anthropc"}, "anthropic"),
         ({"max_concurrency": 0}, "greater than or equal to 1"),
         ({"base_url": "example.org"}, "base_url"),
+        ({"base_url": "http://[example"}, "not the address of a server"),
+        ({"base_url": "http://:80"}, "not the address of a server"),
+        ({"base_url": "http://example.org:99999/v1"}, "not the address of a server"),
+        ({"base_url": "http://example.org/\x7f"}, "not the address of a server"),
+        ({"options": {"instructions": "x"}}, "the prompt fills it"),
+        ({"options": {"tools": "look"}}, "is a list of tables"),
+        ({"options": {"include": [1]}}, "is a list of texts"),
+        ({"provider": "openai-chat", "options": {"output_cap": "tokens"}}, "max_completion_tokens"),
+        ({"provider": "openai-chat", "options": {"stream_options": True}}, "is a table"),
         ({"price": {"input": "dear", "output": 1}}, "US dollars"),
         ({"options": {"max_tokens": 5}}, "max_output_tokens"),
         ({"options": {"api_key": "x"}}, "api_key_env"),
@@ -60,6 +69,13 @@ def test_a_key_written_where_its_variable_should_be_is_not_shown() -> None:
     assert "sk-ant" not in fault["msg"]
 
 
+def test_a_key_written_into_an_address_is_not_shown() -> None:
+    with pytest.raises(ValidationError, match="api_key_env names the variable") as caught:
+        model(base_url="https://me:sk-123@example.org/v1")
+    (fault,) = caught.value.errors()
+    assert "sk-123" not in fault["msg"]
+
+
 @pytest.mark.parametrize(
     ("fields", "written"),
     [
@@ -84,6 +100,11 @@ def test_writing_to_the_cache_has_its_price_where_prompts_are_cached(
     [
         ({}, "ANTHROPIC_API_KEY"),
         ({"api_key_env": "OTHER"}, "OTHER"),
+        ({"provider": "openai"}, "OPENAI_API_KEY"),
+        ({"provider": "openai", "base_url": "http://localhost/v1"}, "OPENAI_API_KEY"),
+        ({"provider": "openai-chat"}, "OPENAI_API_KEY"),
+        ({"provider": "openai-chat", "base_url": "http://localhost/v1"}, None),
+        ({"provider": "openai-chat", "base_url": "http://localhost/v1", "api_key_env": "OTHER"}, "OTHER"),
         ({"provider": "scripted"}, None),
         ({"cassette": "c"}, None),
         ({"cassette": "c", "mode": "record"}, "ANTHROPIC_API_KEY"),

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
@@ -92,6 +93,22 @@ class ModelConfig(Section):
         if isinstance(name, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ValueError("api_key_env names an environment variable; never write a key into a config")
         return given
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            whole = bool(parts.hostname) and (parts.port or 0) >= 0 and url.isprintable()
+        except ValueError:
+            whole = False
+        if not whole:
+            raise ValueError("not the address of a server")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("an address has no key in it; api_key_env names the variable that holds one")
+        return url
 
     @model_validator(mode="before")
     @classmethod

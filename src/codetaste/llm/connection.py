@@ -120,7 +120,7 @@ class Connection:
         with anyio.move_on_after(self._timeout_s) as scope:
             return await self._ask(path, text.encode("utf-8", "replace"), answer, headers or {})
         if scope.cancelled_caught:
-            raise ModelUnavailable(f"no whole reply within {self._timeout_s:.0f} s")
+            raise ModelUnavailable(f"no whole reply within {self._timeout_s:g} s")
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
@@ -143,8 +143,8 @@ class Connection:
             # The clients' errors have no common class, but they carry the same things.
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
                 raise self._refusal(response, answer) from None
-            if isinstance(error.__cause__, httpx2.HTTPError):
-                raise _lost(error.__cause__) from error
+            if hasattr(error, "request"):
+                raise _lost(error.__cause__ or error) from error
             raise
         try:
             return await self._read(stream.response, answer)
