@@ -22,7 +22,7 @@ from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.llm.pricing import budget_problems, price_entry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from codetaste.agent.tool import Tool
     from codetaste.benchmark.catalog import Benchmark
@@ -110,26 +110,43 @@ def cache_dir() -> Path:
     return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "codetaste"
 
 
-async def open_scanner(config: RulesConfig, ignore: str) -> tuple[Scanner, Engine]:
+async def open_scanner(
+    config: RulesConfig, ignore: str, warn: Callable[[str], None]
+) -> tuple[Scanner, Engine]:
     """Find the rule engine, and return a scanner that leaves out what ``ignore`` (a file's text) says.
+
+    ``warn`` is told, from any thread, what a person should know while scans go on.
 
     Raises:
         ToolMissing: there is no engine; the message says how to get it.
     """
-    from codetaste.rules.engine_install import find_engine  # noqa: PLC0415 - not for a dry run
+    from codetaste.rules.cache_keys import engine_name  # noqa: PLC0415 - not for a dry run
+    from codetaste.rules.cache_store import MatchStore  # noqa: PLC0415
+    from codetaste.rules.engine_install import find_engine  # noqa: PLC0415
+    from codetaste.rules.incremental import IncrementalScanner  # noqa: PLC0415
     from codetaste.rules.opengrep import EngineLimits, OpenGrep  # noqa: PLC0415
     from codetaste.rules.scan import FullScanner  # noqa: PLC0415
 
     engine = await find_engine(config.opengrep)
     processes = anyio.CapacityLimiter(config.processes)
     grep = OpenGrep(engine, limits=EngineLimits(wall_s=config.scan_limit), processes=processes)
-    return FullScanner(grep, ignore), engine
+    if config.cache == "off" or not (name := engine_name(engine)):
+        return FullScanner(grep, ignore), engine
+    folder = config.cache.expanduser().absolute() if config.cache else cache_dir() / "matches"
+    store = MatchStore(folder, name, size=config.cache_size, warn=warn)
+    return IncrementalScanner(grep, store, ignore), engine
 
 
 async def surroundings(
-    benchmark: Benchmark, out: Path, rules: RulesConfig, sandbox: SandboxConfig
+    benchmark: Benchmark,
+    out: Path,
+    rules: RulesConfig,
+    sandbox: SandboxConfig,
+    warn: Callable[[str], None],
 ) -> Surroundings:
     """Find the rule engine and a way to contain commands, and try both.
+
+    ``warn`` is told, from any thread, what a person should know later on.
 
     Raises:
         ToolMissing: one of them cannot be had here; the message says how to get it.
@@ -139,7 +156,7 @@ async def surroundings(
     from codetaste.sandbox.local import local_sandbox  # noqa: PLC0415
 
     ignore = benchmark.ignore_text()
-    scanner, engine = await open_scanner(rules, ignore)
+    scanner, engine = await open_scanner(rules, ignore, warn)
     try:
         wanted = "auto" if sandbox.engine == "local" else sandbox.engine
         containment = await to_thread.run_sync(choose_engine, wanted)
@@ -191,9 +208,7 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
     async with AsyncExitStack() as stack:
         for config in assembly.used_models():
             try:
-                model = metered(
-                    config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters
-                )
+                model = metered(config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters)
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue

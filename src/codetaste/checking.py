@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
 from codetaste.benchmark.catalog import open_benchmark
-from codetaste.command import say
+from codetaste.command import say, tell
 from codetaste.errors import ConfigError
 from codetaste.flows.check_rules import as_json, check_all, render
 from codetaste.rules.config import RulesConfig
@@ -32,7 +32,7 @@ async def check_published(
         raise ConfigError(f"--repos: {repos} is not a folder")
     benchmark = open_benchmark(folder, repos=repos)
     instances = benchmark.select(globs)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text())
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell)
 
     def report(checked: Checked) -> None:
         if not as_json_data:

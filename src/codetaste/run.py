@@ -14,7 +14,6 @@ from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
-from anyio import to_thread
 from cyclopts import App, Parameter
 
 from codetaste.assembly import assemble
@@ -26,14 +25,16 @@ from codetaste.flows.passes import worst_case_usd
 from codetaste.limits import LiveLimits
 from codetaste.report import plans
 from codetaste.report.plans import Plan, PlannedJob
-from codetaste.stopping import Stop, listen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from codetaste.assembly import Assembly
     from codetaste.config import Config
     from codetaste.flows.passes import Pass
     from codetaste.llm.pricing import PriceEntry
+
+_STOPPED = 130
 
 app = App(name="codetaste.run", help="Run the flows of a config file.", version_flags=[])
 
@@ -75,35 +76,36 @@ def run(
         tool, 130 when it was stopped.
     """
     options = Options(only, dry_run, rerun, json_)
-    return guarded(lambda: anyio.run(execute, config, tuple(set_), options), as_json=json_)
+    return guarded(lambda: _run(config, tuple(set_), options), as_json=json_)
 
 
-async def execute(path: Path, settings: Sequence[str], options: Options) -> int:
-    """Run the config at ``path``; see ``run`` for the exit code.
+def _run(path: Path, settings: Sequence[str], options: Options) -> int:
+    """Plan; then show the plan, or carry it out. A dry run needs no event loop."""
+    planned = prepare(path, settings, options.only)
+    if options.dry_run:
+        say(plans.render(planned.plan, as_json=options.json))
+        return 0
+    return anyio.run(execute, planned, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A config, all that it names, and what is to be done; nothing is started yet."""
+
+    assembly: Assembly
+    live: LiveLimits
+    passes: tuple[Pass, ...]
+    plan: Plan
+
+
+def prepare(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) -> Planned:
+    """Read the config at ``path`` and plan its work.
 
     Raises:
         ConfigError: bad input, all of it at once.
-        ToolMissing: commands cannot be contained here, or there is no rule engine.
-        JournalError: the run directory is in use, damaged, or full.
     """
-    stop = Stop()
-    text, code = "", 130
-    async with anyio.create_task_group() as tasks:
-        stop.scope = tasks.cancel_scope
-        await tasks.start(listen, stop)
-        text, code = await _execute(path, settings, options, stop)
-        tasks.cancel_scope.cancel()
-    if text:
-        say(text)
-    elif options.json:
-        say(error_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], code))
-    return code
-
-
-async def _execute(path: Path, settings: Sequence[str], options: Options, stop: Stop) -> tuple[str, int]:
-    """Do what ``execute`` says; returns the text of the result and the exit code."""
     base = read_config(path, settings)
-    live = await to_thread.run_sync(LiveLimits.of, base, base.run.out / base.run.name)
+    live = LiveLimits.of(base, base.run.out / base.run.name)
     config = live.config
     for line in live.told:
         tell(line)
@@ -113,17 +115,37 @@ async def _execute(path: Path, settings: Sequence[str], options: Options, stop: 
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
     if config.discover is None:
         raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
-    passes = _chosen(planned_passes(config.discover, assembly.instances, config.labels()), options.only)
+    passes = _chosen(planned_passes(config.discover, assembly.instances, config.labels()), only)
     assembly.benchmark.check_descriptions({each.instance.id: each.instance for each in passes}.values())
-    plan = _plan(config, passes, assembly.prices())
-    if options.dry_run:
-        return plans.render(plan, as_json=options.json), 0
+    return Planned(assembly, live, passes, _plan(config, passes, assembly.prices()))
+
+
+async def execute(planned: Planned, options: Options) -> int:
+    """Carry out what is planned; see ``run`` for the exit code.
+
+    Raises:
+        ConfigError: a model cannot be made.
+        ToolMissing: commands cannot be contained here, or there is no rule engine.
+        JournalError: the run directory is in use, damaged, or full.
+    """
     from codetaste.report.summary import as_json, render  # noqa: PLC0415 - not for a dry run
+    from codetaste.stopping import Stop, listen  # noqa: PLC0415
     from codetaste.work import carry_out  # noqa: PLC0415
 
-    summary = await carry_out(assembly, live, passes, plan, rerun=options.rerun, stop=stop)
-    text = json.dumps(as_json(summary), indent=2) if options.json else render(summary)
-    return text, summary.exit_code
+    stop, summary = Stop(), None
+    async with anyio.create_task_group() as tasks:
+        stop.scope = tasks.cancel_scope
+        await tasks.start(listen, stop)
+        summary = await carry_out(
+            planned.assembly, planned.live, planned.passes, planned.plan, rerun=options.rerun, stop=stop
+        )
+        tasks.cancel_scope.cancel()
+    if summary is not None:
+        say(json.dumps(as_json(summary), indent=2) if options.json else render(summary))
+        return summary.exit_code
+    if options.json:
+        say(error_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))
+    return _STOPPED
 
 
 def _chosen(passes: Sequence[Pass], only: Sequence[str]) -> tuple[Pass, ...]:

@@ -88,7 +88,7 @@ async def call_tool(trial: Trial) -> int:
         names = ", ".join(instance.id for instance in chosen[:5])
         raise ConfigError(f"--instance {trial.instance} fits {len(chosen)} instances ({names}, …); name one")
     with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
-        around = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig())
+        around = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig(), tell)
         async with rule_context(chosen[0], trial.direction, around, _note) as context:
             try:
                 answer = await tool.call(context, arguments)

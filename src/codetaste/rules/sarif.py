@@ -128,7 +128,8 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
         kind=kind,
         message=shown.encode("utf-8", "backslashreplace").decode(),
         rule_id=rule_id,
-        path=_path(path, files) if path else "",
+        # A broken rule's is that of the file it was written to, which is nobody's business.
+        path=known if (known := _path(path, files)) in files else "",
         line=_line(error),
     )
 

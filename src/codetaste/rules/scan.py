@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.rules.rule import Rule
+    from codetaste.rules.selection import Selection
 
 _PARTIAL = frozenset(("rule", "timeout", "engine"))
 
@@ -35,7 +36,7 @@ class Match:
     end_column: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """Something that kept a rule or a file from being scanned in full.
 
@@ -57,7 +58,7 @@ class Scan:
 
     Attributes:
         matches: Ω(γ, R) of every rule, sorted.
-        problems: everything that was not scanned in full.
+        problems: everything that was not scanned in full, sorted by a scanner.
         scanned: paths that the engine looked at.
     """
 
@@ -137,8 +138,13 @@ class FullScanner:
         """
         selection = await anyio.to_thread.run_sync(select, tree, self._ignore)
         scan = await self._engine.match(rules, tree, selection.files)
-        skipped = tuple(Problem("skipped", reason, path=path) for path, reason in selection.skipped)
-        return Scan(scan.matches, skipped + scan.problems, scan.scanned)
+        return with_skipped(scan, selection)
+
+
+def with_skipped(scan: Scan, selection: Selection) -> Scan:
+    """Return ``scan`` of the selected files as that of the tree."""
+    skipped = (Problem("skipped", reason, path=path) for path, reason in selection.skipped)
+    return Scan(scan.matches, tuple(sorted({*skipped, *scan.problems})), scan.scanned)
 
 
 def merge(scans: Iterable[Scan]) -> Scan:

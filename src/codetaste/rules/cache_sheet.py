@@ -1,0 +1,119 @@
+"""A sheet: what the engine said of files when it was asked about one set of rules, as data and as bytes.
+
+The bytes carry a checksum: whatever was damaged, cut off or written by somebody else is no sheet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codetaste.rules.cache_keys import FORMAT, KEY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAGIC = b"codetaste matches %d\n" % FORMAT
+_SUM_BYTES = 32
+
+Region = tuple[int, int, int, int]
+"""First and last line, first and last column of a match."""
+
+
+class Damaged(ValueError):
+    """These bytes are no sheet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one call of the engine said of one file.
+
+    Attributes:
+        scanned: it looked at the file.
+        matches: of each rule that has any, by its key.
+        problems: message and line of each piece that it could not parse.
+    """
+
+    scanned: bool
+    matches: Mapping[bytes, tuple[Region, ...]] = field(default_factory=dict)
+    problems: tuple[tuple[str, int], ...] = ()
+
+
+LOOKED_AT, LEFT_ALONE = Said(scanned=True), Said(scanned=False)
+"""A file without matches and problems: nearly all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The answers about ``files`` (by key) to one set of ``rules`` (keys, sorted; some may be repeated)."""
+
+    rules: tuple[bytes, ...]
+    files: Mapping[bytes, Said]
+
+    def to_bytes(self) -> bytes:
+        """Return the sheet as bytes."""
+        places = {key: number for number, key in enumerate(self.rules)}
+        found = {
+            number: (
+                [[places[key], *map(list, regions)] for key, regions in said.matches.items()],
+                said.problems,
+            )
+            for number, said in enumerate(self.files.values())
+            if said.matches or said.problems
+        }
+        head = {"rules": len(self.rules), "files": len(self.files), "found": found}
+        body = b"".join((
+            json.dumps(head, separators=(",", ":")).encode(),
+            b"\n",
+            *self.rules,
+            *self.files,
+            bytes(said.scanned for said in self.files.values()),
+        ))  # fmt: skip
+        return _MAGIC + hashlib.sha256(body).digest() + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sheet:
+        """Read what ``to_bytes`` made.
+
+        Raises:
+            Damaged: it is something else.
+        """
+        start = len(_MAGIC) + _SUM_BYTES
+        body = data[start:]
+        if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(body).digest() != data[len(_MAGIC) : start]:
+            raise Damaged
+        try:
+            return cls._read(body)
+        except (ValueError, LookupError, TypeError):
+            raise Damaged from None
+
+    @classmethod
+    def _read(cls, body: bytes) -> Sheet:
+        line, _, rest = body.partition(b"\n")
+        head = json.loads(line)
+        rules_end = head["rules"] * KEY_BYTES
+        files_end = rules_end + head["files"] * KEY_BYTES
+        rules = _keys(rest[:rules_end])
+        keys = _keys(rest[rules_end:files_end])
+        flags = rest[files_end:]
+        files = {key: LOOKED_AT if flag else LEFT_ALONE for key, flag in zip(keys, flags, strict=True)}
+        for number, (matches, problems) in head["found"].items():
+            place = int(number)
+            files[keys[place]] = Said(
+                scanned=bool(flags[place]),
+                matches={
+                    rules[rule]: tuple(_region(*each) for each in regions) for rule, *regions in matches
+                },
+                problems=tuple((str(message), int(where)) for message, where in problems),
+            )
+        return cls(tuple(rules), files)
+
+
+def _region(first: int, last: int, start: int, end: int) -> Region:
+    return first, last, start, end
+
+
+def _keys(data: bytes) -> list[bytes]:
+    return [data[start : start + KEY_BYTES] for start in range(0, len(data), KEY_BYTES)]
