@@ -92,6 +92,9 @@ class ModelConfig(Section):
         name = given.get("api_key_env") if isinstance(given, dict) else None
         if isinstance(name, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ValueError("api_key_env names an environment variable; never write a key into a config")
+        address = given.get("base_url") if isinstance(given, dict) else None
+        if isinstance(address, str) and "@" in address.partition("//")[2].partition("/")[0]:
+            raise ValueError("base_url has a name or a key in it; never write a key into a config")
         return given
 
     @field_validator("base_url")
@@ -106,8 +109,6 @@ class ModelConfig(Section):
             whole = False
         if not whole:
             raise ValueError("not the address of a server")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("an address has no key in it; api_key_env names the variable that holds one")
         return url
 
     @model_validator(mode="before")
