@@ -25,6 +25,7 @@ from codetaste.flows.passes import worst_case_usd
 from codetaste.limits import LiveLimits
 from codetaste.report import plans
 from codetaste.report.plans import Plan, PlannedJob
+from codetaste.stopping import Stop, like_ctrl_c, listen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +82,8 @@ def run(
 
 def _run(path: Path, settings: Sequence[str], options: Options) -> int:
     """Plan; then show the plan, or carry it out. A dry run needs no event loop."""
-    planned = prepare(path, settings, options.only)
+    with like_ctrl_c():
+        planned = prepare(path, settings, options.only)
     if options.dry_run:
         say(plans.render(planned.plan, as_json=options.json))
         return 0
@@ -129,7 +131,6 @@ async def execute(planned: Planned, options: Options) -> int:
         JournalError: the run directory is in use, damaged, or full.
     """
     from codetaste.report.summary import as_json, render  # noqa: PLC0415 - not for a dry run
-    from codetaste.stopping import Stop, listen  # noqa: PLC0415
     from codetaste.work import carry_out  # noqa: PLC0415
 
     stop, summary = Stop(), None

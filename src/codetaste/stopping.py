@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import signal
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from anyio.abc import TaskStatus
 
     from codetaste.orchestration.session import Session
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = 2
+
+
+@contextmanager
+def like_ctrl_c() -> Iterator[None]:
+    """Let a termination and a terminal that goes away raise KeyboardInterrupt, as Ctrl-C does."""
+    ours = [number for number in _STOPPING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass(slots=True)
