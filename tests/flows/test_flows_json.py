@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,3 +111,32 @@ def test_both_programs_that_run_a_config_say_errors_alike(here: Place) -> None:
     other = Place(here.folder, here.cache, here.folder / "nofile.toml")
     one, two = other.run("--json"), other.cli("run", str(other.config), "--json")
     assert (one.code, document(one)) == (two.code, document(two))
+
+
+BY_NAME = {"at_once", "models", "prices", "limits", "retries", "waited_s"}
+"""Objects whose keys are names from the config."""
+OTHERS = {"price", "value", "parameters", "facts"}
+"""What is inside is somebody else's."""
+
+
+def keys_of(document: Any) -> Iterator[str]:
+    if isinstance(document, list):
+        for each in document:
+            yield from keys_of(each)
+    elif isinstance(document, dict):
+        for key, value in document.items():
+            yield key
+            if key not in OTHERS:
+                yield from keys_of(list(value.values()) if key in BY_NAME else value)
+
+
+def test_every_key_is_on_the_page_for_programs(here: Place, alpha: Tiny) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "programs.md").read_text("utf-8")
+    told = set(re.findall(r"`([a-z_]+)`", page))
+    more = [["status", "r", "--job", "*"], ["run", str(here.config)]]
+    for command in [*([*name.split(), *good(name, here, alpha)] for name in BAD), *more]:
+        said = set(keys_of(document(here.cli(*command, "--json"))))
+        assert said <= told, (command, said - told)
+    for log in (here.out / "logs").rglob("*.jsonl"):
+        for line in log.read_text().splitlines():
+            assert set(json.loads(line)) <= told, line
