@@ -216,9 +216,7 @@ async def test_raising_the_most_wakes_waiters_and_lowering_lets_those_in_flight_
         await anyio.wait_all_tasks_blocked()
         assert (len(held), limiter.statistics().waiting) == (4, 2)
         limiter.most = 2
-        assert not any(
-            slot.current for slot in held
-        )  # what is not sent yet waits
+        assert not any(slot.current for slot in held)  # what is not sent yet waits
         held[0].end()
         held[1].end()
         await anyio.wait_all_tasks_blocked()

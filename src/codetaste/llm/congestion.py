@@ -114,8 +114,11 @@ class Congestion:
         return self._round
 
     def current(self, of_round: int, now_s: float) -> bool:
-        """Whether a request counted in ``of_round`` may still go: nobody has been told to pause since."""
-        return of_round == self._round and now_s >= self.paused_until_s
+        """Whether a request counted in ``of_round`` may still go.
+
+        It may not once all were told to pause, or when the limit was lowered below what is in flight.
+        """
+        return of_round == self._round and now_s >= self.paused_until_s and self.in_flight <= self.limit
 
     def ended(self, of_round: int) -> None:
         """A request ended in a way that says nothing of the provider's load."""

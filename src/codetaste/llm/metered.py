@@ -153,7 +153,7 @@ class MeteredModel:
             try:
                 async with await ctx.paid(name, reservation, note) as paid:
                     if not slot.current:
-                        paid.release()  # all were told to pause while the reservation was written
+                        paid.release()  # all must pause, or fewer may go, since the reservation was begun
                         continue
                     request = self._lowered(offer, paid.granted, ctx)
                     reply = await self._ask(request, ctx, paid, slot)

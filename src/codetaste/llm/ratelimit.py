@@ -85,7 +85,7 @@ class Slot:
 
     @property
     def current(self) -> bool:
-        """Whether the request may still go: everybody was told to pause since, if it may not."""
+        """Whether the request may still go: if not, all were told to pause since, or the limit fell."""
         return self._open and self._limiter.congestion.current(self._round, time.monotonic())
 
     def end(self) -> None:
