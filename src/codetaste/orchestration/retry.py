@@ -11,7 +11,7 @@ What the figures are made for:
 - *Unavailable* is a reset, a cut stream, a server error or a time-out. Each try that may have been billed
   stays charged at its reservation until the provider's record is known, so five of them can use up a small
   budget: the job then ends as ``budget_exceeded``, and not a cent more than the budget is spent. Money goes
-  by the number of tries and patience by the waits between them, so the waits are long: five tries bear 80
+  by the number of tries and patience by the waits between them, so the waits are long: five tries bear 40
   seconds, a server's restart. The same for a reset of a connection that had been idle before any byte of
   the response: nobody can tell whether the provider had begun (clients keep idle connections for seconds
   only, so that it is rare). A time-out is worth as many tries, each as long as the model's ``timeout``; a
@@ -56,7 +56,7 @@ class Retry:
 # a missing recording, a full disk, or a fault of the program.
 TABLE: Mapping[Cause, Retry] = {
     Cause.RATE_LIMIT: Retry(tries=8, first_s=2.0, longest_s=120.0),
-    Cause.UNAVAILABLE: Retry(tries=5, first_s=2.0, factor=3.0),
+    Cause.UNAVAILABLE: Retry(tries=5, first_s=1.0, factor=3.0),
     Cause.MALFORMED: Retry(tries=3, first_s=0.5, longest_s=10.0),
     Cause.SANDBOX: Retry(tries=3, first_s=1.0, longest_s=30.0),
     Cause.ENGINE: Retry(tries=2, first_s=0.5),
