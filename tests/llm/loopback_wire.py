@@ -99,3 +99,19 @@ def told(protocol: Protocol, usage: dict[str, Any] | None, tell: Tell | None) ->
     """Return the usage as it is told."""
     said = None if usage is None else usage_of(protocol, usage)
     return said if said is None or tell is None else tell(said)
+
+
+def said_before(protocol: Protocol, body: dict[str, Any]) -> tuple[str, int]:
+    """Return the system prompt of a request, and how many replies its conversation has so far."""
+    if protocol == "anthropic":
+        system = "".join(block["text"] for block in body.get("system", ()))
+        return system, sum(message["role"] == "assistant" for message in body["messages"])
+    if protocol == "openai-chat":
+        said = [message for message in body["messages"] if message["role"] in {"system", "developer"}]
+        system = "".join(str(message["content"]) for message in said)
+        return system, sum(message["role"] == "assistant" for message in body["messages"])
+    replies, ours = 0, True
+    for item in body["input"]:
+        before, ours = ours, item.get("role") == "user" or item.get("type") == "function_call_output"
+        replies += before and not ours
+    return body.get("instructions") or "", replies
