@@ -105,7 +105,8 @@ class Assembly:
             target, source = _APPENDED[kind]
             block[target] = (block.get(target) or "") + delta[source]
         elif kind == "input_json_delta":
-            self._arguments.setdefault(index, []).append(delta["partial_json"])
+            # Only a text can be added to a text.
+            self._arguments.setdefault(index, []).append("" + delta["partial_json"])
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
 

@@ -130,8 +130,8 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
     items, status = response.get("output"), response.get("status")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise MalformedReply(f"a response without output: {one_line(str(dict(response)))}")
-    if status not in {"completed", "incomplete"}:
-        raise MalformedReply(f"a response whose status is {status!r}")
+    if status not in ("completed", "incomplete"):
+        raise MalformedReply(f"a response whose status is {one_line(repr(status))}")
     items = _distinct(items, taken)
     content = tuple(_neutral(items))
     model = response.get("model")

@@ -1,0 +1,164 @@
+"""Whatever a provider says, each protocol makes a reply of it that can be sent back, or a named fault."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import loopback_provider as provider
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from loopback_provider import PROTOCOLS
+from loopback_wire import whole_of
+
+from codetaste.errors import ModelError
+from codetaste.llm.bound import wire_size
+from codetaste.llm.codec import reply_from_json, reply_to_json
+from codetaste.llm.messages import Message, Reply, Request, Text, ToolResult
+from codetaste.llm.wire import (
+    anthropic,
+    anthropic_stream,
+    openai_chat,
+    openai_chat_stream,
+    openai_errors,
+    openai_responses,
+    openai_responses_stream,
+)
+
+STREAMS = {
+    "anthropic": anthropic_stream.Assembly,
+    "openai": openai_responses_stream.Assembly,
+    "openai-chat": openai_chat_stream.Assembly,
+}
+WIRES = {"anthropic": anthropic, "openai": openai_responses, "openai-chat": openai_chat}
+BODY = {"model": "m", "stream_options": {"include_usage": True}}
+BLOCKS = [
+    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+    provider.text("Let me look."),
+    {"type": "tool_use", "id": "a", "name": "look", "input": {"at": "é"}},
+    {"type": "tool_use", "id": "b", "name": "look", "input": {}},
+]
+COUNTS = {
+    "input_tokens": 11,
+    "cache_creation_input_tokens": 7,
+    "cache_read_input_tokens": 5,
+    "output_tokens": 42,
+}
+
+# What no provider should say, some of it of the right type.
+odd = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.just(10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(
+        ["[DONE]", "tool_use", "function_call", "error", "stop", "completed", "{", "{}", "\ud800"]
+    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Everything in JSON data that can be replaced: the container and the key."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found: list[tuple[Any, Any]] = []
+    for key, item in list(inner):
+        found += [(value, key), *places(item)]
+    return found
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, said: list[Any]) -> list[Any]:
+    """What a provider says, with some of it replaced, left out, or said twice."""
+    said = copy.deepcopy(said)
+    for _ in range(draw(st.integers(0, 3))):
+        everywhere = places(said)
+        if not everywhere:
+            break
+        container, key = draw(st.sampled_from(everywhere))
+        match draw(st.sampled_from(["replace", "replace", "drop", "again"])):
+            case "replace":
+                container[key] = draw(odd)
+            case "drop":
+                del container[key]
+            case "again" if isinstance(container, list):
+                container.insert(key, copy.deepcopy(container[key]))
+    return said
+
+
+def check(read: Callable[[], Reply]) -> None:
+    """A reply can be kept, measured, and sent back in every protocol; what is none says so in one line."""
+    try:
+        reply = read()
+    except ModelError as error:
+        fault = str(error)
+        assert (len(fault) < 600, "\n" in fault) == (True, False)
+        return
+    assert reply_from_json(json.loads(json.dumps(reply_to_json(reply)))) == reply
+    assert wire_size(reply.message) > 0
+    calls = reply.message.tool_calls
+    assert len({call.id for call in calls}) == len(calls)
+    assert "a" not in {call.id for call in calls}  # it was taken
+    results = Message("user", tuple(ToolResult(call.id, "x") for call in calls) or (Text("go on"),))
+    for wire in WIRES.values():
+        body = wire.request_body(Request("s", (reply.message, results)), "m")
+        json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_stream_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject) -> None:
+    events = provider.events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
+    assembly = STREAMS[protocol](taken={"a"})
+    said = data.draw(spoilt(events))
+
+    def read() -> Reply:
+        for event in said:
+            assembly.feed(event if isinstance(event, str) else json.dumps(event))
+            if assembly.complete:
+                break
+        return assembly.reply()
+
+    check(read)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_whole_answer_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject) -> None:
+    whole = whole_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
+    said = (data.draw(spoilt([whole])) or [None])[0]
+    check(lambda: WIRES[protocol].whole_reply(said, taken={"a"}))
+
+
+errors = st.fixed_dictionaries(
+    {},
+    optional={
+        "message": odd | st.text(max_size=80),
+        "code": odd | st.sampled_from(["insufficient_quota", "rate_limit_exceeded", "slow_down", 429, 503]),
+        "type": odd,
+        "param": odd,
+        "details": odd,
+    },
+)
+
+
+@given(st.integers(300, 599), odd | errors | st.fixed_dictionaries({"error": odd | errors}), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_refusal_in_any_shape_is_a_named_fault(status: int, body: Any, started: bool) -> None:
+    for error in (
+        anthropic.error_from(status, body, {}),
+        anthropic.error_in_stream(body, started=started),
+        openai_errors.error_from(status, body, {}),
+        openai_errors.error_in_stream(body, accepted=True, started=started),
+    ):
+        assert isinstance(error, ModelError)
+        assert "\n" not in str(error)
+        assert len(str(error)) < 600
