@@ -319,6 +319,7 @@ async def test_a_stream_without_its_closing_event_is_no_reply(
         (400, {"param": "include", "message": "Encrypted content."}, ModelRefused, r"options.include = \[\]"),
         (503, {"code": "slow_down", "message": "Slow down."}, ModelUnavailable, "slow_down: Slow down"),
         (500, {"code": "server_is_overloaded", "message": "x"}, ModelUnavailable, "overloaded"),
+        (429, {"code": "slow_down", "message": "x"}, RateLimited, "slow_down"),
     ],
 )
 async def test_official_errors_are_known_by_their_codes(
@@ -333,7 +334,7 @@ async def test_official_errors_are_known_by_their_codes(
     with pytest.raises(error, match=said) as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.unbilled
-    assert caught.value.overloaded is (error is ModelUnavailable)
+    assert caught.value.overloaded is (error is not ModelRefused)
 
 
 @pytest.mark.anyio

@@ -131,7 +131,7 @@ def _error(status: int, failure: Failure, wait_s: float | None, secret: str) -> 
         return ModelRefused(
             f"HTTP {status}: {said} (the account's quota is used up; waiting does not mend it)"
         )
-    if _OVERLOADED & {*failure.names}:
+    if _OVERLOADED & {*failure.names} and status != _TOO_MANY:
         return ModelUnavailable(
             f"HTTP {status}: {said}", unbilled=True, overloaded=True, retry_after_s=wait_s
         )
