@@ -55,13 +55,14 @@ def test_more_jobs_and_more_slots_are_used_at_once_and_fewer_are_kept_to(tmp_pat
         until(lambda: states(where) == ["running", "running"])
         waits = [wait["what"] for job in status(where)["jobs"] for wait in job["waits"]]
         assert waits == ["a slot of m"]
-        assert status(where)["at_once"]["model m"] == {"limit": 1, "taken": 1}
+        assert status(where)["at_once"]["model m"] == {"limit": 1, "taken": 1, "waiting": 1}
         assert "in force in process" in where.cli("limit", "r", "--model", "m=2").out
-        until(lambda: status(where)["at_once"]["model m"] == {"limit": 2, "taken": 2})
+        until(lambda: status(where)["at_once"]["model m"] == {"limit": 2, "taken": 2, "waiting": 0})
         assert where.cli("limit", "r", "--sandboxes", "1", "--jobs", "1").code == 0
         at_once = status(where)["at_once"]
         # What runs goes on; nothing new is begun.
-        assert (at_once["jobs"], at_once["sandbox"]) == ({"limit": 1, "taken": 2}, {"limit": 1, "taken": 2})
+        for resource in ("jobs", "sandbox"):
+            assert at_once[resource] == {"limit": 1, "taken": 2, "waiting": 0}
     said = [line["text"] for line in where.journal() if line["event"] == "note" and not line["key"]]
     assert "run.concurrency is 5 now, was 1" in said
     assert "models.m.max_concurrency is 2 now, was 1" in said

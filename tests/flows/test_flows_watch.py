@@ -54,10 +54,11 @@ def test_a_live_run_is_watched_and_what_a_killed_one_had_in_flight_is_unknown(
         assert f"process {process.pid} " in told["owner"]
         assert told["models"]["m"]["calls"]["in_flight"] == 2
         assert float(told["models"]["m"]["in_flight_usd"]) > 0
-        assert told["at_once"]["model m"] == {"limit": 16, "taken": 2}
-        assert told["at_once"]["jobs"] == {"limit": 64, "taken": 2}
-        assert told["at_once"]["sandbox"] == {"limit": 8, "taken": 2}
+        assert told["at_once"]["model m"] == {"limit": 16, "taken": 2, "waiting": 0}
+        assert told["at_once"]["jobs"] == {"limit": 64, "taken": 2, "waiting": 0}
+        assert told["at_once"]["sandbox"] == {"limit": 8, "taken": 2, "waiting": 0}
         assert told["models"]["m"]["price_source"] == "config"
+        assert told["limits"]["run.budget_usd"] == "2.0"
         said = where.cli("status", "r").out
         assert "at once     jobs 2 of 64 · sandbox 2 of 8 · model m 2 of 16" in said
         until(lambda: sum(len(lines) for lines in logs_of(where).values()) >= 6)

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.atomic import write_atomically
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -61,7 +61,10 @@ def write_changes(directory: Path, changes: Mapping[str, Change]) -> None:
         JournalError: it cannot be written.
     """
     if not changes:
-        (directory / NAME).unlink(missing_ok=True)
+        try:
+            (directory / NAME).unlink(missing_ok=True)
+        except OSError as error:
+            raise JournalError(f"{directory / NAME}: cannot be removed: {error.strerror}") from error
         return
     said = {
         name: {"value": each.value, "instead_of": each.instead_of} for name, each in sorted(changes.items())

@@ -87,7 +87,7 @@ class Logs:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write all that was gathered."""
+        """Write all that was gathered; takes seconds at most."""
         async with self._writing:
             lines, self._waiting = self._waiting, []
             if self._dropped:
@@ -96,7 +96,9 @@ class Logs:
             if not lines:
                 return
             try:
-                await to_thread.run_sync(self._write, lines)
+                # Not torn by a cancellation; and a disk that hangs holds nobody up for long.
+                with anyio.move_on_after(_LAST_S, shield=True):
+                    await to_thread.run_sync(self._write, lines, abandon_on_cancel=True)
             except OSError as error:
                 if not self._warned:
                     self._warned = True
@@ -112,8 +114,8 @@ class Logs:
             path = self._folder / log_name(key)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("a", encoding="ascii") as file:
-                    file.write("".join(texts))
+                with path.open("ab", buffering=0) as file:
+                    file.write("".join(texts).encode("ascii"))
             except OSError as error:
                 error.filename = error.filename or str(path)
                 failure = error
@@ -161,7 +163,7 @@ async def logged(folder: Path, warn: Callable[[str], None]) -> AsyncIterator[Log
                 tasks.cancel_scope.cancel()
     finally:
         logging.getLogger().removeHandler(handler)
-        with anyio.move_on_after(_LAST_S, shield=True):
+        with anyio.CancelScope(shield=True):
             await logs.flush()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,11 +74,15 @@ class ModelStatus:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much there may be at once of a resource ("jobs", "sandbox", "model ID"), and how much is taken."""
+    """How much there may be at once of a resource ("jobs", "sandbox", "model ID"), and how much is taken.
+
+    ``waiting`` counts those who wait for it; who waits for a sandbox counts among those who wait for "jobs".
+    """
 
     resource: str
     limit: float
     taken: float
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ class RunStatus:
     limit_s: float | None
     models: tuple[ModelStatus, ...]
     capacities: tuple[Capacity, ...]
+    limits: Mapping[str, Any]
+    """Those in force, by the config's keys."""
     retries: Mapping[str, int]
     jobs: tuple[JobStatus, ...]
     products: tuple[Path, ...]

@@ -12,6 +12,7 @@ from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import NAME, read_from
 from codetaste.orchestration.storage import owner_of
+from codetaste.report.progress import printable
 from codetaste.report.run_status import Capacity, JobStatus, ModelStatus, RunStatus, Spend, Wait
 from codetaste.report.sights import RATE_WINDOW_S, JobSight, Sights
 
@@ -46,11 +47,11 @@ class Watched:
         path = self.directory / NAME
         # First of all: a run that ends while its journal is read has written everything before it was let go.
         owner = owner_of(self.directory)
-        if path.stat().st_size < self._end:
-            # Another run has taken its place.
-            self._end, self.history = 0, History()
-            self.sights = Sights(self.history)
         try:
+            if path.stat().st_size < self._end:
+                # Another run has taken its place.
+                self._end, self.history = 0, History()
+                self.sights = Sights(self.history)
             for end, line in read_from(path, self._end):
                 self.history.apply(line)
                 self.sights.apply(line)
@@ -68,11 +69,19 @@ def find_run(run: Path) -> Path:
     Raises:
         ConfigError: there is no run.
     """
-    directory = next((place for place in (run, Path("runs") / run) if (place / NAME).is_file()), None)
+    directory = next((place for place in (run, Path("runs") / run) if _holds_a_run(place)), None)
     if directory is None:
         known = sorted(path.parent.name for path in Path("runs").glob(f"*/{NAME}"))
-        raise ConfigError(f"{run}: no run there (runs here: {', '.join(known) or 'none'})")
+        shown = printable(str(run), 200)
+        raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
     return directory
+
+
+def _holds_a_run(folder: Path) -> bool:
+    try:
+        return (folder / NAME).is_file()
+    except OSError:  # a name that can be none, or a folder that may not be entered
+        return False
 
 
 def call_state(call: Call, history: History, *, live: bool) -> str:
@@ -131,6 +140,7 @@ def _status(directory: Path, owner: str, history: History, sights: Sights) -> Ru
         history.limits.wall_s,
         tuple(sorted(models.values(), key=lambda model: model.id)),
         _capacities(sights, jobs, models) if live else (),
+        dict(sights.limits) if live else {},
         dict(retries),
         jobs,
         products(directory),
@@ -194,9 +204,26 @@ def _capacities(
                 taken[resource] += amount  # type: ignore[assignment]  # amounts are floats
     for name, model in models.items():
         taken[f"model {name}"] = model.spend.calls["in_flight"]
+    waiting = _waiting(jobs, models)
     return tuple(
-        Capacity(resource, limit, float(taken[resource])) for resource, limit in sights.capacities.items()
+        Capacity(resource, limit, float(taken[resource]), waiting[resource])
+        for resource, limit in sights.capacities.items()
     )
+
+
+def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
+    """Count who waits for what there is only so much of at once."""
+    waiting: Counter[str] = Counter()
+    for job in jobs:
+        if job.state == "queued" and not job.needs:
+            waiting["jobs"] += 1
+        for wait in job.waits:
+            waiting.update(
+                f"model {name}"
+                for name in models
+                if wait.what == f"a slot of {name}" or wait.what.startswith(f"{name}: ")
+            )
+    return waiting
 
 
 def products(directory: Path) -> tuple[Path, ...]:

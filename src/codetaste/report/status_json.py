@@ -30,7 +30,11 @@ def as_json(status: RunStatus) -> dict[str, Any]:
             "usd_a_minute": _usd(round(status.rate_usd, 6)),
         },
         "time": {"used_s": round(status.used_s, 3), "limit_s": status.limit_s, "left_s": left},
-        "at_once": {each.resource: {"limit": each.limit, "taken": each.taken} for each in status.capacities},
+        "limits": dict(status.limits),
+        "at_once": {
+            each.resource: {"limit": each.limit, "taken": each.taken, "waiting": each.waiting}
+            for each in status.capacities
+        },
         "models": {model.id: _model(model) for model in status.models},
         "retries": dict(status.retries),
         "jobs": [job_json(job) for job in status.jobs],

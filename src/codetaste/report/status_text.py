@@ -78,7 +78,11 @@ def _head(status: RunStatus) -> list[str]:
 def _limits(status: RunStatus) -> list[str]:
     if not status.capacities:
         return []
-    said = [f"{each.resource} {each.taken:g} of {each.limit:g}" for each in status.capacities]
+    said = [
+        f"{each.resource} {each.taken:g} of {each.limit:g}"
+        + (f" ({each.waiting} wait)" if each.waiting else "")
+        for each in status.capacities
+    ]
     return [printable(f"at once     {' · '.join(said)}", _LINE)]
 
 
