@@ -18,7 +18,7 @@ from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
 from codetaste.llm.metered import MeteredModel, metered
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import Cost, Limits
 from codetaste.orchestration.job import Job, JobContext, Json, Status
 from codetaste.orchestration.retry import Retry
 from codetaste.orchestration.session import Session, open_session
@@ -190,7 +190,7 @@ async def test_a_model_that_is_limited_for_ever_is_given_up_by_all_its_jobs_and_
     assert all("HTTP 429: come again" in outcome.error for outcome in lost)
     assert {outcome.status for key, outcome in outcomes.items() if key.startswith("free")} == {Status.DONE}
     assert len(limited.asked) < 50
-    assert (spent.reserved.usd, spent.unknown.usd) == (0, 0)
+    assert spent.reserved == spent.unknown == Cost()
     now = first.limiter.statistics()
     assert (now.refused, now.gave_up, now.waiting, now.in_flight) == (len(limited.asked), 1, 0, 0)
 
@@ -265,7 +265,7 @@ async def test_usage_stands_at_the_top_of_a_recorded_reply_and_journals_without_
 
     provider = Provider(act)
     model = model_of(provider)
-    session_of = lambda: open_session(tmp_path, Limits(usd=Decimal(5)), retries={}, grace_s=1.0)  # noqa: E731
+    limits = Limits(usd=Decimal(5))
 
     async def body(ctx: JobContext) -> Json:
         for words in ("short", "long"):
@@ -274,7 +274,7 @@ async def test_usage_stands_at_the_top_of_a_recorded_reply_and_journals_without_
             raise RateLimited("the job fails after paying")
         return "replayed"
 
-    async with session_of() as session:
+    async with open_session(tmp_path, limits, retries={}) as session:
         await session.run([Job("job", body, session.budget, "f")])
     lines = journal(tmp_path)
     values = [line["value"] for line in lines if line["event"] == "settled"]
@@ -283,7 +283,7 @@ async def test_usage_stands_at_the_top_of_a_recorded_reply_and_journals_without_
     for value in values:
         del value["usage"]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    async with session_of() as session:
+    async with open_session(tmp_path, limits, retries={}) as session:
         outcomes = await session.run([Job("job", body, session.budget, "f")])
     assert (outcomes["job"].value, len(provider.asked)) == ("replayed", 2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -111,6 +112,10 @@ class BruteForce:
         self.climbing = 0
 
 
+def always(seconds: float) -> Callable[[int], float]:
+    return lambda _: seconds
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["send", "send", "send", "answer", "answer", "refuse", "end", "wait"]),
@@ -126,8 +131,8 @@ STEPS = st.lists(
 def test_the_limit_is_what_a_model_with_a_perfect_memory_says(
     most: int, steps: list[tuple[str, int, float | None]]
 ) -> None:
-    congestion = Congestion(most, patience_s=100.0, step_s=2.0)
-    model = BruteForce(most, patience=100.0, step=2.0, limit=most)
+    congestion = Congestion(most, patience_s=20.0, step_s=2.0)
+    model = BruteForce(most, patience=20.0, step=2.0, limit=most)
     rounds: list[int] = []
     now = 0.0
     for what, number, asked in steps:
@@ -149,9 +154,9 @@ def test_the_limit_is_what_a_model_with_a_perfect_memory_says(
                 congestion.ended(rounds[index])
                 model.ended(index, now)
             else:
-                refusal = congestion.refused(rounds[index], now, asked, lambda _, s=asked: max(3.0, s or 0))
+                refusal = congestion.refused(rounds[index], now, asked, always(max(3.0, asked or 0.0)))
                 # What is given up is asked again soon, whatever it said.
-                model.refused(index, now, None if refusal.gave_up else asked, 3.0)
+                model.refused(index, now, min(asked or 0.0, 5.0) if refusal.gave_up else asked, 3.0)
         assert (congestion.limit, congestion.in_flight) == (model.limit, model.at_work())
         assert 1 <= congestion.limit <= most
         if not congestion.room(now) and congestion.opens_s(now) < math.inf:
@@ -279,11 +284,14 @@ async def all_end(
     table = {cause: Retry(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
     model = MeteredModel(provider, Price(input=Decimal(1), output=Decimal(5)), limiter, retries=table)
 
+    async def call(ctx: JobContext, name: str) -> None:
+        request = Request("s", (Message("user", (Text(name),)),), max_output_tokens=2000)
+        await model.complete(request, ctx=ctx, name=name)
+
     async def body(ctx: JobContext) -> Json:
         async with anyio.create_task_group() as group:
             for number in range(calls):
-                request = Request("s", (Message("user", (Text(f"{number}"),)),), max_output_tokens=2000)
-                group.start_soon(lambda r=request, n=number: model.complete(r, ctx=ctx, name=f"{n}"))
+                group.start_soon(call, ctx, f"{number}")
         return "done"
 
     with tempfile.TemporaryDirectory() as folder, anyio.fail_after(30):
