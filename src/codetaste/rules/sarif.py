@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
@@ -122,14 +123,14 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
     if kind == "rule":
         # The first line repeats what the problem says anyway: the kind of error, and the rule.
         message = message.partition(":\n")[2] or message
+    # A broken rule's is sometimes that of the private file in which the engine was given it.
     path = str(error.get("path") or "")
     shown = f"{name}: {' '.join(message.split())[:MAX_MESSAGE]}"
     return Problem(
         kind=kind,
         message=shown.encode("utf-8", "backslashreplace").decode(),
         rule_id=rule_id,
-        # A broken rule's is that of the file it was written to, which is nobody's business.
-        path=known if (known := _path(path, files)) in files else "",
+        path=_path(path, files) if path and not (kind == "rule" and Path(path).is_absolute()) else "",
         line=_line(error),
     )
 
