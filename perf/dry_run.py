@@ -1,0 +1,53 @@
+"""How long the shortest command takes: ``codetaste run --dry-run``, from the shell's view, in CPU seconds.
+
+Most of it is imports. The third side, importing the two libraries that every such command needs (pydantic and
+cyclopts), is the floor, and tells how fast the machine is just now; the peer is Inspect printing its version.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import Report, Use, arguments, interleaved, machine, measured, ratio, versions
+from peers import peer_python
+
+CONFIG = Path(__file__).resolve().parents[1] / "examples" / "quickstart.toml"
+MOST_CPU_S = 0.4
+
+
+def main() -> int:
+    chosen = arguments(__doc__, 15).parse_args()
+    inspect = peer_python("inspect_ai")
+    command = Path(sys.executable).with_name("codetaste")
+    with tempfile.TemporaryDirectory() as folder:
+
+        def run(*words: str | Path) -> Use:
+            return measured(words, cwd=Path(folder))
+
+        uses = interleaved(
+            {
+                "codetaste run --dry-run": lambda: run(command, "run", "--dry-run", CONFIG),
+                "python -m codetaste.run --dry-run": lambda: run(
+                    sys.executable, "-m", "codetaste.run", "--dry-run", CONFIG
+                ),
+                "import pydantic, cyclopts": lambda: run(sys.executable, "-c", "import pydantic, cyclopts"),
+                "inspect --version": lambda: run(inspect.with_name("inspect"), "--version"),
+            },
+            chosen.rounds,
+        )
+    about = {**machine(), **versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
+    report = Report("start: what a dry run of the quickstart costs", about)
+    for number, (name, each) in enumerate(uses.items()):
+        cpu = [use.cpu_s for use in each]
+        report.add(f"{name}, CPU", cpu, " s", most=MOST_CPU_S if number < 2 else None)
+        report.add(f"{name}, memory", [use.rss / 1e6 for use in each], " MB")
+    ours, *_, peer = uses.values()
+    cpu = ratio([use.cpu_s for use in peer], [use.cpu_s for use in ours])
+    report.add("CPU of inspect --version / codetaste run --dry-run", cpu, " ×")
+    return report.end(as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""What codetaste is timed with: many small jobs under the real scheduler, journal and budget.
+
+usage: workload.py trivial|paid|wait|idle COUNT SLOTS FOLDER
+
+trivial: jobs that return at once. paid: each makes one call of a scripted model through ``MeteredModel``,
+money reserved and settled. wait: each waits one second. idle: all wait, and the CPU of five such seconds is
+printed.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.orchestration import Job, JobContext, Json, Limits, Session, Status, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from codetaste.llm.messages import Request
+
+BUDGET = Limits(usd=Decimal(1000))
+IDLE_S = 5.0
+
+
+def reply(_: Request) -> str:
+    return "done"
+
+
+async def nothing(_: JobContext) -> Json:
+    return None
+
+
+async def wait(_: JobContext) -> Json:
+    await anyio.sleep(1)
+    return None
+
+
+def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
+    """A job that buys one reply."""
+    from codetaste.llm.config import ModelConfig  # noqa: PLC0415 - the other workloads need no models
+    from codetaste.llm.messages import Message, Request, Text  # noqa: PLC0415
+    from codetaste.llm.metered import metered  # noqa: PLC0415
+
+    price = {"input": 3, "output": 15}
+    config = ModelConfig(
+        id="scripted", provider="scripted", model="workload:reply", price=price, max_concurrency=100
+    )
+    model = metered(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
+
+    async def buy(context: JobContext) -> Json:
+        request = Request(
+            system="", messages=(Message("user", (Text(context.key),)),), max_output_tokens=1024
+        )
+        answer = await model.complete(request, ctx=context, name="reply")
+        return answer.message.text
+
+    return buy
+
+
+def jobs(session: Session, kind: str, count: int, folder: Path) -> list[Job]:
+    run = {"trivial": nothing, "wait": wait, "idle": nothing}.get(kind) or buyer(folder)
+    flow = session.budget.child("flow")
+    return [Job(f"job {number}", run, flow, "1") for number in range(count)]
+
+
+async def work(kind: str, count: int, slots: int, folder: Path) -> None:
+    async with open_session(folder, BUDGET, capacities={"jobs": slots}) as session:
+        outcomes = await session.run(jobs(session, kind, count, folder))
+    assert len(outcomes) == count
+    failed = [outcome for outcome in outcomes.values() if outcome.status is not Status.DONE]
+    assert not failed, f"{len(failed)} jobs failed: {failed[0].error}"
+
+
+async def idle(count: int, slots: int, folder: Path) -> None:
+    """Let all jobs wait, measure the process meanwhile, and let them end."""
+    waiting, all_wait, go = 0, anyio.Event(), anyio.Event()
+
+    async def hold(_: JobContext) -> Json:
+        nonlocal waiting
+        waiting += 1
+        if waiting == min(count, slots):
+            all_wait.set()
+        await go.wait()
+        return None
+
+    async def look() -> None:
+        await all_wait.wait()
+        await anyio.sleep(0.5)  # the journal has written what they began with
+        began = time.process_time()
+        await anyio.sleep(IDLE_S)
+        used = (time.process_time() - began) / IDLE_S
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"waiting": waiting, "cpu_per_s": used, "rss": rss}))
+        go.set()
+
+    async with open_session(folder, BUDGET, capacities={"jobs": slots}) as session:
+        flow = session.budget.child("flow")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look)
+            await session.run([Job(f"job {number}", hold, flow, "1") for number in range(count)])
+
+
+def main(kind: str, count: str, slots: str, folder: str) -> None:
+    if kind == "idle":
+        anyio.run(idle, int(count), int(slots), Path(folder))
+    else:
+        anyio.run(work, kind, int(count), int(slots), Path(folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
