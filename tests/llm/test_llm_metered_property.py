@@ -80,7 +80,13 @@ async def session(
     folder: Path, provider: BruteForce, usd: Decimal, jobs: int, cap: int, stop_after_s: float
 ) -> tuple[Budget, dict[str, bool]]:
     price = Price(input=Decimal(provider.prices[0]), output=Decimal(provider.prices[1]))
-    model = MeteredModel(provider, price, RateLimiter("m", most=3), retries=QUICK, rng=random.Random(1))
+    model = MeteredModel(
+        provider,
+        price,
+        RateLimiter("m", most=3, patience_s=0.02, step_s=0.001),
+        retries=QUICK,
+        rng=random.Random(1),
+    )
 
     async def body(ctx: JobContext) -> Json:
         messages: tuple[Message, ...] = (Message("user", (Text(f"job {ctx.key} é" * 20),)),)
@@ -110,6 +116,8 @@ async def session(
             group.cancel_scope.cancel()
         for outcome in outcomes.values():
             assert not outcome.traceback, outcome.traceback
+        now = model.limiter.statistics()
+        assert (now.in_flight, now.waiting) == (0, 0)
         return run.budget, {key: outcome.usable for key, outcome in outcomes.items()}
 
 
