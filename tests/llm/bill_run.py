@@ -28,7 +28,7 @@ from codetaste.orchestration.budget import Limits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
 from codetaste.orchestration.money import Snapshot
 from codetaste.orchestration.retry import Retry
-from codetaste.orchestration.session import open_session
+from codetaste.orchestration.session import Session, open_session
 
 KEY_ENV = "CODETASTE_TEST_KEY"
 KEY = "sk-dummy-key-of-a-test"
@@ -63,6 +63,7 @@ class Talk:
     seed: int = 0
     cap: int = 2000
     rerun: bool = False
+    stop_after_s: float | None = None
 
     @property
     def limits(self) -> dict[tuple[str, ...], Decimal]:
@@ -157,11 +158,20 @@ async def run(talk: Talk, folder: Path) -> Ended:
             for number in range(talk.jobs):
                 own = node.child(f"talk-{number}", Limits(usd=Decimal(talk.each)))
                 jobs.append(Job(f"{name}-{number}", body(model), own, "f"))
-        outcomes = await session.run(jobs)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_stop, session, talk.stop_after_s)
+            outcomes = await session.run(jobs)
+            tasks.cancel_scope.cancel()
         spent = session.budget.snapshot()
     for model in models.values():
         await model.aclose()
     return Ended(outcomes, spent)
+
+
+async def _stop(session: Session, after_s: float | None) -> None:
+    if after_s is not None:
+        await anyio.sleep(after_s)
+        session.drain()
 
 
 def written(talk: Talk, folder: Path) -> Path:

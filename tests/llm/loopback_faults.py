@@ -29,11 +29,12 @@ MEANT_S = 30.0
 """How long a stall lasts: longer than any client of these tests waits."""
 
 
-def blocks_of(rng: Random) -> list[dict[str, Any]]:
-    """Say something: thoughts, words, and one to three calls of a tool."""
+def blocks_of(rng: Random, cap: int = 0) -> list[dict[str, Any]]:
+    """Say something: thoughts, words and calls of a tool; now and then as much as ``cap`` tokens allow."""
     thought = {"type": "thinking", "thinking": "hm … " * rng.randrange(1, 30), "signature": "c2ln" * 10}
     calls = [_call(f"call_{rng.getrandbits(40):x}") for _ in range(rng.choice((1, 1, 1, 2, 3)))]
-    words = [text("I look at it. " * rng.randrange(1, 9))] if rng.random() < 0.8 else []
+    length = min(cap, 4000) // 7 if rng.random() < 0.04 else rng.randrange(9)
+    words = [text("I look at ït. " * length)] if length else []
     return [*([thought] if rng.random() < 0.5 else []), *words, *calls]
 
 
@@ -56,14 +57,14 @@ def counts_of(exchange: Exchange, blocks: list[dict[str, Any]], rng: Random) -> 
 
 
 async def good(exchange: Exchange, rng: Random, **more: Any) -> None:
-    blocks = more.pop("blocks", None) or blocks_of(rng)
+    blocks = more.pop("blocks", None) or blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
     await say(exchange, *blocks, stop="tool_use", usage=usage, **{"chunked": True, **more})
 
 
 async def _begun(exchange: Exchange, rng: Random, *more: Any) -> None:
     """Bill a reply and send the beginning of it, then ``more``."""
-    blocks = blocks_of(rng)
+    blocks = blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
     exchange.charge(usage)
     events = events_of(exchange.body, blocks, "tool_use", usage, protocol=exchange.protocol)
@@ -73,7 +74,7 @@ async def _begun(exchange: Exchange, rng: Random, *more: Any) -> None:
 
 def _maybe_billed(exchange: Exchange, rng: Random) -> None:
     if rng.random() < 0.5:
-        blocks = blocks_of(rng)
+        blocks = blocks_of(rng, exchange.cap)
         exchange.charge(counts_of(exchange, blocks, rng))
 
 
@@ -205,7 +206,7 @@ async def zipped(exchange: Exchange, rng: Random) -> None:
     if "gzip" not in exchange.call.headers.get("accept-encoding", ""):
         await good(exchange, rng)
         return
-    blocks = blocks_of(rng)
+    blocks = blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
     exchange.charge(usage)
     events = events_of(
@@ -233,6 +234,18 @@ async def bad_arguments(exchange: Exchange, rng: Random) -> None:
 async def slow(exchange: Exchange, rng: Random) -> None:
     await anyio.sleep(rng.uniform(0, 0.05))
     await good(exchange, rng)
+
+
+async def billed_and_late(exchange: Exchange, rng: Random) -> None:
+    """Bill at once, and answer later: a client that goes away meanwhile does not know what it cost."""
+    blocks = blocks_of(rng, exchange.cap)
+    usage = counts_of(exchange, blocks, rng)
+    exchange.charge(usage)
+    await anyio.sleep(0.3)
+    events = events_of(
+        exchange.body, blocks, "tool_use", usage, protocol=exchange.protocol, name=exchange.name
+    )
+    await exchange.stream(events, chunked=True)
 
 
 REFUSALS: dict[str, Fault] = {

@@ -19,7 +19,7 @@ import loopback_provider as provider
 import pytest
 from audit import Audit, audited, journal_of
 from bill_run import RATES, Talk
-from loopback_faults import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
+from loopback_faults import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan, billed_and_late
 from loopback_provider import PROTOCOLS
 
 from codetaste.orchestration.job import Status
@@ -104,6 +104,23 @@ async def test_calls_that_end_at_the_time_limit_or_are_refused_for_good_are_in_t
     assert everything_was_tried(plan)
     assert audit.states["unknown"] >= plan.done["stall"] + plan.done["silent"]
     assert audit.states["released"] >= plan.done["400"] + plan.done["401"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_calls_in_flight_when_a_run_is_stopped_are_unknown_and_the_next_session_buys_them_anew(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    plan = Plan(SEED, 1.0, ({"late": billed_and_late},))
+    talk = Talk(protocol, [server.url], jobs=4, turns=6, slots=4)
+    stopped, before = await held(server, plan, replace(talk, stop_after_s=0.8), tmp_path)
+    assert {outcome.status for outcome in stopped.outcomes.values()} == {Status.CANCELLED}
+    assert before.states["unknown"] > 0
+    ended, after = await held(server, plan, talk, tmp_path)
+    assert {outcome.value for outcome in ended.outcomes.values()} == {"done"}
+    assert after.states["settled"] == 2 * 4 * 6
+    assert after.states["unknown"] == before.states["unknown"]
+    assert after.bill - after.settled == before.bill - before.settled
 
 
 def killed_and_ended(folder: Path, kills: int, rng: random.Random) -> tuple[Decimal, Decimal]:
