@@ -44,8 +44,8 @@ def main() -> int:
         report.add(f"{name}, CPU", cpu, " s", most=MOST_CPU_S if number < 2 else None)
         report.add(f"{name}, memory", [use.rss / 1e6 for use in each], " MB")
     ours, *_, peer = uses.values()
-    cpu = ratio([use.cpu_s for use in peer], [use.cpu_s for use in ours])
-    report.add("CPU of inspect --version / codetaste run --dry-run", cpu, " ×")
+    times = ratio([use.cpu_s for use in peer], [use.cpu_s for use in ours])
+    report.add("CPU of inspect --version / codetaste run --dry-run", times, " ×")
     return report.end(as_json=chosen.json)
 
 

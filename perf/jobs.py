@@ -21,7 +21,7 @@ MOST_CPU_MS, MOST_MB, MOST_WALL_S = 1.0, 60.0, 2.0
 def workload(python: str | Path, script: str, kind: str, count: int, slots: int) -> Use:
     with tempfile.TemporaryDirectory() as folder:
         words = [python, HERE / script, kind, str(count), str(slots), folder]
-        return measured(words, cwd=HERE, env={"INSPECT_TELEMETRY": "0"})
+        return measured(words, cwd=HERE)
 
 
 def main() -> int:

@@ -1,6 +1,8 @@
 """The commands that our pages tell people to type: each line of a fence marked ``sh`` is one.
 
-``python3 tests/documented.py README.md 1`` prints the first, for scripts that must do as the page says.
+Tests type them. Those that take minutes stand in fences marked ``sh slow``, and ``.ci/full`` types them.
+``python3 tests/documented.py README.md 1`` prints the first, for scripts that must do as the page says, and
+``python3 tests/documented.py docs/performance.md slow`` all slow ones.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ class Command:
     text: str
 
 
-def commands(page: Path) -> list[Command]:
+def commands(page: Path, fence: str = "sh") -> list[Command]:
     """Return the commands of a Markdown page in order; comment lines are none."""
     found: list[Command] = []
     language: str | None = None
@@ -29,7 +31,7 @@ def commands(page: Path) -> list[Command]:
         text = line.strip()
         if text.startswith(FENCE):
             language = None if language is not None else text.removeprefix(FENCE)
-        elif language == "sh" and text and not text.startswith("#"):
+        elif language == fence and text and not text.startswith("#"):
             found.append(Command(page.name, number, text))
     return found
 
@@ -40,4 +42,6 @@ def pieces(command: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(commands(Path(sys.argv[1]))[int(sys.argv[2]) - 1].text + "\n")
+    page, which = Path(sys.argv[1]), sys.argv[2]
+    chosen = commands(page, "sh slow") if which == "slow" else commands(page)[int(which) - 1 : int(which)]
+    sys.stdout.writelines(command.text + "\n" for command in chosen)

@@ -1,4 +1,4 @@
-"""``kill -9`` during a run of many short jobs, as ``perf/kills.py`` measures it: nothing repeated, nothing lost."""
+"""``kill -9`` during a run of many short jobs, as ``perf/kills.py`` measures it."""
 
 from __future__ import annotations
 
