@@ -42,6 +42,7 @@ def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         (["status", "n" * 5000], "nnn…: no run there"),
         (["limit", "nope", "--jobs", "2"], "nope: no run there"),
         (["limit"], "RUN"),
+        (["settle", "nope"], "nope: no run there"),
         (["status", "nope", "--jso"], "Did you mean --json"),
         (["tool", "lst"], 'Did you mean "list"'),
         (["tool", "schema", "registr"], "did you mean 'register'"),

@@ -87,6 +87,24 @@ def limit(
 
 
 @app.command
+def settle(run: Path, call: str = "", /, *, usd: str = "", json_: Annotated[bool, _JSON] = False) -> int:
+    """Say what a call cost whose cost is unknown, as the provider's own record has it; or list such calls.
+
+    A call that was cut off is charged at the most that it could cost until its real cost is known.
+
+    Args:
+        run: Its folder (runs/NAME), or its name; nobody may be at work on it.
+        call: The call's name; without it the calls of unknown cost are listed.
+        usd: What it cost, in US dollars; 0 where it was not billed.
+        json_: Say it as JSON.
+    """
+    from codetaste import settling  # noqa: PLC0415 - only here
+
+    bill = settling.Bill(run, call, usd, json_)
+    return guarded(lambda: anyio.run(settling.settle, bill), as_json=json_)
+
+
+@app.command
 def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
     """Say what works on this machine, and how to get the rest.
 

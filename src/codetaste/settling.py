@@ -1,0 +1,111 @@
+"""``codetaste settle``: what calls cost whose cost nobody knew, from somebody who has looked at the bill."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from codetaste.command import say, tell
+from codetaste.config import suggestion
+from codetaste.errors import ConfigError
+from codetaste.orchestration.history import History
+from codetaste.orchestration.journal import open_journal
+from codetaste.report.progress import printable
+from codetaste.report.status import find_run, model_of
+from codetaste.units import format_usd, parse_usd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.orchestration.history import Call
+    from codetaste.orchestration.journal import Json
+
+_UNKNOWN = {"reserved", "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What the provider's own record says of one call; with ``call`` "" the unknown ones are listed."""
+
+    run: Path
+    call: str = ""
+    usd: str = ""
+    json: bool = False
+
+
+async def settle(bill: Bill) -> int:
+    """Settle a call, or list those that could be; returns the exit code, 0.
+
+    Raises:
+        ConfigError: there is no such run or call, its cost is known, or the amount is none.
+        RunBusy: somebody is at work on the run.
+        JournalError: its journal is damaged or cannot be written.
+    """
+    directory, history = find_run(bill.run), History()
+    if bool(bill.call) != bool(bill.usd):
+        raise ConfigError("name a call and what it cost: codetaste settle RUN CALL --usd 0.0123")
+    async with open_journal(directory, history.apply) as journal:
+        unknown = {name: call for name, call in history.calls.items() if call.state in _UNKNOWN}
+        settled: Call | None = None
+        if bill.call:
+            settled, usd = _found(bill.call, history, unknown), _amount(bill.usd)
+            if usd > (most := settled.granted.usd):
+                tell(f"{format_usd(usd)} is more than the {format_usd(most)} that it was to cost at most")
+            line = _line(settled, usd)
+            await journal.append(line)
+            history.apply(line)
+            del unknown[settled.call]
+    _tell(bill, history, settled, list(unknown.values()))
+    return 0
+
+
+def _found(name: str, history: History, unknown: dict[str, Call]) -> Call:
+    call = history.calls.get(name)
+    if call is None:
+        raise ConfigError(f"the run made no call {name!r}{suggestion(name, list(unknown)[:100])}")
+    if name not in unknown:
+        what = "was not billed" if call.state == "released" else f"cost {format_usd(call.cost.usd)}"
+        raise ConfigError(f"{name}: nothing to settle, it is known that it {what}")
+    return call
+
+
+def _line(call: Call, usd: Decimal) -> dict[str, Json]:
+    """Return the journal's line; the tokens stay what they could be at most, as the bill is about dollars."""
+    line: dict[str, Json] = {"event": "settled", "call": call.call, "usd": str(usd)}
+    return {**line, "tokens": call.granted.tokens, "by": "codetaste settle", "t": round(time.time(), 3)}
+
+
+def _amount(text: str) -> Decimal:
+    try:
+        return parse_usd(text)
+    except ValueError as error:
+        raise ConfigError(f"--usd: {error}") from None
+
+
+def _tell(bill: Bill, history: History, settled: Call | None, unknown: list[Call]) -> None:
+    total = sum((call.granted.usd for call in unknown), Decimal(0))
+    if bill.json:
+        told: dict[str, Any] = {
+            "settled": settled and {"call": settled.call, "usd": format(settled.cost.usd, "f")},
+            "unknown": [
+                {
+                    "call": call.call,
+                    "model": model_of(call, history.job(call.key).lane),
+                    "usd": format(call.granted.usd, "f"),
+                }
+                for call in unknown
+            ],
+            "unknown_usd": format(total, "f"),
+        }
+        say(json.dumps(told, indent=2))
+        return
+    if settled is not None:
+        say(printable(f"settled: {settled.call} cost {format_usd(settled.cost.usd)}"))
+    else:
+        for call in unknown:
+            model = model_of(call, history.job(call.key).lane)
+            say(printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500))
+    say(f"{len(unknown)} calls of unknown cost, {format_usd(total)} at most, count against the budget")
