@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from functools import partial
@@ -79,7 +80,7 @@ async def _run(
         open_session(
             around.out,
             Limits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
-            capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max},
+            capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max, "cpu": cpus()},
             observers=[observer, logs],
             rerun={each.key for each in passes} if rerun else frozenset(),
         ) as session,
@@ -112,6 +113,11 @@ async def _run(
         prices=plan.prices,
         stopped=stop.why,
     )
+
+
+def cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def _work(session: Session, live: LiveLimits, crew: Crew) -> dict[str, Outcome]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Raise it when this module changes what a pass with the same prompts and tools comes to."""
+_CPU_OF_SOURCES = 0.5  # unpacking and hashing; the other half of the time it waits for disk or network
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def _sources_job(each: Pass, around: Surroundings, budget: Budget) -> Job:
         run,
         budget,
         fingerprint=_digest("sources", instance.commit_hash, instance.golden_commit_hash),
+        resources={"cpu": _CPU_OF_SOURCES},
         title=f"sources of {instance.id}",
         free=True,
         for_others=True,
