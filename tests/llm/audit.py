@@ -73,11 +73,12 @@ def audited(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], 
             charge(call, tuple(line["path"]), Decimal(line["usd"]))
         elif event == "settled":
             assert states[call] in {"reserved", "unknown"}, f"{call} was {states[call]} and is settled"
-            name = name_of(line["value"], run)
-            assert name in billed, f"{call} is settled as {name}, which was never billed"
-            assert name in unsettled, f"{name} is settled twice"
-            assert unsettled.pop(name).usd == Decimal(line["usd"]), f"{call} is settled at a wrong price"
-            assert billed[name].asked in {"", call.rpartition("#")[0]}, f"{call} has the reply of another"
+            name = name_of(line["value"], run) if "value" in line else _said(call, line["usd"], unsettled)
+            assert not name or name in billed, f"{call} is settled as {name}, which was never billed"
+            assert not name or name in unsettled, f"{name} is settled twice"
+            price, asked = _price(name, unsettled)
+            assert price == Decimal(line["usd"]), f"{call} is settled at a wrong price"
+            assert asked in {"", call.rpartition("#")[0]}, f"{call} has the reply of another"
             charge(call, charged[call][0], Decimal(line["usd"]))
         elif event == "released":
             assert states[call] == "reserved", f"{call} was {states[call]} and is released"
@@ -90,6 +91,24 @@ def audited(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], 
     unknown = sum(open_.values(), Decimal(0))
     assert settled <= total <= settled + unknown <= limits[()], (settled, total, unknown, limits[()])
     return Audit(total, settled, unknown, Counter(states.values()), highest)
+
+
+def _said(call: str, usd: str, unsettled: Mapping[str, Billed]) -> str:
+    """Return which billed call somebody settled by hand as ``call``; "" where it was said to cost nothing."""
+    if not Decimal(usd):
+        return ""
+    asked = call.rpartition("#")[0]
+    fitting = [name for name, each in unsettled.items() if (each.asked, each.usd) == (asked, Decimal(usd))]
+    assert fitting, f"{call} is settled by hand at ${usd}, which was not billed for it"
+    return fitting[0]
+
+
+def _price(name: str, unsettled: dict[str, Billed]) -> tuple[Decimal, str]:
+    """Take a billed call from those that are not settled; returns its price, and what was asked."""
+    if not name:
+        return Decimal(0), ""
+    each = unsettled.pop(name)
+    return each.usd, each.asked
 
 
 def name_of(value: Mapping[str, Any], run: Path) -> str:

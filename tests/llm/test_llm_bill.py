@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -17,12 +18,13 @@ from typing import Any
 import bill_run
 import loopback_provider as provider
 import pytest
-from audit import Audit, audited, journal_of
+from audit import Audit, audited, journal_of, name_of
 from bill_run import RATES, Talk
 from loopback_faults import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan, billed_and_late
 from loopback_provider import PROTOCOLS
 
 from codetaste.orchestration.job import Status
+from codetaste.settling import Bill, settle
 
 EVERYTHING = (REFUSALS, ODD, HIDING)
 SEED = int(os.environ.get("CODETASTE_SEED", "1"))
@@ -63,6 +65,35 @@ async def test_every_call_is_settled_at_its_price_or_unknown_at_no_less_whatever
     assert everything_was_tried(plan)
     assert audit.states["settled"] > 100
     assert 0 < audit.settled < audit.bill < audit.settled + audit.unknown
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_what_was_unknown_is_recovered_from_the_bill_to_the_last_digit(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    talk = Talk(protocol, [server.url], jobs=2, turns=8)
+    _, before = await held(server, Plan(SEED, 0.5, EVERYTHING), talk, tmp_path)
+    assert before.unknown > 0
+    settled = {line["call"] for line in journal_of(tmp_path / "run") if line["event"] == "settled"}
+    names = {
+        name_of(line["value"], tmp_path / "run")
+        for line in journal_of(tmp_path / "run")
+        if line["event"] == "settled"
+    }
+    left = defaultdict[str, list[Decimal]](list)
+    for each in sorted(server.bill, key=lambda one: one.usd):
+        if each.request_id not in names:
+            left[each.asked].append(each.usd)
+    for line in journal_of(tmp_path / "run"):
+        if line["event"] == "unknown" and line["call"] not in settled:
+            prices = left[line["call"].rpartition("#")[0]]
+            usd = prices.pop() if prices else Decimal(0)
+            await settle(Bill(tmp_path / "run", line["call"], format(usd, "f")))
+    ended, after = await held(server, Plan(SEED, 0.0, ()), talk, tmp_path)
+    assert after.unknown == 0
+    assert after.settled == after.bill == before.bill
+    assert all(outcome.resumed for outcome in ended.outcomes.values())
 
 
 @pytest.mark.anyio
