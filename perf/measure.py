@@ -58,10 +58,15 @@ class Spread:
         """Summarise ``values``."""
         return cls(statistics.median(values), min(values), max(values), len(values))
 
-    def shown(self, unit: str, digits: int = 3) -> str:
-        """Return "median unit (low-high)"."""
-        low, middle, high = (f"{value:.{digits}g}" for value in (self.low, self.median, self.high))
+    def shown(self, unit: str) -> str:
+        """Return "median unit (low–high)"."""
+        low, middle, high = map(_short, (self.low, self.median, self.high))
         return f"{middle}{unit}" if self.count == 1 else f"{middle}{unit} ({low}–{high})"
+
+
+def _short(value: float) -> str:
+    """Say a figure in three digits, and whole numbers whole."""
+    return f"{value:.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> Spread:
