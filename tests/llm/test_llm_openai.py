@@ -262,8 +262,7 @@ async def test_a_response_that_fails_says_why_and_may_have_been_billed_once_it_w
             with pytest.raises(ModelError, match="Sorry") as caught:
                 await model.complete(HELLO, call="1")
             assert caught.value.overloaded is overloaded
-            # Who has too many requests begins none of them, whatever it said first.
-            assert caught.value.unbilled is (error is RateLimited and len(first) == 1)
+            assert not caught.value.unbilled
             if len(first) == 1 or code in {"insufficient_quota", "usage_limit_reached"}:
                 assert isinstance(caught.value, error)
             else:

@@ -93,8 +93,8 @@ class ModelConfig(Section):
         if isinstance(name, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ValueError("api_key_env names an environment variable; never write a key into a config")
         address = given.get("base_url") if isinstance(given, dict) else None
-        if isinstance(address, str) and "@" in address.partition("//")[2].partition("/")[0]:
-            raise ValueError("base_url has a name or a key in it; never write a key into a config")
+        if isinstance(address, str) and re.search(r"//[^/@]*:[^/]*@", address):
+            raise ValueError("base_url has a password in it; never write a key into a config")
         return given
 
     @field_validator("base_url")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from codetaste.errors import ModelRefused, ModelUnavailable, RateLimited
+from codetaste.errors import ModelRefused, ModelUnavailable
 from codetaste.llm.wire.http import error_for_status, one_line, retry_after_s
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ def error_in_stream(body: object, *, accepted: bool, started: bool, secret: str 
     error = _error(_status_of(failure), failure, _told_s(failure.said), secret)
     if started and isinstance(error, ModelRefused) and not _QUOTA & {*failure.names}:
         return ModelUnavailable(f"the reply broke off: {error}")
-    # Too many requests are refused before anything is begun, whatever was said first.
-    if accepted and (started or not isinstance(error, RateLimited)):
+    if accepted:
         error.unbilled = False
     return error
 
