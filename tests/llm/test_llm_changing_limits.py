@@ -175,12 +175,11 @@ async def test_a_provider_whose_limit_falls_and_rises_is_followed_with_few_refus
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_a_provider_that_lets_in_so_many_a_second_is_not_asked_in_the_pauses_it_asks_for(
-    server: provider.Server, tmp_path: Path, protocol: str
+    server: provider.Server, tmp_path: Path
 ) -> None:
     gate = server.gates["dear"] = Gate(per_s=60.0, burst=8.0, wait_s=0.1)
-    model = bill_run.model_of("dear", protocol, server.url, tmp_path, slots=20)
+    model = bill_run.model_of("dear", "openai-chat", server.url, tmp_path, slots=20)
     watching = watched(model)
     await hold(server, model, tmp_path, jobs=20, turns=6)
     print(gate.let_in, gate.refused, gate.early)  # noqa: T201
@@ -200,12 +199,11 @@ async def test_a_pause_until_a_date_holds_for_all_callers(server: provider.Serve
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_our_own_limit_is_obeyed_to_the_call_when_it_is_lowered_and_raised_while_calls_run(
-    server: provider.Server, tmp_path: Path, protocol: str
+    server: provider.Server, tmp_path: Path
 ) -> None:
     gate = server.gates["dear"] = Gate()
-    model = bill_run.model_of("dear", protocol, server.url, tmp_path, slots=8)
+    model = bill_run.model_of("dear", "anthropic", server.url, tmp_path, slots=8)
     watching = watched(model)
     steps, changed_at = {40: 2, 80: 12, 160: 1, 175: 5}, dict[int, int]()
 
