@@ -46,7 +46,7 @@ def read_changes(directory: Path) -> dict[str, Change]:
     try:
         said = json.loads(path.read_text("utf-8"))
         return {str(name): Change(each["value"], each["instead_of"]) for name, each in said.items()}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
