@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 
 from rich.console import Console
 
+from codetaste.orchestration.events import MoneyChanged
 from codetaste.orchestration.money import Limits, Snapshot
 from codetaste.report.live import Display
 from codetaste.report.progress import Progress
@@ -17,3 +19,16 @@ def test_the_time_left_counts_what_earlier_sessions_took() -> None:
     with console.capture() as drawn:
         console.print(Display(progress, "run"))
     assert "30m00s left" in drawn.get()
+
+
+def test_what_is_in_use_at_once_is_shown_and_a_changed_limit_before_the_next_call() -> None:
+    progress = Progress(gauges=lambda: ["m: 2 of 4 in flight (of 16 at best), 3 waiting\x1b[31m"])
+    limits = Limits(usd=Decimal(3))
+    progress.observe(MoneyChanged("", Snapshot(limits=limits), Snapshot(limits=limits)))
+    console = Console(file=io.StringIO(), width=200)
+    with console.capture() as drawn:
+        console.print(Display(progress, "run"))
+    assert "m: 2 of 4 in flight (of 16 at best), 3 waiting" in drawn.get()
+    assert "of $3.00" in drawn.get()
+    assert "\x1b[31m" not in drawn.get()
+    assert progress.jobs == {}
