@@ -8,7 +8,7 @@ that grows slower is as unfair to one side as to the other. ::
 
 The command runs under a small process of its own that adopts orphans, so a process that forks twice to get
 away from its parent is counted as well; one that ends later than ``_LATE_S`` after the command is not. Memory
-is the highest peak of any single process, not a sum.
+is the highest peak of any single process, not a sum, and never less than that small process has (17 MB).
 """
 
 from __future__ import annotations

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import anyio
 import pytest
 
+from codetaste.orchestration import Job, JobContext, Json, open_session, upkeep
 from codetaste.orchestration.budget import Budget, Limits, Prior
+from codetaste.orchestration.history import History
+from codetaste.orchestration.journal import read_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -110,3 +115,22 @@ async def test_a_job_that_is_late_already_still_gets_its_grace_once() -> None:
             await anyio.sleep(0.01)
     assert harvested
     assert hard.cancelled_caught
+
+
+async def test_while_a_run_goes_on_only_time_that_a_limit_goes_by_fills_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_CLOCK_EVERY_S", 0.02)
+
+    async def work(_: JobContext) -> Json:
+        await anyio.sleep(0.1)
+        lines = list(read_journal(tmp_path / "journal.jsonl"))
+        return [path for line in lines if line["event"] == "clock" for path, *_ in line["nodes"]]
+
+    async with open_session(tmp_path) as session:
+        node = session.budget.child("discover").child("koa", Limits(working_s=60))
+        outcomes = await session.run([Job("pass", work, node, "1")])
+    while_it_ran = outcomes["pass"].value
+    assert isinstance(while_it_ran, list)
+    assert {tuple(path) for path in while_it_ran if isinstance(path, list)} == {(), ("discover", "koa")}
+    assert ("discover", "koa", "pass") in History(read_journal(tmp_path / "journal.jsonl")).clocks

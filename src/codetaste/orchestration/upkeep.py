@@ -31,12 +31,18 @@ class Upkeep:
                     await self._record.journal.failed.wait()
                     self._failed(str(self._record.journal.failure))
                     await anyio.sleep_forever()
-                self.write_clocks()
+                self.write_clocks(limited=True)
 
-    def write_clocks(self) -> None:
-        """Put the clocks that have moved into the journal, so that used time survives the process."""
+    def write_clocks(self, *, limited: bool = False) -> None:
+        """Put the clocks that have moved into the journal, so that used time survives the process.
+
+        ``limited``: only the run's and those that a limit goes by, so that thousands of jobs that wait for
+        hours do not fill the journal with the time that passes.
+        """
         moved: list[Json] = []
         for node in self._budget.walk():
+            if limited and node.path and node.limits.wall_s is None and node.limits.working_s is None:
+                continue
             clock = (round(node.clock.wall_s, 3), round(node.clock.working_s, 3))
             if self._clocks.get(node.path, (0.0, 0.0)) != clock:
                 self._clocks[node.path] = clock
