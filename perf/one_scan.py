@@ -1,6 +1,7 @@
 """Scan trees with rule files as a job of a run does; print what was found and what it cost.
 
-For ``scans.py``. The order is JSON: ``scans`` (pairs of rule files and a tree), ``ignore`` (a file), ``cache`` (a folder).
+For ``scans.py``. The order is JSON: ``scans`` (pairs of rule files and a tree), ``ignore`` (a file) and
+``cache`` (a folder).
 """
 
 from __future__ import annotations
