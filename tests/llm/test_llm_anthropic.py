@@ -19,7 +19,7 @@ from codetaste.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from codetaste.llm.anthropic import AnthropicModel
+from codetaste.llm.anthropic import anthropic_model
 from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.messages import (
     Message,
@@ -31,6 +31,7 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
+from codetaste.llm.remote import RemoteModel
 
 KEY = "sk-dummy-key-of-a-test"
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
@@ -44,8 +45,8 @@ def server() -> Iterator[provider.Server]:
 
 
 @pytest.fixture
-async def model(server: provider.Server) -> AsyncIterator[AnthropicModel]:
-    made = AnthropicModel("m", "some-model", api_key=KEY, base_url=server.url, timeout_s=20.0)
+async def model(server: provider.Server) -> AsyncIterator[RemoteModel]:
+    made = anthropic_model("m", "some-model", api_key=KEY, base_url=server.url, timeout_s=20.0)
     yield made
     await made.aclose()
 
@@ -59,7 +60,7 @@ CALL = {"type": "tool_use", "id": "toolu_01", "name": "look", "input": {"at": "Ã
 @pytest.mark.anyio
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_streamed_reply_comes_out_whole_with_the_providers_own_blocks(
-    server: provider.Server, model: AnthropicModel, *, chunked: bool
+    server: provider.Server, model: RemoteModel, *, chunked: bool
 ) -> None:
     blocks = [THINKING, REDACTED, provider.text("Let me look. ðŸ™‚"), CALL]
     usage = {
@@ -81,7 +82,7 @@ async def test_a_streamed_reply_comes_out_whole_with_the_providers_own_blocks(
 
 @pytest.mark.anyio
 async def test_the_providers_blocks_are_given_back_byte_for_byte(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     blocks = [THINKING, REDACTED, provider.text("Let me look."), CALL]
     server.acts += [provider.reply(*blocks, stop="tool_use"), provider.reply(provider.text("done"))]
@@ -102,7 +103,7 @@ async def test_the_providers_blocks_are_given_back_byte_for_byte(
 
 @pytest.mark.anyio
 async def test_the_prompt_is_cached_at_four_places_at_most_and_the_last_ones_move(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     server.default = provider.reply(provider.text("ok"))
     turns: list[Message] = []
@@ -129,9 +130,7 @@ async def test_the_prompt_is_cached_at_four_places_at_most_and_the_last_ones_mov
 
 
 @pytest.mark.anyio
-async def test_options_go_to_the_provider_as_they_stand(
-    server: provider.Server, model: AnthropicModel
-) -> None:
+async def test_options_go_to_the_provider_as_they_stand(server: provider.Server, model: RemoteModel) -> None:
     server.default = provider.reply(provider.text("ok"))
     options = {
         "thinking": {"type": "enabled", "budget_tokens": 2048},
@@ -160,7 +159,7 @@ async def test_options_go_to_the_provider_as_they_stand(
     ],
 )
 async def test_a_tool_call_that_cannot_be_read_says_so_and_can_be_sent_back(
-    server: provider.Server, model: AnthropicModel, partial: str, fault: str
+    server: provider.Server, model: RemoteModel, partial: str, fault: str
 ) -> None:
     bad = {"type": "tool_use", "id": "t1", "name": "look", "partial": partial}
     server.acts.append(provider.reply(provider.text("x"), bad, CALL, stop="max_tokens"))
@@ -189,7 +188,7 @@ async def test_a_tool_call_that_cannot_be_read_says_so_and_can_be_sent_back(
     ],
 )
 async def test_every_reason_to_stop_is_known(
-    server: provider.Server, model: AnthropicModel, reason: str, stop: Stop
+    server: provider.Server, model: RemoteModel, reason: str, stop: Stop
 ) -> None:
     server.acts.append(provider.reply(provider.text("x"), stop=reason))
     assert (await model.complete(HELLO, call="1")).stop is stop
@@ -209,7 +208,7 @@ async def test_every_reason_to_stop_is_known(
     ],
 )
 async def test_a_usage_that_is_missing_or_makes_no_sense_is_unknown_and_never_zero(
-    server: provider.Server, model: AnthropicModel, act: provider.Act
+    server: provider.Server, model: RemoteModel, act: provider.Act
 ) -> None:
     server.acts.append(act)
     reply = await model.complete(HELLO, call="1")
@@ -237,7 +236,7 @@ async def test_a_usage_that_is_missing_or_makes_no_sense_is_unknown_and_never_ze
     ],
 )
 async def test_every_status_becomes_an_error_that_says_what_to_do(
-    server: provider.Server, model: AnthropicModel, code: int, kind: type[ModelError], hint: str
+    server: provider.Server, model: RemoteModel, code: int, kind: type[ModelError], hint: str
 ) -> None:
     server.acts.append(provider.status(code))
     with pytest.raises(kind, match=rf"HTTP {code}: .*{hint}") as caught:
@@ -248,7 +247,7 @@ async def test_every_status_becomes_an_error_that_says_what_to_do(
 
 @pytest.mark.anyio
 async def test_retry_after_is_read_as_seconds_and_as_a_date(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     for header, low, high in [("7", 7, 7), (soon, 50, 60), ("garbage", None, None), ("1e999", None, None)]:
@@ -260,7 +259,7 @@ async def test_retry_after_is_read_as_seconds_and_as_a_date(
 
 
 @pytest.mark.anyio
-async def test_a_spending_limit_is_not_waited_for(server: provider.Server, model: AnthropicModel) -> None:
+async def test_a_spending_limit_is_not_waited_for(server: provider.Server, model: RemoteModel) -> None:
     details = {"error_code": "enforced_spend_limit_reached"}
     body = {"type": "error", "error": {"type": "rate_limit_error", "message": "enough", "details": details}}
     server.acts.append(provider.status(429, body))
@@ -272,7 +271,7 @@ async def test_a_spending_limit_is_not_waited_for(server: provider.Server, model
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("after", [1, 4])
 async def test_a_reply_that_breaks_off_may_have_been_billed(
-    server: provider.Server, model: AnthropicModel, *, chunked: bool, after: int
+    server: provider.Server, model: RemoteModel, *, chunked: bool, after: int
 ) -> None:
     server.acts.append(provider.cut(provider.text("a long reply"), after=after, chunked=chunked))
     with pytest.raises(ModelUnavailable, match="connection was lost in the middle") as caught:
@@ -282,7 +281,7 @@ async def test_a_reply_that_breaks_off_may_have_been_billed(
 
 @pytest.mark.anyio
 async def test_a_connection_closed_without_a_word_may_have_been_billed(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     server.acts.append(provider.hang_up)
     with pytest.raises(ModelUnavailable, match="lost before it answered") as caught:
@@ -294,7 +293,7 @@ async def test_a_connection_closed_without_a_word_may_have_been_billed(
 async def test_a_provider_that_cannot_be_reached_has_billed_nothing() -> None:
     with provider.serving() as gone:
         url = gone.url
-    model = AnthropicModel("m", "x", api_key=KEY, base_url=url)
+    model = anthropic_model("m", "x", api_key=KEY, base_url=url)
     with pytest.raises(ModelUnavailable, match="cannot be reached") as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.unbilled
@@ -306,7 +305,7 @@ async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
     server: provider.Server,
 ) -> None:
     server.acts.append(provider.stall(provider.text("x")))
-    model = AnthropicModel("m", "x", api_key=KEY, base_url=server.url, timeout_s=0.3)
+    model = anthropic_model("m", "x", api_key=KEY, base_url=server.url, timeout_s=0.3)
     with anyio.fail_after(10), pytest.raises(ModelUnavailable) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
@@ -315,7 +314,7 @@ async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
 
 @pytest.mark.anyio
 async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     server.acts += [provider.stall(provider.text("x")), provider.reply(provider.text("fine"))]
     with anyio.move_on_after(0.3) as scope:
@@ -336,7 +335,7 @@ async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
     ],
 )
 async def test_garbage_is_a_malformed_reply_in_one_short_line(
-    server: provider.Server, model: AnthropicModel, act: provider.Act
+    server: provider.Server, model: RemoteModel, act: provider.Act
 ) -> None:
     server.acts.append(act)
     with pytest.raises(MalformedReply) as caught:
@@ -347,7 +346,7 @@ async def test_garbage_is_a_malformed_reply_in_one_short_line(
 
 @pytest.mark.anyio
 async def test_an_html_error_page_does_not_fill_the_screen(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     page = "<html>" + "bad gateway " * 10_000 + "</html>"
     server.acts.append(provider.status(502, page, content_type="text/html"))
@@ -366,7 +365,7 @@ async def test_an_html_error_page_does_not_fill_the_screen(
     ],
 )
 async def test_an_error_event_counts_as_billed_once_the_reply_has_begun(
-    server: provider.Server, model: AnthropicModel, kind: str, error: type[ModelError], *, unbilled: bool
+    server: provider.Server, model: RemoteModel, kind: str, error: type[ModelError], *, unbilled: bool
 ) -> None:
     event = {"type": "error", "error": {"type": kind, "message": "sorry"}}
     begun = provider.events_of({"model": "x"}, [], "end_turn", {"output_tokens": 1, "input_tokens": 1})[0]
@@ -384,7 +383,7 @@ async def test_an_error_event_counts_as_billed_once_the_reply_has_begun(
 
 @pytest.mark.anyio
 async def test_a_server_that_does_not_stream_is_understood_too(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     message = {
         "type": "message",
@@ -446,7 +445,7 @@ def test_a_key_that_is_missing_names_its_variable_and_is_never_shown(
 
 @pytest.mark.anyio
 async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
-    server: provider.Server, model: AnthropicModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     body = {"type": "error", "error": {"type": "authentication_error", "message": f"bad key {KEY}"}}
     server.acts.append(provider.status(401, body))

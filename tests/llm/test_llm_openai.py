@@ -10,7 +10,8 @@ import pytest
 
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.messages import Message, Request, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
-from codetaste.llm.openai import OpenAIModel
+from codetaste.llm.openai import openai_model
+from codetaste.llm.remote import RemoteModel
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 HELLO = Request("Be brief.", (Message("user", (Text("hello"),)),), (TOOL,))
@@ -52,8 +53,8 @@ def server() -> Iterator[provider.Server]:
 
 
 @pytest.fixture
-async def model(server: provider.Server) -> AsyncIterator[OpenAIModel]:
-    made = OpenAIModel("m", "some-model", api_key="sk-x", base_url=f"{server.url}/v1", timeout_s=20.0)
+async def model(server: provider.Server) -> AsyncIterator[RemoteModel]:
+    made = openai_model("m", "some-model", api_key="sk-x", base_url=f"{server.url}/v1", timeout_s=20.0)
     yield made
     await made.aclose()
 
@@ -85,7 +86,7 @@ def done(*items: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.anyio
 async def test_the_body_says_what_the_protocol_wants_and_that_nothing_is_kept(
-    server: provider.Server, model: OpenAIModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     server.default = provider.reply(provider.text("ok"))
     options = {"reasoning": {"effort": "high", "summary": "auto"}, "parallel_tool_calls": False}
@@ -117,7 +118,7 @@ async def test_the_body_says_what_the_protocol_wants_and_that_nothing_is_kept(
 
 @pytest.mark.anyio
 async def test_a_streamed_reply_comes_out_whole_and_goes_back_byte_for_byte(
-    server: provider.Server, model: OpenAIModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     items = [REASONING, MESSAGE, CALL]
     server.acts += [
@@ -146,7 +147,7 @@ async def test_a_streamed_reply_comes_out_whole_and_goes_back_byte_for_byte(
 
 @pytest.mark.anyio
 async def test_a_server_that_ends_with_its_usage_alone_is_understood(
-    server: provider.Server, model: OpenAIModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     last = {"type": "response.completed", "response": {"id": "resp_9", "usage": USAGE}}
     server.acts.append(saying(*done(MESSAGE, CALL), last))
@@ -158,7 +159,7 @@ async def test_a_server_that_ends_with_its_usage_alone_is_understood(
 
 @pytest.mark.anyio
 async def test_reasoning_that_the_provider_was_told_to_forget_does_not_go_back(
-    server: provider.Server, model: OpenAIModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     bare = {"id": "rs_1", "type": "reasoning", "summary": []}
     local = {"id": "rs_2", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
@@ -191,7 +192,7 @@ async def test_reasoning_that_the_provider_was_told_to_forget_does_not_go_back(
     ],
 )
 async def test_every_reason_to_stop_is_known(
-    server: provider.Server, model: OpenAIModel, event: dict[str, Any], stop: Stop
+    server: provider.Server, model: RemoteModel, event: dict[str, Any], stop: Stop
 ) -> None:
     server.acts.append(saying(event))
     reply = await model.complete(HELLO, call="1")
@@ -202,7 +203,7 @@ async def test_every_reason_to_stop_is_known(
 
 @pytest.mark.anyio
 async def test_what_the_model_got_wrong_is_told_and_the_next_request_works(
-    server: provider.Server, model: OpenAIModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     cut = {**CALL, "arguments": '{"at": "wher', "status": "incomplete"}
     same = {**CALL, "id": "fc_2", "name": "multi_tool_use.parallel"}
@@ -247,7 +248,7 @@ async def test_what_the_model_got_wrong_is_told_and_the_next_request_works(
 )
 async def test_a_response_that_fails_says_why_and_may_have_been_billed_once_it_was_begun(
     server: provider.Server,
-    model: OpenAIModel,
+    model: RemoteModel,
     code: str | None,
     error: type[ModelError],
     *,
@@ -288,7 +289,7 @@ async def test_a_response_that_fails_says_why_and_may_have_been_billed_once_it_w
 )
 async def test_a_stream_without_its_closing_event_is_no_reply(
     server: provider.Server,
-    model: OpenAIModel,
+    model: RemoteModel,
     events: list[dict[str, Any]],
     error: type[ModelError],
 ) -> None:
@@ -323,7 +324,7 @@ async def test_a_stream_without_its_closing_event_is_no_reply(
 )
 async def test_official_errors_are_known_by_their_codes(
     server: provider.Server,
-    model: OpenAIModel,
+    model: RemoteModel,
     status: int,
     body: dict[str, Any],
     error: type[ModelError],
@@ -359,7 +360,7 @@ async def test_official_errors_are_known_by_their_codes(
     ],
 )
 async def test_when_to_come_back_is_read_from_what_the_provider_gives(
-    server: provider.Server, model: OpenAIModel, headers: dict[str, str], message: str, wait_s: float | None
+    server: provider.Server, model: RemoteModel, headers: dict[str, str], message: str, wait_s: float | None
 ) -> None:
     body = {"error": {"code": "rate_limit_exceeded", "type": "requests", "message": message}}
     server.acts.append(provider.status(429, body, **headers))

@@ -12,7 +12,8 @@ import pytest
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.messages import Message, Request, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
-from codetaste.llm.openai_chat import OpenAIChatModel
+from codetaste.llm.openai_chat import openai_chat_model
+from codetaste.llm.remote import RemoteModel
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 HELLO = Request("Be brief.", (Message("user", (Text("hello"),)),), (TOOL,))
@@ -33,8 +34,8 @@ def server() -> Iterator[provider.Server]:
 
 
 @pytest.fixture
-async def model(server: provider.Server) -> AsyncIterator[OpenAIChatModel]:
-    made = OpenAIChatModel("m", "some-model", api_key="sk-x", base_url=f"{server.url}/v1", timeout_s=20.0)
+async def model(server: provider.Server) -> AsyncIterator[RemoteModel]:
+    made = openai_chat_model("m", "some-model", api_key="sk-x", base_url=f"{server.url}/v1", timeout_s=20.0)
     yield made
     await made.aclose()
 
@@ -63,7 +64,7 @@ def call(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.anyio
-async def test_the_body_says_what_the_protocol_wants(server: provider.Server, model: OpenAIChatModel) -> None:
+async def test_the_body_says_what_the_protocol_wants(server: provider.Server, model: RemoteModel) -> None:
     server.default = provider.reply(provider.text("ok"))
     options = {"temperature": 0.0, "stream_options": {"include_obfuscation": False}}
     await model.complete(replace(HELLO, options=options, max_output_tokens=5000), call="1")
@@ -90,7 +91,7 @@ async def test_the_body_says_what_the_protocol_wants(server: provider.Server, mo
 
 @pytest.mark.anyio
 async def test_a_server_that_takes_one_name_for_the_cap_is_given_that_one(
-    server: provider.Server, model: OpenAIChatModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     server.default = provider.reply(provider.text("ok"))
     for cap, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
@@ -118,7 +119,7 @@ async def test_a_local_server_needs_no_key_and_is_sent_none(
 
 @pytest.mark.anyio
 async def test_a_streamed_reply_comes_out_whole_and_goes_back_with_its_reasoning(
-    server: provider.Server, model: OpenAIChatModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     details = [{"type": "reasoning.text", "index": 0, "text": "hm"}, {"type": "reasoning.text", "index": 0}]
     server.default = provider.reply(provider.text("done"))
@@ -225,7 +226,7 @@ OTHER = {"name": "look", "arguments": '{"at": "b"}'}
     ],
 )
 async def test_calls_are_told_apart_however_a_server_sends_them(
-    server: provider.Server, model: OpenAIChatModel, pieces: list[Any]
+    server: provider.Server, model: RemoteModel, pieces: list[Any]
 ) -> None:
     server.acts += [
         saying(*pieces, delta(finish="stop"), LAST, "[DONE]"),
@@ -246,7 +247,7 @@ async def test_calls_are_told_apart_however_a_server_sends_them(
 
 @pytest.mark.anyio
 async def test_what_the_model_got_wrong_is_told_and_the_next_request_works(
-    server: provider.Server, model: OpenAIChatModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     server.acts += [
         saying(
@@ -286,14 +287,14 @@ async def test_what_the_model_got_wrong_is_told_and_the_next_request_works(
     ],
 )
 async def test_every_reason_to_stop_is_known(
-    server: provider.Server, model: OpenAIChatModel, reason: str, stop: Stop
+    server: provider.Server, model: RemoteModel, reason: str, stop: Stop
 ) -> None:
     server.acts.append(saying(delta(content="x"), delta(finish=reason), LAST, "[DONE]"))
     assert (await model.complete(HELLO, call="1")).stop is stop
 
 
 @pytest.mark.anyio
-async def test_a_refusal_is_one(server: provider.Server, model: OpenAIChatModel) -> None:
+async def test_a_refusal_is_one(server: provider.Server, model: RemoteModel) -> None:
     server.acts.append(
         saying(delta(refusal="I will "), delta(refusal="not."), delta(finish="stop"), LAST, "[DONE]")
     )
@@ -304,7 +305,7 @@ async def test_a_refusal_is_one(server: provider.Server, model: OpenAIChatModel)
 @pytest.mark.anyio
 @pytest.mark.parametrize("chunks", [[LAST, "[DONE]"], [LAST], ["[DONE]"], []])
 async def test_a_reason_and_the_end_of_the_stream_make_a_reply_with_its_usage_or_without(
-    server: provider.Server, model: OpenAIChatModel, chunks: list[Any]
+    server: provider.Server, model: RemoteModel, chunks: list[Any]
 ) -> None:
     server.acts.append(saying(delta(content="x"), delta(finish="stop"), *chunks))
     reply = await model.complete(HELLO, call="1")
@@ -314,7 +315,7 @@ async def test_a_reason_and_the_end_of_the_stream_make_a_reply_with_its_usage_or
 
 @pytest.mark.anyio
 async def test_counts_that_come_before_the_end_are_not_the_last(
-    server: provider.Server, model: OpenAIChatModel
+    server: provider.Server, model: RemoteModel
 ) -> None:
     early = {**delta(content="x"), "usage": {**USAGE, "completion_tokens": 1, "total_tokens": 101}}
     server.acts += [
@@ -361,7 +362,7 @@ async def test_counts_that_come_before_the_end_are_not_the_last(
     ],
 )
 async def test_what_a_server_counts_becomes_disjoint_kinds(
-    server: provider.Server, model: OpenAIChatModel, usage: dict[str, Any], known: Usage | None
+    server: provider.Server, model: RemoteModel, usage: dict[str, Any], known: Usage | None
 ) -> None:
     server.acts.append(saying(delta(content="x", finish="stop"), {"choices": [], "usage": usage}, "[DONE]"))
     assert (await model.complete(HELLO, call="1")).usage == known
@@ -390,7 +391,7 @@ async def test_what_a_server_counts_becomes_disjoint_kinds(
 )
 async def test_a_stream_without_a_reason_to_end_is_no_reply(
     server: provider.Server,
-    model: OpenAIChatModel,
+    model: RemoteModel,
     chunks: list[Any],
     error: type[ModelError],
     said: str,
@@ -420,7 +421,7 @@ async def test_a_stream_without_a_reason_to_end_is_no_reply(
 )
 async def test_an_error_in_the_stream_is_one_in_any_shape(
     server: provider.Server,
-    model: OpenAIChatModel,
+    model: RemoteModel,
     body: dict[str, Any],
     before: type[ModelError],
     after: type[ModelError],
@@ -450,7 +451,7 @@ async def test_an_error_in_the_stream_is_one_in_any_shape(
     ],
 )
 async def test_a_refusal_is_told_in_the_servers_words_in_any_shape(
-    server: provider.Server, model: OpenAIChatModel, status: int, body: object, said: str
+    server: provider.Server, model: RemoteModel, status: int, body: object, said: str
 ) -> None:
     server.acts.append(provider.status(status, body))
     with pytest.raises(ModelRefused, match=said):
@@ -458,7 +459,7 @@ async def test_a_refusal_is_told_in_the_servers_words_in_any_shape(
 
 
 @pytest.mark.anyio
-async def test_content_in_parts_is_read_as_its_texts(server: provider.Server, model: OpenAIChatModel) -> None:
+async def test_content_in_parts_is_read_as_its_texts(server: provider.Server, model: RemoteModel) -> None:
     parts = [
         {"type": "thinking", "thinking": []},
         {"type": "text", "text": "a"},

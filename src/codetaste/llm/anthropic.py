@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from codetaste.llm.client import hidden_environment, http_client, key_of, silence
-from codetaste.llm.connection import Answer, Connection
+from codetaste.llm.client import SILENCE_S, hidden_environment, http_client, silence
+from codetaste.llm.connection import Connection
+from codetaste.llm.remote import Dialect, RemoteModel
 from codetaste.llm.wire.anthropic import error_from, request_body, whole_reply
 from codetaste.llm.wire.anthropic_stream import Assembly
-from codetaste.llm.wire.calls import call_ids
 
 if TYPE_CHECKING:
-    from codetaste.llm.config import ModelConfig
-    from codetaste.llm.messages import Reply, Request
-
-BASE_URL = "https://api.anthropic.com"
+    from codetaste.llm.messages import Request
 
 
-class AnthropicModel:
-    """A model behind the Messages API.
+def anthropic_model(
+    model_id: str,
+    model: str,
+    *,
+    api_key: str,
+    base_url: str,
+    timeout_s: float = 1800.0,
+    silence_s: float = SILENCE_S,
+) -> RemoteModel:
+    """Return a model behind the Messages API.
 
     Args:
         model_id: what the config calls this model.
@@ -27,70 +31,9 @@ class AnthropicModel:
         api_key: held in memory only.
         base_url: of the provider, or of anything that speaks its protocol.
         timeout_s: what one call may take in all.
+        silence_s: how long the provider may say nothing at all.
     """
-
-    def __init__(
-        self, model_id: str, model: str, *, api_key: str, base_url: str = BASE_URL, timeout_s: float = 1800.0
-    ) -> None:
-        self._id, self._model, self._key = model_id, model, api_key
-        self._connection = _connect(api_key, base_url, timeout_s)
-
-    @classmethod
-    def from_config(cls, config: ModelConfig) -> AnthropicModel:
-        """Make the model of a ``[[models]]`` entry, with the key from its environment variable.
-
-        Raises:
-            ConfigError: the variable is not set, or holds no key.
-        """
-        return cls(
-            config.id,
-            config.model,
-            api_key=key_of(config),
-            base_url=config.base_url or BASE_URL,
-            timeout_s=config.timeout,
-        )
-
-    @property
-    def id(self) -> str:
-        """What the config calls this model."""
-        return self._id
-
-    @property
-    def remembers(self) -> bool:
-        """The provider keeps no record that can be asked."""
-        return False
-
-    async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - the protocol has no name for it
-        """Ask once and read the reply to its end.
-
-        Raises:
-            ModelError: see the tree; ``unbilled`` where the provider certainly did not begin a reply.
-        """
-        betas = request.options.get("betas")
-        taken = call_ids(request)
-        answer = Answer(
-            assembly=partial(Assembly, secret=self._key, taken=taken),
-            whole=partial(whole_reply, secret=self._key, taken=taken),
-            refusal=partial(error_from, secret=self._key),
-            request_id="request-id",
-        )
-        return await self._connection.ask(
-            "/v1/messages",
-            request_body(request, self._model),
-            answer,
-            headers={"anthropic-beta": ",".join(betas)} if betas else {},
-        )
-
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider keeps no record to ask
-        """Return None: the provider does not answer twice."""
-        return None
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._connection.aclose()
-
-
-def _connect(api_key: str, base_url: str, timeout_s: float) -> Connection:
+    quiet = silence(timeout_s, silence_s)
     with hidden_environment("ANTHROPIC_"):
         from anthropic import AsyncAnthropic, AsyncStream  # noqa: PLC0415 - heavy
 
@@ -98,9 +41,24 @@ def _connect(api_key: str, base_url: str, timeout_s: float) -> Connection:
             api_key=api_key,
             base_url=base_url,
             webhook_key="",
-            timeout=silence(timeout_s),
+            timeout=quiet,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(base_url, timeout_s),
+            http_client=http_client(base_url, quiet),
         )
-    return Connection(client, AsyncStream[object], secret=api_key, timeout_s=timeout_s)
+    dialect = Dialect(
+        path="/v1/messages",
+        body=request_body,
+        assembly=Assembly,
+        whole=whole_reply,
+        refusal=error_from,
+        request_id="request-id",
+        headers=_headers,
+    )
+    connection = Connection(client, AsyncStream[object], secret=api_key, timeout_s=timeout_s)
+    return RemoteModel(model_id, model, dialect, connection)
+
+
+def _headers(request: Request) -> dict[str, str]:
+    betas = request.options.get("betas")
+    return {"anthropic-beta": ",".join(betas)} if betas else {}

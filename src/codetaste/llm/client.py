@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 30.0
 SILENCE_S = 300.0
-"""How long a provider may say nothing at all; a live stream has a ping every few seconds."""
+"""How long a provider may say nothing at all, unless the config gives it longer."""
 
 
 def key_of(config: ModelConfig) -> str:
@@ -51,20 +51,20 @@ def hidden_environment(prefix: str) -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def silence(timeout_s: float) -> Timeout:
+def silence(timeout_s: float, silence_s: float) -> Timeout:
     """Return how long a provider may say nothing, for calls that may take ``timeout_s`` seconds in all."""
     import httpx2  # noqa: PLC0415 - heavy
 
-    return httpx2.Timeout(min(timeout_s, SILENCE_S), connect=min(timeout_s, CONNECT_S))
+    return httpx2.Timeout(min(timeout_s, silence_s), connect=min(timeout_s, CONNECT_S))
 
 
-def http_client(base_url: str, timeout_s: float) -> AsyncClient:
+def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
     """Make what an official client speaks HTTP with, deaf to the environment."""
     import httpx2  # noqa: PLC0415 - heavy
 
     return httpx2.AsyncClient(
         base_url=base_url,
-        timeout=silence(timeout_s),
+        timeout=quiet,
         # Slots bound the requests in flight, so the pool needs no bound of its own.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         trust_env=False,

@@ -27,6 +27,11 @@ _KEY_ENV = {
     "openai": "OPENAI_API_KEY",
     "openai-chat": "OPENAI_API_KEY",
 }
+_ADDRESS = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "openai-chat": "https://api.openai.com/v1",
+}
 _OURS = {
     "model": "models[].model",
     "messages": "nothing: the agent fills it",
@@ -69,6 +74,8 @@ class ModelConfig(Section):
     """The most that one reply may have; an agent may ask for less."""
     timeout: Seconds = 1800.0
     """What one request may take in all."""
+    silence: Seconds = 300.0
+    """How long the provider may say nothing at all; a model that thinks long in silence needs more."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Sent to the provider as they stand: temperature, thinking, and so on. Some are for us, and say how a
     request is written: "anthropic" has `cache_control` and `betas`, "openai" takes `include = []` for models
@@ -159,6 +166,11 @@ class ModelConfig(Section):
         return self
 
     @property
+    def address(self) -> str:
+        """Where the provider is; "" for one that is nowhere."""
+        return self.base_url or _ADDRESS.get(self.provider, "")
+
+    @property
     def key_env(self) -> str | None:
         """The environment variable that must hold a key before this model is used; None where none must."""
         if self.cassette is not None and self.mode == "replay":
@@ -206,17 +218,26 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
 
 def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
     if config.provider == "anthropic":
-        from codetaste.llm.anthropic import AnthropicModel  # noqa: PLC0415
+        from codetaste.llm.anthropic import anthropic_model as remote  # noqa: PLC0415
+    elif config.provider == "openai":
+        from codetaste.llm.openai import openai_model as remote  # noqa: PLC0415
+    elif config.provider == "openai-chat":
+        from codetaste.llm.openai_chat import openai_chat_model as remote  # noqa: PLC0415
+    else:
+        return _build_scripted(config, base_dir, record_dir)
+    from codetaste.llm.client import key_of  # noqa: PLC0415
 
-        return AnthropicModel.from_config(config)
-    if config.provider == "openai":
-        from codetaste.llm.openai import OpenAIModel  # noqa: PLC0415
+    return remote(
+        config.id,
+        config.model,
+        api_key=key_of(config),
+        base_url=config.address,
+        timeout_s=config.timeout,
+        silence_s=config.silence,
+    )
 
-        return OpenAIModel.from_config(config)
-    if config.provider == "openai-chat":
-        from codetaste.llm.openai_chat import OpenAIChatModel  # noqa: PLC0415
 
-        return OpenAIChatModel.from_config(config)
+def _build_scripted(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
     from codetaste.llm.scripted import ScriptedModel, load_script  # noqa: PLC0415
 
     script = load_script(config.model, base_dir=base_dir, model_id=config.id)

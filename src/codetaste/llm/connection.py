@@ -100,7 +100,7 @@ class Connection:
     ) -> None:
         self._client, self._stream_class = client, stream_class
         self._headers = {"content-type": "application/json", **(headers or {})}
-        self._secret, self._timeout_s = secret, timeout_s
+        self.secret, self._timeout_s = secret, timeout_s
 
     async def ask(
         self,
@@ -171,7 +171,7 @@ class Connection:
                 f"the connection was lost in the middle of the reply ({_named(error)})"
             ) from error
         if not wanted:
-            said = one_line(body.decode("utf-8", "replace"), secret=self._secret)
+            said = one_line(body.decode("utf-8", "replace"), secret=self.secret)
             raise MalformedReply(f"not a reply but {kind or 'nothing known'}: {said}")
         try:
             text = body.decode()

@@ -18,7 +18,7 @@ class Account:
     """What a provider's limits are about. The key is here as a hash only, and that is not shown."""
 
     provider: str
-    base_url: str
+    address: str
     model: str
     key: str = field(repr=False)
 
@@ -29,7 +29,7 @@ def account_of(config: ModelConfig) -> Account:
     if not live:
         return Account(config.provider, "", config.id, "")
     key = os.environ.get(config.key_env or "", "").strip()
-    address = (config.base_url or "").rstrip("/")
+    address = config.address.rstrip("/")
     return Account(config.provider, address, config.model, sha256(key.encode("utf-8", "replace")).hexdigest())
 
 

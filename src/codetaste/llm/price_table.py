@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 VERSION = version("genai-prices")
 _TABLE = f"genai-prices {VERSION}"
-_AT = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
-_AT["openai-chat"] = _AT["openai"]
 
 _DATED = re.compile(r"(.+)[-@](?:\d{8}|\d{4}-\d\d-\d\d)")
 _NOT_BY_TOKENS = re.compile(r"-search|deep-research|image|audio|realtime|live|sonar")
@@ -76,7 +74,7 @@ def look_up(config: ModelConfig) -> PriceEntry:
         if not sellers:
             raise Unpriced(f"{_TABLE} knows no {seller!r}{_near(seller, {each.id for each in providers})}")
     else:
-        address, model = config.base_url or _AT[config.provider], config.model
+        address, model = config.address, config.model
         sellers = list(_sellers_at(address))
         if not sellers:
             host = urlsplit(address).hostname
