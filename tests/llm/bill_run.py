@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -63,7 +63,6 @@ class Talk:
     seed: int = 0
     cap: int = 2000
     rerun: bool = False
-    stop_after_s: float | None = None
 
     @property
     def limits(self) -> dict[tuple[str, ...], Decimal]:
@@ -123,8 +122,11 @@ async def converse(
     return "done"
 
 
-async def run(talk: Talk, folder: Path) -> Ended:
-    """Hold all conversations; one that meets its budget or a provider's failure says so as its result."""
+async def run(talk: Talk, folder: Path, *, stopped: Callable[[], bool] = lambda: False) -> Ended:
+    """Hold all conversations; one that meets its budget or a provider's failure says so as its result.
+
+    The run is stopped, as by a user, once ``stopped()``.
+    """
     rng = Random(talk.seed)
     models = {
         name: model_of(
@@ -159,7 +161,7 @@ async def run(talk: Talk, folder: Path) -> Ended:
                 own = node.child(f"talk-{number}", Limits(usd=Decimal(talk.each)))
                 jobs.append(Job(f"{name}-{number}", body(model), own, "f"))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_stop, session, talk.stop_after_s)
+            tasks.start_soon(_stop, session, stopped)
             outcomes = await session.run(jobs)
             tasks.cancel_scope.cancel()
         spent = session.budget.snapshot()
@@ -168,10 +170,10 @@ async def run(talk: Talk, folder: Path) -> Ended:
     return Ended(outcomes, spent)
 
 
-async def _stop(session: Session, after_s: float | None) -> None:
-    if after_s is not None:
-        await anyio.sleep(after_s)
-        session.drain()
+async def _stop(session: Session, stopped: Callable[[], bool]) -> None:
+    while not stopped():  # noqa: ASYNC110 - what a server in another thread has done
+        await anyio.sleep(0.005)
+    session.drain()
 
 
 def written(talk: Talk, folder: Path) -> Path:

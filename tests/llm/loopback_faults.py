@@ -241,7 +241,7 @@ async def billed_and_late(exchange: Exchange, rng: Random) -> None:
     blocks = blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
     exchange.charge(usage)
-    await anyio.sleep(0.3)
+    await anyio.sleep(0.5)
     events = events_of(
         exchange.body, blocks, "tool_use", usage, protocol=exchange.protocol, name=exchange.name
     )
