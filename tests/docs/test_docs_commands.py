@@ -83,6 +83,19 @@ def test_every_stand_in_stands_for_a_command_that_a_page_has() -> None:
     assert set(STAND_INS) <= {command.text for command in everything}
 
 
+def test_the_slow_commands_of_the_pages_are_those_that_the_full_check_types() -> None:
+    slow = {page: [each.text for each in commands(CHECKOUT / page, "sh slow")] for page in PAGES}
+    assert {page for page, typed in slow.items() if typed} == {"docs/performance.md"}
+    assert "docs/performance.md slow" in (CHECKOUT / ".ci" / "run").read_text("utf-8")
+    for command in slow["docs/performance.md"]:
+        words = command.split()
+        script = next(word for word in words if word.endswith(".py"))
+        done = subprocess.run(
+            [sys.executable, script, "--help"], cwd=CHECKOUT, capture_output=True, text=True, check=False
+        )
+        assert "--rounds" in done.stdout, f"{command}\n{done.stderr}"
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     import re
 
