@@ -41,7 +41,7 @@ def bare(count: int, _folder: Path) -> None:
 
 
 def main() -> int:
-    chosen = arguments(__doc__, 5).parse_args()
+    chosen, about = arguments(__doc__, 5).parse_args(), machine()
     with tempfile.TemporaryDirectory() as folder:
 
         def run(side: str, count: int) -> Use:
@@ -55,7 +55,7 @@ def main() -> int:
             },
             chosen.rounds,
         )
-    report = Report("one contained command", {**machine(), **versions(sys.executable, "codetaste")})
+    report = Report("one contained command", {**about, **versions(sys.executable, "codetaste")})
     each: dict[str, list[float]] = {}
     for side, name in (("contained", "in the rule agent's shell"), ("bare", "in bubblewrap alone")):
         pairs = zip(uses[f"{side} × 0"], uses[f"{side} × {COUNT}"], strict=True)

@@ -19,7 +19,7 @@ MOST_CPU_S = 0.4
 
 def main() -> int:
     chosen = arguments(__doc__, 15).parse_args()
-    inspect = peer_python("inspect_ai")
+    inspect, about = peer_python("inspect_ai"), machine()
     command = Path(sys.executable).with_name("codetaste")
     with tempfile.TemporaryDirectory() as folder:
 
@@ -37,7 +37,7 @@ def main() -> int:
             },
             chosen.rounds,
         )
-    about = {**machine(), **versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
+    about |= {**versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
     report = Report("start: what a dry run of the quickstart costs", about)
     for number, (name, each) in enumerate(uses.items()):
         cpu = [use.cpu_s for use in each]

@@ -26,7 +26,7 @@ def workload(python: str | Path, script: str, kind: str, count: int, slots: int)
 
 def main() -> int:
     chosen = arguments(__doc__, 5).parse_args()
-    inspect = peer_python("inspect_ai")
+    inspect, about = peer_python("inspect_ai"), machine()
 
     def ours(kind: str, count: int = COUNT, slots: int = SLOTS) -> Use:
         return workload(sys.executable, "workload.py", kind, count, slots)
@@ -46,7 +46,7 @@ def main() -> int:
         },
         chosen.rounds,
     )
-    about = {**machine(), **versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
+    about |= {**versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
     report = Report(f"jobs: {COUNT} at {SLOTS} slots, journal on", about)
     cpu = {name: [use.cpu_s * 1000 / COUNT for use in each] for name, each in uses.items()}
     memory = {name: [use.rss / 1e6 for use in each] for name, each in uses.items()}
