@@ -20,11 +20,12 @@ import loopback_provider as provider
 import pytest
 from audit import Audit, audited, journal_of, name_of
 from bill_run import RATES, Talk
-from loopback_faults import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan, billed_and_late
+from loopback_faults import billed_and_late
+from loopback_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
 from loopback_provider import PROTOCOLS
 
+from codetaste.commands.settle import Bill, settle
 from codetaste.orchestration.job import Status
-from codetaste.settling import Bill, settle
 
 EVERYTHING = (REFUSALS, ODD, HIDING)
 SEED = int(os.environ.get("CODETASTE_SEED", "1"))
