@@ -46,7 +46,7 @@ def status(
         watch: Draw it again every second until the run ends; elsewhere than on a terminal, wait for the end.
         json_: Say it as JSON.
     """
-    from codetaste import watching  # noqa: PLC0415 - only here
+    from codetaste.commands import status as watching  # noqa: PLC0415 - only here
 
     wish = watching.Wish(run, all_, job, watch, json_)
     return guarded(lambda: watching.show(wish), as_json=json_)
@@ -80,7 +80,7 @@ def limit(
         reset: Go back to what the config says, except for what is given beside it.
         json_: Say it as JSON.
     """
-    from codetaste import limiting  # noqa: PLC0415 - only here
+    from codetaste.commands import limit as limiting  # noqa: PLC0415 - only here
 
     wanted = limiting.Wanted(run, budget_usd, time_limit, jobs, sandboxes, model, reset, json_)
     return guarded(lambda: limiting.limit(wanted), as_json=json_)
@@ -98,7 +98,7 @@ def settle(run: Path, call: str = "", /, *, usd: str = "", json_: Annotated[bool
         usd: What it cost, in US dollars; 0 where it was not billed.
         json_: Say it as JSON.
     """
-    from codetaste import settling  # noqa: PLC0415 - only here
+    from codetaste.commands import settle as settling  # noqa: PLC0415 - only here
 
     bill = settling.Bill(run, call, usd, json_)
     return guarded(lambda: anyio.run(settling.settle, bill), as_json=json_)
@@ -111,7 +111,7 @@ def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
     Args:
         json_: Say it as JSON.
     """
-    from codetaste import doctor as examination  # noqa: PLC0415 - only here
+    from codetaste.commands import doctor as examination  # noqa: PLC0415 - only here
 
     def answer() -> int:
         report = anyio.run(examination.examine)
@@ -139,7 +139,7 @@ def check(
         instance: Globs on instance ids; default all.
         json_: Say it as JSON.
     """
-    from codetaste.checking import check_published  # noqa: PLC0415 - only here
+    from codetaste.commands.rules import check_published  # noqa: PLC0415 - only here
 
     return guarded(lambda: anyio.run(check_published, benchmark, repos, instance, json_), as_json=json_)
 
@@ -151,7 +151,7 @@ def list_tools(*, json_: Annotated[bool, _JSON] = False) -> int:
     Args:
         json_: Say it as JSON.
     """
-    from codetaste import trying  # noqa: PLC0415 - only here
+    from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
     return guarded(lambda: trying.list_tools(as_json=json_), as_json=json_)
 
@@ -164,7 +164,7 @@ def schema(name: str, /, *, json_: Annotated[bool, _JSON] = False) -> int:
         name: A tool of the rule agent, an import path, or file.py:name.
         json_: Say errors as JSON, too; the answer is JSON in any case.
     """
-    from codetaste import trying  # noqa: PLC0415 - only here
+    from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
     return guarded(lambda: trying.print_schema(name), as_json=json_)
 
@@ -192,7 +192,7 @@ def call(
         direction: Which pass the tool believes to be in.
         json_: Print the answer and the facts as JSON.
     """
-    from codetaste import trying  # noqa: PLC0415 - only here
+    from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
     trial = trying.Trial(name, instance, args, benchmark, repos, direction, as_json=json_)
     return guarded(lambda: anyio.run(trying.call_tool, trial), as_json=json_)

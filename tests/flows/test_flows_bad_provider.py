@@ -17,7 +17,7 @@ import tiny
 from loopback_wire import said_before
 from tiny import Ended, Place, Tiny
 
-KEY = "sk-not-a-real-key-0123456789"
+KEY = "no-real-key-of-anybody"
 PRICES = "{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }"
 MISLEADING = {
     "OPENAI_API_KEY": "sk-another",

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from codetaste.doctor import Finding, Report, examine, render, to_json
+from codetaste.commands.doctor import Finding, Report, examine, render, to_json
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
     from dockerd import DockerEngine
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = str(Path(sys.executable).with_name("codetaste"))
 
 

@@ -1,0 +1,1 @@
+"""What each subcommand of ``codetaste`` does, one module for each word of the command line."""
