@@ -1,0 +1,59 @@
+"""``[rules] cache``: where matches are kept, or that they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from pydantic import ValidationError
+from scanning import MakeTree, rule
+
+from codetaste.assembly import open_scanner
+from codetaste.rules.config import RulesConfig
+from codetaste.rules.engine_install import Engine
+from codetaste.rules.scan import FullScanner, Scan
+
+FOO = rule("foo", pattern="foo(...)")
+
+
+def scan(config: RulesConfig, tree: Path, warnings: list[str]) -> Scan:
+    async def main() -> Scan:
+        scanner, _ = await open_scanner(config, "", warnings.append)
+        assert isinstance(scanner, FullScanner) == (config.cache == "off")
+        return await scanner.scan([FOO], tree)
+
+    return anyio.run(main)
+
+
+def test_matches_are_kept_where_the_config_says(
+    engine: Engine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, warnings = make_tree({"a.py": "foo(1)\n"}), list[str]()
+    kept, usual = tmp_path / "kept", tmp_path / "xdg"
+    monkeypatch.setenv("OPENGREP_BIN", str(engine.found))
+    for config in (RulesConfig(cache="off"), RulesConfig(cache=kept)):
+        assert scan(config, tree, warnings).count("foo") == 1
+        assert kept.exists() == (config.cache == kept)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(usual))
+    assert scan(RulesConfig(), tree, warnings).count("foo") == 1
+    assert [*(usual / "codetaste" / "matches").glob("*/sheets/*")]
+    assert warnings == []
+
+
+def test_a_cache_that_is_no_folder_costs_one_warning(
+    engine: Engine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENGREP_BIN", str(engine.found))
+    tree, warnings, place = make_tree({"a.py": "foo(1)\n"}), list[str](), tmp_path / "file"
+    place.write_text("")
+    assert scan(RulesConfig(cache=place), tree, warnings).count("foo") == 1
+    (warning,) = warnings
+    assert warning.startswith(f"the cache of rule matches in {place} cannot be used: ")
+
+
+def test_sizes_are_sizes() -> None:
+    assert RulesConfig.model_validate({"cache": "off", "cache_size": "64MiB"}).cache_size == 64 * 1024**2
+    assert RulesConfig.model_validate({"cache": "here"}).cache == Path("here")
+    with pytest.raises(ValidationError, match="no size"):
+        RulesConfig.model_validate({"cache_size": "0"})
