@@ -92,6 +92,7 @@ def measured(
         told = Path(scratch, "told")
         small = [sys.executable, "-I", "-S", __file__, "--adopt", str(told), *map(str, command)]
         where, said = {**os.environ, **(env or {})}, Path(scratch, "said")
+        where.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled modules are kept, as on a user's machine
         with said.open("wb") as output:
             subprocess.run(small, cwd=cwd, env=where, stdout=output, check=True, timeout=timeout_s)
         text = said.read_text("utf-8", "replace")
