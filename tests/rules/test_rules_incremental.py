@@ -21,7 +21,7 @@ from codetaste.rules.cache_keys import engine_name
 from codetaste.rules.cache_store import MatchStore
 from codetaste.rules.engine_install import Engine
 from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import OpenGrep
+from codetaste.rules.opengrep import EngineLimits, OpenGrep
 from codetaste.rules.rule import Rule
 from codetaste.rules.scan import FullScanner, Scan, Scanner
 from codetaste.rules.together import together
@@ -277,6 +277,21 @@ async def test_a_file_that_changes_while_it_is_matched_is_not_remembered_as_it_w
     assert (await IncrementalScanner(Slow(engine), store).scan([FOO], tree)).count("foo") == 0
     _, scanner = counting(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
+
+
+async def test_a_new_rule_that_hangs_on_a_file_is_named_beside_rules_that_are_known(
+    engine: Engine, make_tree: MakeTree, tmp_path: Path
+) -> None:
+    statements = "".join(f"g{n % 7}(x{n})\n" for n in range(400))
+    hang = rule("hang", pattern="\n...\n".join(f"$F{n}($X{n})" for n in range(6)))
+    tree = make_tree({"slow.py": f"{statements}foo(1)\n", "quick.py": "foo(1)\n"})
+    grep = OpenGrep(engine, limits=EngineLimits(wall_s=6.0, pair_s=1.0))
+    scanner = IncrementalScanner(grep, MatchStore(tmp_path / "cache", engine_name(engine)))
+    await scanner.scan([FOO], tree)
+    found = await scanner.scan([FOO, hang], tree)
+    assert [(p.kind, p.rule_id, p.path) for p in found.problems] == [("timeout", "hang", "slow.py")]
+    assert found.failures("hang")
+    assert found.count("foo") == 2
 
 
 async def test_an_answer_that_is_not_whole_is_not_remembered(

@@ -130,7 +130,8 @@ class _Inquiry:
         self.mosaic.lay(reading.sheet)
         if again:
             self.mosaic.tear(reading.spoilt)
-        self.loose += [p for p in reading.loose if not (again and p.path in named)]
+        torn = reading.spoilt if again else frozenset()
+        self.loose += [p for p in reading.loose if named.get(p.path) not in torn]
         self.broken |= reading.broken
         self.whole &= reading.whole
         if reading.whole:
