@@ -357,11 +357,16 @@ async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
         provider.status(200, page, content_type="text/html"),
         provider.status(200, error_event, content_type="text/event-stream"),
         provider.status(200, {"type": "error", **said}),
+        provider.status(200, {"headers": {"authorization": f"Bearer {KEY}"}}),
+        provider.status(200, f"{{{KEY}"),
+        provider.status(200, f"data: {{{KEY}\n\n", content_type="text/event-stream"),
+        provider.status(200, f"data: [{json.dumps(KEY)}]\n\n", content_type="text/event-stream"),
+        *(provider.status(200, f"{{{'x' * length}{KEY}") for length in range(280, 300)),
     ]
-    for number in range(5):
+    for number in range(len(server.acts)):
         with pytest.raises(ModelError) as caught:
             await model.complete(HELLO, call=str(number))
-        assert KEY not in str(caught.value)
+        assert KEY[:5] not in str(caught.value)
 
 
 @pytest.mark.parametrize(

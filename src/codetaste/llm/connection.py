@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.wire.http import one_line, read_json
+from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.llm.wire.http import one_line, read_json, without
 from codetaste.llm.wire.sse import MOST_BYTES, Events
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from httpx2 import Response
 
-    from codetaste.errors import ModelError
     from codetaste.llm.messages import Reply
 
 _CLOSING_S = 5.0
@@ -100,7 +99,7 @@ class Connection:
     ) -> None:
         self._client, self._stream_class = client, stream_class
         self._headers = {"content-type": "application/json", **(headers or {})}
-        self.secret, self._timeout_s = secret, timeout_s
+        self._secret, self._timeout_s = secret, timeout_s
 
     async def ask(
         self,
@@ -118,7 +117,12 @@ class Connection:
         # Written here and not by the client: what is priced is what is sent, and raw blocks stay as they are.
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         with anyio.move_on_after(self._timeout_s) as scope:
-            return await self._ask(path, text.encode("utf-8", "replace"), answer, headers or {})
+            try:
+                return await self._ask(path, text.encode("utf-8", "replace"), answer, headers or {})
+            except ModelError as error:
+                # Whatever is wrong with an answer, what is said of it may repeat what was sent.
+                error.args = (without(self._secret, str(error)),)
+                raise
         if scope.cancelled_caught:
             raise ModelUnavailable(f"no whole reply within {self._timeout_s:g} s")
         raise AssertionError("unreachable")
@@ -171,7 +175,7 @@ class Connection:
                 f"the connection was lost in the middle of the reply ({_named(error)})"
             ) from error
         if not wanted:
-            said = one_line(body.decode("utf-8", "replace"), secret=self.secret)
+            said = one_line(body.decode("utf-8", "replace"))
             raise MalformedReply(f"not a reply but {kind or 'nothing known'}: {said}")
         try:
             text = body.decode()

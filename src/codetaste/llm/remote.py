@@ -67,11 +67,11 @@ class RemoteModel:
         Raises:
             ModelError: see the tree; ``unbilled`` where the provider certainly did not begin a reply.
         """
-        dialect, secret, taken = self._dialect, self._connection.secret, call_ids(request)
+        dialect, taken = self._dialect, call_ids(request)
         answer = Answer(
-            assembly=partial(dialect.assembly, secret=secret, taken=taken),
-            whole=partial(dialect.whole, secret=secret, taken=taken),
-            refusal=partial(dialect.refusal, secret=secret),
+            assembly=partial(dialect.assembly, taken=taken),
+            whole=partial(dialect.whole, taken=taken),
+            refusal=dialect.refusal,
             request_id=dialect.request_id,
         )
         body, headers = dialect.body(request, self._model), dialect.headers(request)

@@ -156,16 +156,14 @@ def stop_from(reason: object) -> Stop:
     return _STOPS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
 
 
-def whole_reply(
-    message: object, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()
-) -> Reply:
+def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
     """Return a response that was not streamed as a reply.
 
     Raises:
         ModelError: it is none.
     """
     if not isinstance(message, dict) or message.get("type") == "error":
-        raise error_in_stream(message, started=False, secret=secret)
+        raise error_in_stream(message, started=False)
     return reply_from(message, request_id=request_id, taken=taken)
 
 
@@ -217,7 +215,7 @@ def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> 
 
 
 def error_from(
-    status: int, body: object, headers: Mapping[str, str], *, secret: str = "", now: datetime | None = None
+    status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
     """Return the error for a response that is no success.
 
@@ -225,21 +223,20 @@ def error_from(
         status: of HTTP.
         body: parsed JSON, or text.
         headers: of the response, names in lower case.
-        secret: the API key, which must not stand in a message.
         now: for a Retry-After that is a date.
     """
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     said, code = _said(body)
-    said = one_line(said, secret=secret)
+    said = one_line(said)
     if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not mend this one
         return ModelRefused(f"HTTP {status}: {said} (a spending limit of the account is reached)")
     return error_for_status(status, said, wait_s=wait_s)
 
 
-def error_in_stream(body: object, *, started: bool, secret: str = "") -> ModelError:
+def error_in_stream(body: object, *, started: bool) -> ModelError:
     """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
     kind = _part(_part(body, "error"), "type")
-    said = one_line(_said(body)[0], secret=secret)
+    said = one_line(_said(body)[0])
     error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {said}" if kind else said)
     if not started:
         return error

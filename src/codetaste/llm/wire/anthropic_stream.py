@@ -25,8 +25,8 @@ _APPENDED = {
 class Assembly:
     """Takes events in order; ``reply`` is what they say once ``message_stop`` has come."""
 
-    def __init__(self, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()) -> None:
-        self._request_id, self._secret, self._taken = request_id, secret, taken
+    def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
+        self._request_id, self._taken = request_id, taken
         self._message: dict[str, Any] | None = None
         self._usage: dict[str, Any] = {}
         self._final_usage = False
@@ -95,7 +95,7 @@ class Assembly:
             case "message_stop":
                 self._complete = True
             case "error":
-                raise error_in_stream(event, started=self.started, secret=self._secret)
+                raise error_in_stream(event, started=self.started)
             case _:
                 pass
 

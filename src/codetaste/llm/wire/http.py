@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SAID = 300
 """Characters of a provider's own words that are passed on."""
+_TELLING = 4
+"""Characters of a key that may be seen: its kind stands in them."""
 _LONGEST_WAIT_S = 3600.0
 _NEVER_BEGUN = 529
 """The one server error that says that nothing was begun."""
@@ -33,10 +35,18 @@ _HINTS = {
 }
 
 
-def one_line(text: str, *, secret: str = "") -> str:
-    """Return the start of ``text`` in one line, without ``secret``."""
-    clean = " ".join((text.replace(secret, "…") if secret else text).split())
+def one_line(text: str) -> str:
+    """Return the start of ``text`` in one line."""
+    clean = " ".join(text.split())
     return clean if len(clean) <= _SAID else clean[:_SAID] + "…"
+
+
+def without(secret: str, text: str) -> str:
+    """Return ``text`` without ``secret``, and without what ``one_line`` has left of it at the cut."""
+    clean = text.replace(secret, "…") if secret else text
+    for length in range(len(secret) - 1, _TELLING, -1):
+        clean = clean.replace(f"{secret[:length]}…", "…")
+    return clean
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:

@@ -137,16 +137,14 @@ def _mended_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**call, "function": {**function, "name": name, "arguments": arguments}}
 
 
-def whole_reply(
-    completion: object, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()
-) -> Reply:
+def whole_reply(completion: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
     """Return a completion that was not streamed as a reply.
 
     Raises:
         ModelError: it is none.
     """
     if not isinstance(completion, dict) or is_error(completion):
-        raise error_in_stream(completion, accepted=True, started=False, secret=secret)
+        raise error_in_stream(completion, accepted=True, started=False)
     choices = completion.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None

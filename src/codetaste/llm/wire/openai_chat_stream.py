@@ -45,8 +45,8 @@ class _Call:
 class Assembly:
     """Takes chunks in order; ``reply`` is what they say once they have given a reason to end."""
 
-    def __init__(self, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()) -> None:
-        self._request_id, self._secret, self._taken = request_id, secret, taken
+    def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
+        self._request_id, self._taken = request_id, taken
         self._head: dict[str, Any] | None = None
         self._texts: dict[str, list[str]] = {}
         self._details: list[Any] = []
@@ -104,7 +104,7 @@ class Assembly:
     def _take(self, chunk: dict[str, Any]) -> None:
         if is_error(chunk):
             accepted = self._head is not None
-            raise error_in_stream(chunk, accepted=accepted, started=accepted, secret=self._secret)
+            raise error_in_stream(chunk, accepted=accepted, started=accepted)
         self._head = {
             **(self._head or {}),
             **{name: chunk[name] for name in ("id", "model") if chunk.get(name)},

@@ -85,7 +85,7 @@ def failure_of(body: object) -> Failure:
 
 
 def error_from(
-    status: int, body: object, headers: Mapping[str, str], *, secret: str = "", now: datetime | None = None
+    status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
     """Return the error for a response that is no success.
 
@@ -93,27 +93,25 @@ def error_from(
         status: of HTTP.
         body: parsed JSON, or text.
         headers: of the response, names in lower case.
-        secret: the API key, which must not stand in a message.
         now: for a Retry-After that is a date.
     """
     failure = failure_of(body)
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     if wait_s is None and status == _TOO_MANY:
         wait_s = _reset_s(headers) or _told_s(failure.said)
-    return _error(status, failure, wait_s, secret)
+    return _error(status, failure, wait_s)
 
 
-def error_in_stream(body: object, *, accepted: bool, started: bool, secret: str = "") -> ModelError:
+def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelError:
     """Return the error for a failure that came with status 200, in a stream or instead of a reply.
 
     Args:
         body: the event, or the whole answer.
         accepted: the provider had said that it works on a reply, and so may bill it.
         started: some of the reply had come.
-        secret: the API key, which must not stand in a message.
     """
     failure = failure_of(body)
-    error = _error(_status_of(failure), failure, _told_s(failure.said), secret)
+    error = _error(_status_of(failure), failure, _told_s(failure.said))
     if started and isinstance(error, ModelRefused) and not _QUOTA & {*failure.names}:
         return ModelUnavailable(f"the reply broke off: {error}")
     if accepted:
@@ -121,11 +119,9 @@ def error_in_stream(body: object, *, accepted: bool, started: bool, secret: str 
     return error
 
 
-def _error(status: int, failure: Failure, wait_s: float | None, secret: str) -> ModelError:
+def _error(status: int, failure: Failure, wait_s: float | None) -> ModelError:
     named = next((name for name in failure.names if name not in failure.said), "")
-    said = one_line(
-        f"{named}: {failure.said}" if named and failure.said else named or failure.said, secret=secret
-    )
+    said = one_line(f"{named}: {failure.said}" if named and failure.said else named or failure.said)
     if _QUOTA & {*failure.names}:
         return ModelRefused(
             f"HTTP {status}: {said} (the account's quota is used up; waiting does not mend it)"

@@ -103,16 +103,14 @@ def _mended(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "name": wire_name(item.get("name")), "arguments": wire_arguments(item.get("arguments"))}
 
 
-def whole_reply(
-    response: object, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()
-) -> Reply:
+def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
     """Return a response that was not streamed as a reply.
 
     Raises:
         ModelError: it is none.
     """
     if not isinstance(response, dict) or response.get("error") or response.get("type") == "error":
-        raise error_in_stream(response, accepted=True, started=False, secret=secret)
+        raise error_in_stream(response, accepted=True, started=False)
     return reply_from(response, request_id=request_id, taken=taken)
 
 

@@ -21,8 +21,8 @@ DONE = "[DONE]"
 class Assembly:
     """Takes events in order; ``reply`` is what they say once the response has ended."""
 
-    def __init__(self, request_id: str = "", *, secret: str = "", taken: Collection[str] = ()) -> None:
-        self._request_id, self._secret, self._taken = request_id, secret, taken
+    def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
+        self._request_id, self._taken = request_id, taken
         self._accepted = self._started = False
         self._items: list[dict[str, Any]] = []
         self._begun: set[object] = set()
@@ -90,4 +90,4 @@ class Assembly:
                 pass
 
     def _failed(self, body: dict[str, Any]) -> Exception:
-        return error_in_stream(body, accepted=self._accepted, started=self._started, secret=self._secret)
+        return error_in_stream(body, accepted=self._accepted, started=self._started)
