@@ -164,6 +164,18 @@ def test_a_read_only_cache_is_read_and_not_written_after_one_warning(
     assert "Read-only file system" in warning
 
 
+def test_damage_that_cannot_be_removed_is_told_once_and_matched_again(
+    tmp_path: Path, contained: list[str]
+) -> None:
+    said(use(tmp_path))
+    for path in tmp_path.rglob("sheets/*"):
+        path.write_bytes(b"damaged")
+    after = said([*contained, *use(tmp_path)])
+    assert (after["found"], after["wrong"]) == ([], [])
+    (warning,) = after["warnings"]
+    assert "was damaged" in warning
+
+
 def test_a_full_disk_is_told_once(tmp_path: Path, contained: list[str]) -> None:
     for size in (4096, 60_000):
         after = said([*contained, "--size", str(size), "--tmpfs", str(tmp_path), *use(tmp_path, count=60)])

@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import time
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -109,7 +110,8 @@ class MatchStore:
             return Sheet.from_bytes(data)
         except Damaged:
             self._complain("was damaged; what is lost is matched again")
-            self._path(_SHEETS, name).unlink(missing_ok=True)
+            with suppress(OSError):  # somebody else's, or on a disk that cannot be written
+                self._path(_SHEETS, name).unlink(missing_ok=True)
             return None
 
     def _sets_with(self, rule: bytes) -> list[bytes]:
