@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from loopback_provider import PROTOCOLS
 from loopback_wire import whole_of
 
-from codetaste.errors import ModelError
+from codetaste.errors import MalformedReply, ModelError
 from codetaste.llm.bound import wire_size
 from codetaste.llm.codec import reply_from_json, reply_to_json
 from codetaste.llm.messages import Message, Reply, Request, Text, ToolResult
@@ -108,7 +109,7 @@ def check(read: Callable[[], Reply]) -> None:
     results = Message("user", tuple(ToolResult(call.id, "x") for call in calls) or (Text("go on"),))
     for wire in WIRES.values():
         body = wire.request_body(Request("s", (reply.message, results)), "m")
-        json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -127,6 +128,28 @@ def test_a_stream_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject
         return assembly.reply()
 
     check(read)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        (r'\{(?=")', '{"x": 1e999, '),
+        (r'\{(?=")', f'{{"x": {"[" * 600}{"]" * 600}, '),
+        ('"((?:output_)?index)": 0', r'"\1": 1e999'),
+    ],
+)
+def test_what_could_be_read_but_neither_kept_nor_sent_back_is_a_named_fault(
+    protocol: Any, where: str, what: str
+) -> None:
+    assembly = STREAMS[protocol]()
+
+    def read() -> None:
+        for event in provider.events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol):
+            assembly.feed(event if isinstance(event, str) else re.sub(where, what, json.dumps(event)))
+
+    with pytest.raises(MalformedReply):
+        read()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

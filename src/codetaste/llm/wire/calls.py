@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply
 from codetaste.llm.messages import ToolCall
-from codetaste.llm.wire.http import read_json
+from codetaste.llm.wire.http import deeper_than, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -68,16 +68,9 @@ def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # n
         return {}, None
     if not isinstance(arguments, dict):
         return {}, f"the arguments are {type(arguments).__name__}, not a JSON object"
-    if _deeper_than(arguments, _DEPTH):
+    if deeper_than(arguments, _DEPTH):
         return {}, f"the arguments are nested deeper than {_DEPTH} levels"
     return arguments, None
-
-
-def _deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
-    if not isinstance(value, dict | list):
-        return False
-    inner = value.values() if isinstance(value, dict) else value
-    return depth == 0 or any(_deeper_than(item, depth - 1) for item in inner)
 
 
 def wire_name(name: object) -> str:

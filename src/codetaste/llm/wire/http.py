@@ -20,6 +20,8 @@ _SAID = 300
 _TELLING = 4
 """Characters of a key that may be seen: its kind stands in them."""
 _LONGEST_WAIT_S = 3600.0
+_DEEPEST = 200
+"""Nesting of a reply beyond which it could be read, but not be recorded."""
 _NEVER_BEGUN = 529
 """The one server error that says that nothing was begun."""
 _OVERLOADED = frozenset({503, _NEVER_BEGUN})
@@ -92,13 +94,31 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
     """Parse JSON as its standard has it: no NaN, no infinities, no number that Python cannot read.
 
     Raises:
-        MalformedReply: it is none.
+        MalformedReply: it is none, or is nested so deeply that nobody means it.
     """
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise MalformedReply(f"not JSON ({error}): {one_line(text)}") from error
+    if text.count("[") + text.count("{") > _DEEPEST and deeper_than(value, _DEEPEST):
+        raise MalformedReply(f"nested deeper than {_DEEPEST} levels: {one_line(text)}")
+    return value
+
+
+def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
+    """Whether lists and objects are nested in ``value`` more than ``depth`` times."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(deeper_than(item, depth - 1) for item in inner)
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number[:20]} is too large a number")
+    return value
