@@ -116,6 +116,7 @@ FAULTS: list[tuple[str, Any, list[str]]] = [
     ("run.budget_usd", True, ["run.budget_usd: "]),
     ("run.time_limit", "soon", ["run.time_limit: ", "soon", "1h30m"]),
     ("run.time_limit", 0, ["run.time_limit: "]),
+    ("run.time_limit", 10**400, ["run.time_limit: "]),
     ("run.concurrency", 0, ["run.concurrency: "]),
     ("run.concurrency", 1.5, ["run.concurrency: "]),
     ("run", "r", ["run: "]),

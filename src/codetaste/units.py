@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
@@ -31,7 +32,8 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
         if parts and "".join(f"{number}{unit}" for number, unit in parts) == value.replace(" ", ""):
             seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
     elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        seconds = float(value)
+        with suppress(OverflowError):
+            seconds = float(value)
     if not 0 < seconds < float("inf"):
         raise ValueError(f'{value!r} is no duration: write for example "90s", "45m" or "1h30m"')
     return seconds
