@@ -24,9 +24,6 @@ def usage_from(reported: object) -> Usage | None:
     reasoning = _count(of_output.get("reasoning_tokens") or 0)
     if prompt is None or output is None or read is None or written is None or reasoning is None:
         return None
-    if prompt == 0:
-        # There is no request without a prompt: who counts nothing there has not counted.
-        return None
     output = max(output, (_count(reported.get("total_tokens")) or 0) - prompt)
     # No prompt is empty: who counts nothing has not counted.
     if not prompt or read + written > prompt or reasoning > output:
