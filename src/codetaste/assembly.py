@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -104,18 +105,43 @@ def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
     return open_benchmark(base_dir / Path(config.path).expanduser(), repos=repos)
 
 
-def cache_dir() -> Path:
-    """Where trees, archives and clones are kept between runs: ``$XDG_CACHE_HOME/codetaste``."""
+def cache_dir(warn: Callable[[str], None]) -> Path:
+    """Where trees, archives, clones and matches are kept between runs: ``$XDG_CACHE_HOME/codetaste``.
+
+    Where that cannot be written, ``warn`` is told, and it is a temporary folder of this user's. Blocks.
+    """
+    from codetaste.rules.engine_install import own_temporary_folder  # noqa: PLC0415 - not for a dry run
+
     given = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "codetaste"
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path's own fails where a user has no home
+    usual = (Path(given) if Path(given).is_absolute() else Path(home) / ".cache") / "codetaste"
+    reason = _unwritable(usual)
+    if not reason or (instead := own_temporary_folder()) is None or _unwritable(instead):
+        return usual
+    warn(f"{usual}: {reason}, so it is no cache; {instead} is taken instead")
+    return instead
+
+
+def _unwritable(folder: Path) -> str:
+    """Say why nothing can be written to ``folder``, which is made; "" if something can."""
+    if not folder.is_absolute():
+        return "this user has no home"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 async def open_scanner(
-    config: RulesConfig, ignore: str, warn: Callable[[str], None]
+    config: RulesConfig, ignore: str, warn: Callable[[str], None], *, cache: Path | None = None
 ) -> tuple[Scanner, Engine]:
     """Find the rule engine, and return a scanner that leaves out what ``ignore`` (a file's text) says.
 
-    ``warn`` is told, from any thread, what a person should know while scans go on.
+    ``warn`` is told, from any thread, what a person should know while scans go on. ``cache`` is what
+    ``cache_dir`` said, where it was asked before.
 
     Raises:
         ToolMissing: there is no engine; the message says how to get it.
@@ -132,7 +158,10 @@ async def open_scanner(
     grep = OpenGrep(engine, limits=EngineLimits(wall_s=config.scan_limit), processes=processes)
     if config.cache == "off" or not (name := engine_name(engine)):
         return FullScanner(grep, ignore), engine
-    folder = config.cache.expanduser().absolute() if config.cache else cache_dir() / "matches"
+    if config.cache is not None:
+        folder = config.cache.expanduser().absolute()
+    else:
+        folder = (await to_thread.run_sync(cache_dir, warn) if cache is None else cache) / "matches"
     store = MatchStore(folder, name, size=config.cache_size, warn=warn)
     return IncrementalScanner(grep, store, ignore), engine
 
@@ -156,7 +185,8 @@ async def surroundings(
     from codetaste.sandbox.local import local_sandbox  # noqa: PLC0415
 
     ignore = benchmark.ignore_text()
-    scanner, engine = await open_scanner(rules, ignore, warn)
+    cache = await to_thread.run_sync(cache_dir, warn)
+    scanner, engine = await open_scanner(rules, ignore, warn, cache=cache)
     try:
         wanted = "auto" if sandbox.engine == "local" else sandbox.engine
         containment = await to_thread.run_sync(choose_engine, wanted)
@@ -171,7 +201,7 @@ async def surroundings(
     return discover.Surroundings(
         benchmark=benchmark,
         out=out,
-        cache=cache_dir(),
+        cache=cache,
         scanner=scanner,
         shell=open_shell,
         command_memory=sandbox.memory,

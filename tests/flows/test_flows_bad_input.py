@@ -267,3 +267,21 @@ def test_a_damaged_benchmark_is_one_line_that_names_the_file(tmp_path: Path, too
     assert done.out == ""
     assert expected in done.err
     assert all(line.startswith("codetaste: ") for line in done.err.splitlines())
+
+
+def test_a_cache_folder_that_cannot_be_written_is_gone_without_after_one_warning(
+    tmp_path: Path, alpha: tiny.Tiny
+) -> None:
+    """No folder can be made below a file, whoever asks."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "t").mkdir()
+    where = place(tmp_path, alpha.bench, tmp_path / "file", {"m": "quick"})
+    where.env["TMPDIR"] = str(tmp_path / "t")
+    done = where.run("--json")
+    assert done.code == 0, done.err
+    assert done.err.count(str(tmp_path / "file")) == 1
+    assert f"{tmp_path / 't'}/codetaste-{os.getuid()} is taken instead" in done.err
+    product = where.out / "discover" / "m"
+    check = where.cli("rules", "check", "--benchmark", str(product), "--repos", str(alpha.bench.repos))
+    assert check.code == 0, check.err
+    assert check.err.count(str(tmp_path / "file")) == 1

@@ -32,13 +32,14 @@ async def check_published(
         raise ConfigError(f"--repos: {repos} is not a folder")
     benchmark = open_benchmark(folder, repos=repos)
     instances = benchmark.select(globs)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell)
+    cache = await to_thread.run_sync(cache_dir, tell)
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
 
     def report(checked: Checked) -> None:
         if not as_json_data:
             say(render(checked))
 
-    checked = await check_all(benchmark, instances, scanner, cache_dir(), report)
+    checked = await check_all(benchmark, instances, scanner, cache, report)
     if as_json_data:
         say(json.dumps({"engine": engine.version, **as_json(checked)}, indent=2))
     else:

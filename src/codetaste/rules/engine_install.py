@@ -154,14 +154,21 @@ def _cache_folders(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(xdg) / "codetaste" / "opengrep"
     elif Path(home).is_absolute():
         yield Path(home) / ".cache" / "codetaste" / "opengrep"
+    private = own_temporary_folder()
+    if private is not None:
+        yield private / "opengrep"
+
+
+def own_temporary_folder() -> Path | None:
+    """Make a folder that lasts between runs for those who have no cache folder; None where nobody can."""
     private = Path(tempfile.gettempdir()) / f"codetaste-{os.getuid()}"
     try:
         private.mkdir(mode=0o700, exist_ok=True)
         state = private.lstat()
     except OSError:
-        return
-    if state.st_uid == os.getuid() and not private.is_symlink() and not state.st_mode & 0o022:
-        yield private / "opengrep"
+        return None
+    ours = state.st_uid == os.getuid() and not private.is_symlink() and not state.st_mode & 0o022
+    return private if ours else None
 
 
 def _install(bundle: Path, folder: Path, home: Path) -> None:
