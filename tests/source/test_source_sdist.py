@@ -156,3 +156,10 @@ def test_the_index_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PIP_INDEX_URL", "ftp://mirror.example.org")
     with pytest.raises(SourceError, match="PIP_INDEX_URL"):
         index_url()
+
+
+def test_a_user_without_a_home_has_an_index(
+    index: MadeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "~nobody-of-that-name")
+    assert contents(fetch(origin(), tmp_path).base)[b"demo.py"] == ("file", b"old\n")

@@ -69,7 +69,7 @@ def client(timeout_s: float = 60.0) -> httpx.AsyncClient:
 
 def _pip_setting(key: str) -> str | None:
     """Return ``key`` from pip's configuration files, the nearest to the user first."""
-    home = Path.home()
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own fails where a user has no home
     own = os.environ.get("PIP_CONFIG_FILE")
     places = [
         home / ".config/pip/pip.conf",
