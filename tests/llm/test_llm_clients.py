@@ -256,6 +256,22 @@ async def test_bytes_that_are_no_utf_8_are_a_malformed_reply(
 
 
 @pytest.mark.anyio
+async def test_a_refusal_without_an_end_is_not_read_for_ever(server: provider.Server, model: Model) -> None:
+    async def act(exchange: provider.Exchange) -> None:
+        headers = {"content-type": "text/plain", "transfer-encoding": "chunked", "retry-after": "7"}
+        await exchange.call.head(429, headers)
+        while True:
+            await exchange.call.send(b"no " * 10_000)
+
+    server.acts.append(act)
+    server.default = provider.reply(provider.text("ok"))
+    with anyio.fail_after(5), pytest.raises(RateLimited, match="HTTP 429: no no") as caught:
+        await model.complete(HELLO, call="1")
+    assert caught.value.retry_after_s == 7
+    assert (await model.complete(HELLO, call="2")).message.text == "ok"
+
+
+@pytest.mark.anyio
 async def test_an_html_error_page_does_not_fill_the_screen(server: provider.Server, model: Model) -> None:
     page = "<html>" + "bad gateway " * 10_000 + "</html>"
     server.acts.append(provider.status(502, page, content_type="text/html"))

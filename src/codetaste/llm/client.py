@@ -62,6 +62,8 @@ def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
     """Make what an official client speaks HTTP with, deaf to the environment."""
     import httpx2  # noqa: PLC0415 - heavy
 
+    from codetaste.llm.refusal_body import bound_refusal  # noqa: PLC0415 - heavy
+
     return httpx2.AsyncClient(
         base_url=base_url,
         timeout=quiet,
@@ -69,6 +71,7 @@ def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         trust_env=False,
         follow_redirects=False,
+        event_hooks={"response": [bound_refusal]},
         verify=_certificates() if base_url.startswith("https:") else False,
     )
 
