@@ -85,11 +85,34 @@ async def test_a_reply_comes_out_whole_however_its_bytes_are_cut(
 
 
 @pytest.mark.anyio
-async def test_calls_in_a_row_use_one_connection(server: provider.Server, model: Model) -> None:
-    server.default = provider.reply(provider.text("ok"), chunked=True)
+async def test_a_server_that_closes_after_a_reply_what_it_promised_to_keep_loses_no_call(
+    server: provider.Server, model: Model, protocol: Protocol
+) -> None:
+    async def act(exchange: provider.Exchange) -> None:
+        usage = provider.counted(exchange.body, [], exchange.cap)
+        events = provider.events_of(
+            exchange.body, [provider.text("ok")], "end_turn", usage, protocol=protocol
+        )
+        # As llama.cpp's server does it, only that the moment in which a call is lost is a long one here.
+        await exchange.stream(events, chunked=True, headers={"keep-alive": "timeout=5, max=100"})
+        await anyio.sleep(0.2)
+        await exchange.call.hang_up()
+
+    server.default = act
     for number in range(3):
-        await model.complete(HELLO, call=str(number))
-    assert len({*server.ports}) == 1
+        assert (await model.complete(HELLO, call=str(number))).message.text == "ok"
+
+
+@pytest.mark.anyio
+async def test_a_conversation_beyond_the_context_is_refused_by_that_name(
+    server: provider.Server, model: Model
+) -> None:
+    said = "request (6018 tokens) exceeds the available context size (2048 tokens), try increasing it"
+    error = {"code": 400, "message": said, "type": "exceed_context_size_error", "n_prompt_tokens": 6018}
+    server.acts.append(provider.status(400, {"error": {**error, "n_ctx": 2048}}))
+    with pytest.raises(ModelRefused, match=r"6018 tokens.*the conversation is too long") as caught:
+        await model.complete(HELLO, call="1")
+    assert caught.value.unbilled
 
 
 @pytest.mark.anyio

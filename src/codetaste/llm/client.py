@@ -59,20 +59,26 @@ def silence(timeout_s: float, silence_s: float) -> Timeout:
 
 
 def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
-    """Make what an official client speaks HTTP with, deaf to the environment."""
+    """Make what an official client speaks HTTP with, deaf to the environment.
+
+    Connections are kept where they are dear, behind TLS. Servers that are spoken to without it, llama.cpp's
+    among them, close theirs after a streamed reply although they promise to keep it: a call that is sent at
+    that moment is lost, and whether it was billed is not known.
+    """
     import httpx2  # noqa: PLC0415 - heavy
 
     from codetaste.llm.refusal_body import bound_refusal  # noqa: PLC0415 - heavy
 
+    secure = base_url.lower().startswith("https:")
     return httpx2.AsyncClient(
         base_url=base_url,
         timeout=quiet,
         # Slots bound the requests in flight, so the pool needs no bound of its own.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32 if secure else 0),
         trust_env=False,
         follow_redirects=False,
         event_hooks={"response": [bound_refusal]},
-        verify=_certificates() if base_url.startswith("https:") else False,
+        verify=_certificates() if secure else False,
     )
 
 

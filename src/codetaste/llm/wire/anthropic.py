@@ -40,6 +40,8 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+_TOO_LONG = "exceed_context_size_error"
+"""What llama.cpp's server calls it."""
 _NOT_CACHEABLE = frozenset({"thinking", "redacted_thinking"})
 # A cache entry is looked for some twenty blocks back: two moving breakpoints outlast turns with many tools.
 _MOVING_BREAKPOINTS = 2
@@ -230,6 +232,8 @@ def error_from(
     said = one_line(said)
     if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not mend this one
         return ModelRefused(f"HTTP {status}: {said} (a spending limit of the account is reached)")
+    if _part(_part(body, "error"), "type") == _TOO_LONG:
+        return ModelRefused(f"HTTP {status}: {said} (the conversation is too long for the model)")
     return error_for_status(status, said, wait_s=wait_s)
 
 

@@ -36,11 +36,12 @@ _FOR_EVER = re.compile(r"invalid_|image_|unsupported_|.*_policy(_violation)?$")
 """Codes of what will not go better another time."""
 _HINTS = {
     "context_length_exceeded": "the conversation is too long for the model",
+    "exceed_context_size_error": "the conversation is too long for the model",
     "include": "the model has no reasoning to give back: set options.include = []",
     "max_tokens": 'the server wants the other name: set options.output_cap = "max_completion_tokens"',
     "max_completion_tokens": 'the server wants the other name: set options.output_cap = "max_tokens"',
 }
-"""By code or by the parameter at fault."""
+"""By code, by kind or by the parameter at fault."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _TRY_AGAIN = re.compile(rf"try again in ((?:{_DURATION.pattern})+)", re.IGNORECASE)
@@ -131,7 +132,7 @@ def _error(status: int, failure: Failure, wait_s: float | None) -> ModelError:
             f"HTTP {status}: {said}", unbilled=True, overloaded=True, retry_after_s=wait_s
         )
     error = error_for_status(status, said, wait_s=wait_s)
-    hint = next((_HINTS[name] for name in (failure.code, failure.param) if name in _HINTS), None)
+    hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
     return (
         ModelRefused(f"HTTP {status}: {said} ({hint})") if hint and isinstance(error, ModelRefused) else error
     )
