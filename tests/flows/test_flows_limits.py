@@ -83,6 +83,13 @@ def test_a_budget_lowered_below_what_is_spent_refuses_every_later_call(tmp_path:
     assert done.json["money"]["unknown_usd"] == "0"
 
 
+def test_an_amount_that_is_in_force_already_is_so_however_it_is_written(tmp_path: Path, alpha: Tiny) -> None:
+    where = alpha.place(tmp_path, {"m": "lingering"})
+    with running(where):
+        for said in ("8", "8.00"):
+            assert where.cli("limit", "r", "--budget-usd", said, "--json").json["in_force"] is True
+
+
 def test_a_job_that_waits_for_money_goes_on_when_the_budget_is_raised(tmp_path: Path, alpha: Tiny) -> None:
     where = alpha.place(tmp_path, {"m": "long"}, run="budget_usd = 0.11")
     process = where.start("--json")

@@ -70,7 +70,7 @@ def limit(wanted: Wanted) -> int:
     if asked or wanted.reset:
         write_changes(watched.directory, changes)
     holding = configured | prevailing(configured, changes)
-    obeyed = _obeyed(watched, {name: plain_limit(name, value) for name, value in holding.items()})
+    obeyed = _obeyed(watched, holding)
     _tell(wanted, watched, configured, holding, obeyed)
     return 0
 
@@ -138,7 +138,8 @@ def _obeyed(watched: Watched, holding: Mapping[str, Any]) -> bool:
     while owner_of(watched.directory) and time.monotonic() < until:
         watched.look()
         in_force = watched.sights.limits
-        if in_force and all(in_force[name] == holding.get(name) for name in in_force):
+        # Amounts that are the same may be written differently.
+        if in_force and all(read_limit(name, in_force[name]) == holding.get(name) for name in in_force):
             return True
         time.sleep(_LOOK_S)
     return False
