@@ -90,6 +90,7 @@ async def _run(
         )
         await to_thread.run_sync(live.forget_stale)
         await live.begin(session, crew.models)
+        session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpus()})
         for name, told in plans.prices_json(plan.prices).items():
             session.record.note({"event": "price", "model": name, **told})
         progress.gauges = partial(slots_in_use, crew.models)

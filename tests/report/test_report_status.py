@@ -106,6 +106,33 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     assert (model.id, model.tokens["input"], model.tokens["output"]) == ("m", 40, 10)
 
 
+@pytest.mark.anyio
+async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> None:
+    seen: list[RunStatus] = []
+
+    async def first(_ctx: JobContext) -> Json:
+        await anyio.sleep(0.1)
+        seen.append(await anyio.to_thread.run_sync(look, tmp_path))
+        return 1
+
+    async def nothing(_ctx: JobContext) -> Json:
+        return 2
+
+    async with open_session(tmp_path, Limits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}) as session:
+        # A change of a running run says what there is; the session of a run does it with its first line.
+        session.record.note({"event": "obeyed", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
+        await session.run(
+            [
+                Job("first", first, session.budget, "f", resources={"sandbox": 1}),
+                Job("second", nothing, session.budget, "f", resources={"sandbox": 1}),
+            ]
+        )
+    (status,) = seen
+    assert [wait.what for wait in status.jobs[1].waits] == ["a sandbox"]
+    at_once = {each.resource: (each.taken, each.waiting) for each in status.capacities}
+    assert at_once == {"jobs": (1, 0), "sandbox": (1, 1)}
+
+
 def test_models_go_by_the_ids_of_the_calls_and_before_calls_had_one_by_the_job_s_lane(tmp_path: Path) -> None:
     lines = [
         SESSION,

@@ -74,9 +74,9 @@ class ModelStatus:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much there may be at once of a resource ("jobs", "sandbox", "model ID"), and how much is taken.
+    """How much there may be at once of "jobs", "sandbox", "cpu" or "model ID", and how much of it is taken.
 
-    ``waiting`` counts those who wait for it; who waits for a sandbox counts among those who wait for "jobs".
+    ``waiting`` counts those who wait for it: a queued job for the first of which there is too little.
     """
 
     resource: str

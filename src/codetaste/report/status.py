@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.history import Call, JobHistory
 
 LIVE = frozenset({"queued", "running", "retrying"})
+PLACES = {"jobs": "a place among the jobs", "sandbox": "a sandbox", "cpu": "a CPU"}
+"""What a queued job waits for, by resource."""
 _MINUTE_S = 60.0
 
 
@@ -122,8 +124,18 @@ def _status(directory: Path, owner: str, history: History, sights: Sights) -> Ru
                 models.setdefault(name, ModelStatus(name)).retries[cause] += count
     for each in models.values():
         each.price_source = str(sights.prices.get(each.id, {}).get("source", ""))
+    taken = _taken(history, sights)
+    free = {name: capacity - taken[name] for name, capacity in sights.capacities.items()}
     jobs = tuple(
-        _job(key, job, history, sights, by_job.get(key, Spend()), model_by_job.get(key, job.lane), live=live)
+        _job(
+            key,
+            job,
+            history,
+            sights,
+            by_job.get(key, Spend()),
+            model_by_job.get(key, job.lane),
+            free if live else None,
+        )
         for key, job in history.jobs.items()
     )
     used_s = history.clocks.get((), (0.0, 0.0))[0] + (max(0.0, at - sights.clock_at) if live else 0.0)
@@ -139,7 +151,7 @@ def _status(directory: Path, owner: str, history: History, sights: Sights) -> Ru
         used_s,
         history.limits.wall_s,
         tuple(sorted(models.values(), key=lambda model: model.id)),
-        _capacities(sights, jobs, models) if live else (),
+        _capacities(sights, jobs, models, taken) if live else (),
         dict(sights.limits) if live else {},
         dict(retries),
         jobs,
@@ -156,8 +168,16 @@ def _rate(sights: Sights, until: float) -> Decimal:
 
 
 def _job(
-    key: str, job: JobHistory, history: History, sights: Sights, spend: Spend, model: str, *, live: bool
+    key: str,
+    job: JobHistory,
+    history: History,
+    sights: Sights,
+    spend: Spend,
+    model: str,
+    free: Mapping[str, float] | None,
 ) -> JobStatus:
+    """Say how far a job is; ``free`` is what nobody holds of each resource in a live run, None in another."""
+    live = free is not None
     sight = sights.jobs.get(key) or JobSight()
     state = job.state if live or job.state not in LIVE else "interrupted"
     needs = tuple(need for need in job.needs if history.job(need).state in {*LIVE, "interrupted"})
@@ -171,7 +191,7 @@ def _job(
         sight.since,
         job.attempts,
         spend,
-        tuple(_waits(job, sight, needs, sights, state)) if live else (),
+        () if free is None else tuple(_waits(job, sight, needs, sights, state, free)),
         needs if state in {"queued", "interrupted"} else (),
         dict(retries),
         sight.cause,
@@ -180,28 +200,46 @@ def _job(
 
 
 def _waits(
-    job: JobHistory, sight: JobSight, needs: tuple[str, ...], sights: Sights, state: str
+    job: JobHistory,
+    sight: JobSight,
+    needs: tuple[str, ...],
+    sights: Sights,
+    state: str,
+    free: Mapping[str, float],
 ) -> Iterable[Wait]:
     if state == "queued":
         yield from (Wait(need, sight.since) for need in needs)
         if not needs:
             ends = [sights.jobs[need].since for need in job.needs if need in sights.jobs]
-            yield Wait("a place among the jobs", max([sight.since, *ends]))
+            yield Wait(PLACES[_short_of(sight.resources, free)], max([sight.since, *ends]))
     elif state == "retrying":
         yield Wait(f"its next try, {sight.retry_delay_s:.0f} s after the last", sight.since)
     for what, begun in sight.waits.items():
         yield Wait(what, begun[0])
 
 
-def _capacities(
-    sights: Sights, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus]
-) -> tuple[Capacity, ...]:
+def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> str:
+    """Return the resource that a queued job waits for: the first of which it wants more than is free."""
+    if free.get("jobs", 0.0) < 1:
+        return "jobs"
+    short = (name for name, amount in wanted.items() if name in PLACES and amount > free.get(name, amount))
+    return next(short, "jobs")
+
+
+def _taken(history: History, sights: Sights) -> Counter[str]:
+    """Return how much the jobs that run hold of each resource."""
     taken: Counter[str] = Counter()
-    for job in jobs:
+    for key, job in history.jobs.items():
         if job.state == "running":
             taken["jobs"] += 1
-            for resource, amount in sights.jobs[job.key].resources.items():
+            for resource, amount in sights.job(key).resources.items():
                 taken[resource] += amount  # type: ignore[assignment]  # amounts are floats
+    return taken
+
+
+def _capacities(
+    sights: Sights, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus], taken: Counter[str]
+) -> tuple[Capacity, ...]:
     for name, model in models.items():
         taken[f"model {name}"] = model.spend.calls["in_flight"]
     waiting = _waiting(jobs, models)
@@ -215,9 +253,8 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
     """Count who waits for what there is only so much of at once."""
     waiting: Counter[str] = Counter()
     for job in jobs:
-        if job.state == "queued" and not job.needs:
-            waiting["jobs"] += 1
         for wait in job.waits:
+            waiting.update(resource for resource, place in PLACES.items() if wait.what == place)
             waiting.update(
                 f"model {name}"
                 for name in models
