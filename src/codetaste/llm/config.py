@@ -116,6 +116,8 @@ class ModelConfig(Section):
             whole = False
         if not whole:
             raise ValueError("not the address of a server")
+        if "?" in url or "#" in url:
+            raise ValueError("the paths of the protocol follow it, so that nothing can stand behind ? or #")
         return url
 
     @model_validator(mode="before")
@@ -138,6 +140,8 @@ class ModelConfig(Section):
             listed = plain.get(name, [])
             if not isinstance(listed, list) or not all(isinstance(item, kind) for item in listed):
                 raise ValueError(f"{name!r} is a list of {'tables' if kind is dict else 'texts'}")
+        if not all(beta.isascii() and beta.isprintable() for beta in plain.get("betas", ())):
+            raise ValueError("'betas' go into a header, which takes plain characters only")
         return plain
 
     @model_validator(mode="after")
