@@ -102,7 +102,9 @@ def prevailing(configured: Mapping[str, Any], changes: Mapping[str, Change]) -> 
         try:
             value, then = read_limit(name, change.value), read_limit(name, change.instead_of)
         except ValueError as error:
-            raise ConfigError(f"limits.json: {name}: {error}; give the limit again") from error
+            raise ConfigError(
+                f"limits.json: {name}: {error}; `codetaste limit --reset` with the limits makes it anew"
+            ) from error
         if name in configured and configured[name] == then:
             hold[name] = value
     return hold
@@ -196,6 +198,10 @@ class LiveLimits:
             name: plain_limit(name, value) for name, value in self.in_force.items() if name not in unused
         }
         session.record.note({"event": "obeyed", "limits": limits})
+        for model_id, model in models.items():
+            if (most := model.limiter.most) != self.in_force[of_model(model_id)]:
+                # Counted together with a model that is allowed less.
+                session.record.note({"event": "capacity", "resource": f"model {model_id}", "capacity": most})
 
 
 def slots_in_use(models: Mapping[str, MeteredModel]) -> list[str]:

@@ -168,10 +168,31 @@ def test_a_file_of_limits_that_somebody_spoilt_is_said_once_and_not_obeyed(
     with running(where):
         for number, text in enumerate(texts, 1):
             (where.out / "limits.json").write_text(text)
-            until(lambda n=number: str(where.journal()).count("give the limit") == n)  # type: ignore[misc]
+            until(lambda n=number: str(where.journal()).count("limit --reset` with") == n)  # type: ignore[misc]
         assert where.cli("limit", "r").code == 2
         assert status(where)["money"]["limit_usd"] == "2.0"
         assert states(where) == ["running", "running"]
     done = where.run()
     assert done.code == 2
     assert "limits.json: not what `codetaste limit` writes" in done.err
+    # What the message says helps.
+    assert where.cli("limit", "r", "--reset", "--jobs", "2").code == 0
+    assert "2 (the config says 64)" in where.cli("limit", "r").out
+
+
+def test_models_that_a_provider_counts_together_show_the_smallest_of_their_limits(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    nobody = 'provider = "openai-chat"\nmodel = "x"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    price = "price = { input = 1, output = 1 }\n"
+    models = {name: f"{nobody}{price}max_concurrency = {most}\n" for name, most in (("m", 8), ("n", 3))}
+    where = alpha.place(tmp_path, models)
+    process = where.start()
+    try:
+        until(lambda: "model n" in status(where)["at_once"] if where.journal() else False)
+        at_once = status(where)["at_once"]
+        assert (at_once["model m"]["limit"], at_once["model n"]["limit"]) == (3, 3)
+        assert where.cli("limit", "r", "--model", "n=2").code == 0
+        assert status(where)["at_once"]["model m"]["limit"] == 2
+    finally:
+        tiny.kill(process)

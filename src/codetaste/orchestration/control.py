@@ -51,7 +51,10 @@ def read_changes(directory: Path) -> dict[str, Change]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not what `codetaste limit` writes; give the limits again") from error
+        raise ConfigError(
+            f"{path}: not what `codetaste limit` writes; "
+            "`codetaste limit --reset` with the limits makes it anew"
+        ) from error
 
 
 def write_changes(directory: Path, changes: Mapping[str, Change]) -> None:
