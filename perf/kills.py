@@ -125,10 +125,11 @@ def kill_again_and_again(folder: Path, kills: int, jobs: int, rng: random.Random
     """Kill the run ``kills`` times, spread over its whole length, and let it end."""
     folder.mkdir()
     run, began_s = Run(folder, jobs, rng), time.monotonic()
-    share = 2 * jobs / kills  # two lines a job: the last kill comes near the end
-    while run.tally.kills < kills:
+    while (left := kills - run.tally.kills) > 0:
         assert len(run.done) < jobs, "it ended before all kills"
-        run.session(kill_after=rng.randint(0, max(1, int(share * 2.2))))
+        # Two lines a job, and work is left for every kill that is to come.
+        share = 2 * (jobs - len(run.done)) / (left + 1)
+        run.session(kill_after=rng.randint(0, max(1, int(share * 1.2))))
     run.session(kill_after=None)
     begins = [line for line in run.witnessed() if line.startswith("begins ")]
     run.tally.interrupted = len(begins) - jobs

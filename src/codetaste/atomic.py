@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from codetaste.errors import JournalError, StorageFull
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
@@ -38,6 +42,23 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
             raise StorageFull(f"{path}: no space left on the device; free some and run again") from error
         raise JournalError(f"{path}: cannot be written: {error.strerror or error}") from error
     return path
+
+
+def sweep(folder: Path) -> None:
+    """Remove what writers that were killed have left below ``folder``; blocks, as it looks at every file."""
+    for path in folder.rglob(".*.tmp"):
+        if (left := _TEMPORARY.fullmatch(path.name)) and not _alive(int(left[1])):
+            path.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _sync(folder: Path) -> None:

@@ -16,6 +16,10 @@ import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal
 
+import anyio
+import anyio.to_thread
+
+from codetaste.atomic import sweep
 from codetaste.orchestration.budget import Budget
 from codetaste.orchestration.events import FanOut, Note
 from codetaste.orchestration.grace import Grace
@@ -131,6 +135,7 @@ async def open_session(
     """
     history = History()
     async with open_journal(directory, history.apply) as journal:
+        await anyio.to_thread.run_sync(sweep, directory)
         grace = Grace(grace_s)
         record = Record(
             journal=journal,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_REMEMBERED = 65_536
 _CLASS = re.compile(r"\[(!|\^)?(\]?(?:\\.|[^\]\\])*)\]")
 
 
@@ -39,10 +41,14 @@ class IgnoreFile:
             _Pattern(re.compile("|".join(regexes), re.DOTALL), negated)
             for negated, regexes in reversed(groups)
         )
+        # The trees of a run share most of their paths, and a long file is dear to try.
+        self._verdict = lru_cache(_REMEMBERED)(self._decide)
 
     def ignores(self, path: str, *, folder: bool) -> bool:
         """True when ``path`` (POSIX, below the root) is ignored by itself, not for a folder above it."""
-        subject = path + "/" if folder else path
+        return self._verdict(path + "/" if folder else path)
+
+    def _decide(self, subject: str) -> bool:
         return next((not p.negated for p in self._patterns if p.regex.fullmatch(subject)), False)
 
     def survivors(self, paths: Iterable[str]) -> list[str]:
