@@ -56,6 +56,17 @@ class Assembly:
         wanted = set(self.config.discover.models) if self.config.discover else set()
         return tuple(model for model in self.config.models if model.id in wanted)
 
+    def rules(self) -> RulesConfig:
+        """``[rules]``, its paths made whole."""
+        rules = self.config.rules
+        given = {"opengrep": rules.opengrep, "cache": rules.cache}
+        whole = {
+            name: (self.base_dir / path.expanduser()).absolute()
+            for name, path in given.items()
+            if isinstance(path, Path)
+        }
+        return rules.model_copy(update=whole)
+
     def prices(self) -> dict[str, PriceEntry]:
         """What the models that some flow uses cost, by id, and who says so."""
         return {model.id: price_entry(model) for model in self.used_models()}
@@ -159,7 +170,7 @@ async def open_scanner(
     if config.cache == "off" or not (name := engine_name(engine)):
         return FullScanner(grep, ignore), engine
     if config.cache is not None:
-        folder = config.cache.expanduser().absolute()
+        folder = config.cache.absolute()
     else:
         folder = (await to_thread.run_sync(cache_dir, warn) if cache is None else cache) / "matches"
     store = MatchStore(folder, name, size=config.cache_size, warn=warn)

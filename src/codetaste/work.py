@@ -51,7 +51,7 @@ async def carry_out(
     """
     config = live.config
     out = config.run.out / config.run.name
-    around = await surroundings(assembly.benchmark, out, config.rules, config.sandbox, tell)
+    around = await surroundings(assembly.benchmark, out, assembly.rules(), config.sandbox, tell)
     async with open_models(assembly, out / "models") as models:
         digests = {model.id: model_digest(model, assembly.base_dir) for model in assembly.used_models()}
         crew = discover.Crew(models, digests, assembly.tools)

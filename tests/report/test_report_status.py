@@ -236,6 +236,12 @@ def test_a_damaged_journal_is_one_line_that_says_where(tmp_path: Path) -> None:
             look(write(tmp_path, [SESSION, bad]))
 
 
+def test_a_moment_that_no_calendar_has_is_left_out(tmp_path: Path) -> None:
+    status = look(write(tmp_path, [{**SESSION, "t": 1e300}, job("a")]))
+    assert "session" in render(status)
+    assert as_json(status)["sessions"]
+
+
 def test_a_line_that_is_being_written_is_left_for_the_next_look(tmp_path: Path) -> None:
     write(tmp_path, [SESSION, job("a")])
     path = tmp_path / "journal.jsonl"
@@ -265,6 +271,8 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
         reserved("a/b", "turn-1", "0.5", {"model": "m"}),
         {"event": "wait", "key": "a/b", "what": "m: rate limit"},
         {"event": "waited", "key": "a/b", "what": "m: rate limit", "waited_s": 12.5},
+        {"event": "wait", "key": "a/b", "what": "m: rate limit, 7 s"},
+        {"event": "waited", "key": "a/b", "what": "m: rate limit, 7 s", "waited_s": 7.5},
         settled("a/b", "turn-1", "0.2", {"usage": {"input": 7, "output": 1}}),
         {"event": "note", "key": "a/b", "text": "looks around"},
     ]
@@ -276,8 +284,8 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
     (each,) = details_json(details(watched, status, "a/*"))["jobs"]
     (call,) = each["calls"]
     assert (call["state"], call["usd"], call["tokens"]) == ("settled", "0.2", {"input": 7, "output": 1})
-    assert call["duration_s"] == 3.0
-    assert each["waited_s"] == {"m: rate limit": 12.5}
+    assert call["duration_s"] == 5.0
+    assert each["waited_s"] == {"m: rate limit": 20.0}
     assert each["notes"] == ["looks around"]
     assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
     with pytest.raises(ConfigError, match="fits no job of this run"):

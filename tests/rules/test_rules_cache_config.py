@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 from scanning import MakeTree, rule
 
-from codetaste.assembly import open_scanner
+from codetaste.assembly import assemble, open_scanner
+from codetaste.config import Config
 from codetaste.rules.config import RulesConfig
 from codetaste.rules.engine_install import Engine
 from codetaste.rules.scan import FullScanner, Scan
@@ -50,6 +51,14 @@ def test_a_cache_that_is_no_folder_costs_one_warning(
     assert scan(RulesConfig(cache=place), tree, warnings).count("foo") == 1
     (warning,) = warnings
     assert warning.startswith(f"the cache of rule matches in {place} cannot be used: ")
+
+
+def test_paths_of_the_engine_and_its_cache_are_relative_to_the_config(tmp_path: Path) -> None:
+    model = {"id": "m", "provider": "scripted", "model": "a.py:b", "price": {"input": 0, "output": 0}}
+    raw = {"run": {"name": "r"}, "models": [model], "rules": {"opengrep": "bin/grep", "cache": "kept"}}
+    config = Config.model_validate({**raw, "benchmark": {"path": "quickstart"}})
+    rules = assemble(config, tmp_path).rules()
+    assert (rules.opengrep, rules.cache) == (tmp_path / "bin" / "grep", tmp_path / "kept")
 
 
 def test_sizes_are_sizes() -> None:

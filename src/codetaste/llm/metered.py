@@ -228,6 +228,8 @@ class MeteredModel:
         cost = self._cost(reply.usage, paid.granted)
         value = await value_of(reply, ctx, paid.call, believed=cost is not None, request=request)
         if cost is not None:
+            if not cost <= paid.granted:
+                ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
             await paid.settle(cost, value)
             return
         # The reply counts although its cost is not known: the money stays charged when ``paid`` is left.

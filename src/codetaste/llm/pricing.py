@@ -74,11 +74,6 @@ class Price(Rates):
             raise ValueError("each entry is for longer prompts than the one before it")
         return above
 
-    @property
-    def dearest_input(self) -> Decimal:
-        """The price of a prompt token in the worst case, however long the prompt is."""
-        return max(map(_dearest_input, (self, *self.above)))
-
     def cost_usd(self, usage: Usage) -> Decimal:
         """Return what ``usage`` costs, in US dollars, exact."""
         *_, rates = self._reached(usage.prompt)

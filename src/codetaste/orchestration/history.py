@@ -131,10 +131,6 @@ class History:
                 unknown[key] = unknown.get(key, Cost()) + call.granted
         return settled, unknown
 
-    def lane_of(self, call: Call) -> str:
-        """Return the lane (model) of the job that made ``call``, for ``charges``."""
-        return self.job(call.key).lane
-
     def prior(self) -> dict[tuple[str, ...], Prior]:
         """Return what was charged at each path, and its clocks: what a new session starts from."""
         settled, unknown = self.charges(lambda call: call.path)

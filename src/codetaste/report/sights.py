@@ -6,6 +6,7 @@ here are times, waits, causes, tokens, prices and the capacities in force.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
     from codetaste.orchestration.history import History
 
 RATE_WINDOW_S = 300.0
+_YEAR_9999 = 253_370_764_800.0
 NOTES = 20
 KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
+
+
+def reason(what: str) -> str:
+    """Leave out of a wait's reason how many seconds it was to take, which differs from wait to wait."""
+    return re.sub(r", \d+ s$", "", what)
 
 
 @dataclass(slots=True)
@@ -79,7 +86,7 @@ class Sights:
     def apply(self, line: Mapping[str, Any]) -> None:
         """Take one more line into account; an unknown event only moves the time."""
         at = line.get("t")
-        self.last = at if isinstance(at, int | float) else self.last
+        self.last = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last
         fold = _FOLDS.get(line["event"])
         if fold is not None:
             fold(self, line)
@@ -127,7 +134,7 @@ class Sights:
 
     def _waited(self, line: Mapping[str, Any]) -> None:
         job, what = self.job(line["key"]), line["what"]
-        job.waited_s[what] += line["waited_s"]
+        job.waited_s[reason(what)] += line["waited_s"]
         begun = job.waits.get(what, [])
         if begun:
             begun.pop(0)

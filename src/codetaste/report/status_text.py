@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.logs import logs_folder
 from codetaste.report.progress import printable
+from codetaste.report.sights import reason
 from codetaste.units import format_duration, format_usd
 
 if TYPE_CHECKING:
@@ -148,16 +148,11 @@ def _jobs(status: RunStatus, *, everything: bool) -> list[str]:
         lines.extend(_line(state, job, status.at) for job in jobs[:most])
         if 0 < most < len(jobs):
             lines.append(f"  {state:<15} … and {len(jobs) - most} more (--all lists them)")
-        reasons = Counter(_reason(wait.what) for job in jobs for wait in job.waits)
+        reasons = Counter(reason(wait.what) for job in jobs for wait in job.waits)
         if most < len(jobs) and reasons:
             said = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_OF_EACH))
             lines.append(printable(f"  {state:<15} wait: {said}", _LINE))
     return lines
-
-
-def _reason(what: str) -> str:
-    """Leave out of a wait's reason how many seconds it was to take, which differs from wait to wait."""
-    return re.sub(r", \d+ s$", "", what)
 
 
 def _line(state: str, job: JobStatus, now: float) -> str:

@@ -61,12 +61,15 @@ def read_scan(scan: Scan, rules: Mapping[str, bytes], files: Mapping[str, bytes]
             answers[name] = LOOKED_AT if scanned else LEFT_ALONE
     broken = frozenset(p.rule_id for p in loose if _breaks(p))
     spoilt = frozenset(files[p.path] for p in loose if _spoils(p, files))
+    contradicted = any(match.rule_id in broken for match in scan.matches)
     return Reading(
         sheet=Sheet(tuple(sorted(rules.values())), answers),
         loose=tuple(loose),
         broken=broken,
         spoilt=spoilt,
-        whole=all(_breaks(p) or _spoils(p, files) for p in loose) and matches.keys() <= files.keys(),
+        whole=not contradicted
+        and all(_breaks(p) or _spoils(p, files) for p in loose)
+        and matches.keys() <= files.keys(),
     )
 
 
