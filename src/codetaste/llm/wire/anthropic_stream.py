@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.errors import MalformedReply, ModelUnavailable
+from codetaste.errors import ModelUnavailable
 from codetaste.llm.wire.anthropic import error_in_stream, reply_from
 from codetaste.llm.wire.calls import read_arguments
-from codetaste.llm.wire.http import one_line, read_json
+from codetaste.llm.wire.http import take_event
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -51,11 +51,7 @@ class Assembly:
             ModelError: the provider reports an error.
             MalformedReply: the event makes no sense.
         """
-        event = read_json(data)
-        try:
-            self._take(event)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise MalformedReply(f"an event that makes no sense ({error!r}): {one_line(data)}") from error
+        take_event(data, self._take)
 
     def reply(self) -> Reply:
         """Return the whole reply.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable, RateLimited
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from codetaste.errors import ModelError
@@ -111,6 +111,19 @@ def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
         return False
     inner = value.values() if isinstance(value, dict) else value
     return depth == 0 or any(deeper_than(item, depth - 1) for item in inner)
+
+
+def take_event(data: str, take: Callable[[Any], None]) -> None:
+    """Give the data of one event of a stream, parsed, to ``take``.
+
+    Raises:
+        MalformedReply: it is no JSON, or ``take`` finds something else in it than the protocol has there.
+    """
+    event = read_json(data)
+    try:
+        take(event)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise MalformedReply(f"an event that makes no sense ({error!r}): {one_line(data)}") from error
 
 
 def _no_constant(name: str) -> None:

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.errors import MalformedReply, ModelUnavailable
+from codetaste.errors import ModelUnavailable
 from codetaste.llm.wire.calls import read_arguments
-from codetaste.llm.wire.http import one_line, read_json
+from codetaste.llm.wire.http import take_event
 from codetaste.llm.wire.openai_chat import REASONING, is_error, reply_from, words
 from codetaste.llm.wire.openai_errors import error_in_stream
 
@@ -70,11 +70,7 @@ class Assembly:
         if data.strip() == DONE:
             self._complete = True
             return
-        chunk = read_json(data)
-        try:
-            self._take(chunk)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise MalformedReply(f"a chunk that makes no sense ({error!r}): {one_line(data)}") from error
+        take_event(data, self._take)
 
     def reply(self) -> Reply:
         """Return the whole reply.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.wire.http import one_line, read_json
+from codetaste.llm.wire.http import take_event
 from codetaste.llm.wire.openai_errors import error_in_stream
 from codetaste.llm.wire.openai_responses import reply_from
 
@@ -42,11 +42,7 @@ class Assembly:
         """
         if data.strip() == DONE:
             return
-        event = read_json(data)
-        try:
-            self._take(event)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise MalformedReply(f"an event that makes no sense ({error!r}): {one_line(data)}") from error
+        take_event(data, self._take)
 
     def reply(self) -> Reply:
         """Return the whole reply.
