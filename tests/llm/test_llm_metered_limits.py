@@ -128,6 +128,10 @@ async def test_the_retry_after_of_one_call_holds_the_others_back_and_not_the_oth
     assert any("limited: rate limit (429); all calls wait" in line.get("text", "") for line in lines)
     assert [line["cause"] for line in lines if line["event"] == "again"] == ["rate_limit"]
     assert waited_s > 0.9
+    most = first.limiter.most
+    told = [line["capacity"] for line in lines if line["event"] == "capacity"]
+    assert (told[0], told[-1] <= most) == (max(1, int(most * 0.7)), True)
+    assert {line["resource"] for line in lines if line["event"] == "capacity"} == {"model limited"}
 
 
 @pytest.mark.anyio

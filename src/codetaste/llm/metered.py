@@ -204,12 +204,16 @@ class MeteredModel:
                 paid.release()
             if error.overloaded:
                 rule = self._retries.get(Cause.RATE_LIMIT, TABLE[Cause.RATE_LIMIT])
-                if said := slot.refused(error, rule):
-                    ctx.note(said)
+                self._tell(slot.refused(error, rule), ctx)
             raise
-        if said := slot.answered():
-            ctx.note(said)
+        self._tell(slot.answered(), ctx)
         return reply
+
+    def _tell(self, said: str, ctx: JobContext) -> None:
+        """Tell those who watch how the limiter has adapted, if it has."""
+        if said:
+            ctx.note(said)
+            ctx.capacity(f"model {self.id}", self.limiter.statistics().limit)
 
     def _lowered(self, offer: Offer, granted: Cost, ctx: JobContext) -> Request:
         asked = offer.request.max_output_tokens

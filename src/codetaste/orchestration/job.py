@@ -219,6 +219,10 @@ class JobContext:
         self._record.note({"event": "note", "key": self.key, "text": text})
         self.publish(Note(self.key, text))
 
+    def capacity(self, resource: str, amount: float) -> None:
+        """Keep in the journal how much there is of ``resource`` now, for those who watch."""
+        self._record.note({"event": "capacity", "resource": resource, "capacity": amount})
+
     def retrying(self, model: str, error: CodetasteError, delay_s: float) -> None:
         """Say, and keep in the journal, that a call of ``model`` failed and is made again in ``delay_s``."""
         line: dict[str, Json] = {"event": "again", "key": self.key, "model": model}
