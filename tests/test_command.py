@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -118,6 +119,8 @@ def ran(config: Path, *options: str, before: str = "exec") -> subprocess.Complet
         text=True,
         timeout=120,
         check=False,
+        # Whoever runs the tests may have been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
 
 
