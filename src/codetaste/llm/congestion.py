@@ -24,7 +24,8 @@ rounds without an answer, over at least the patience, with nothing in flight tha
 it is given up. The patience counts from the first of these refusals, pauses that the provider asked for
 included: whoever waited as told and is refused again has been told wrong. So a provider that refuses for
 ever is given up within the patience and a pause, or after three pauses where these are as long as the
-patience.
+patience. From then on, until it answers or is left alone for as long as the patience, one more refusal gives
+it up again: the jobs of a long queue fail a few seconds apart, and not each after a patience of its own.
 """
 
 from __future__ import annotations
