@@ -75,6 +75,7 @@ async def test_rules_that_are_there_need_no_stored_text(tmp_path: Path) -> None:
         around,
         Blobs(tmp_path / "run/blobs"),
     )
+    assert all(rules_file(each, around).read_text("utf-8") == "rules: []\n" for each in some)
 
 
 @pytest.mark.anyio

@@ -156,7 +156,8 @@ async def test_the_cap_on_a_reply_is_obeyed_and_said(model: Model, protocol: Pro
 @pytest.mark.anyio
 async def test_calls_in_a_row_are_all_answered(model: Model) -> None:
     for number in range(24):
-        await model.complete(asking("Hello", 1 + number % 3), call=str(number))
+        reply = await model.complete(asking("Hello", 1 + number % 3), call=str(number))
+        assert reply.usage is not None
     await model.aclose()
 
 
