@@ -117,10 +117,11 @@ def sleeper(request: Request) -> Message:
     return say(request, [_shell("(sleep 4321.5 &) ; sleep 1234.5"), ("finish", {})])
 
 
-def hostile(request: Request) -> Message:
-    """Says what a terminal or a log must never see as it stands."""
+def hostile(request: Request) -> Said:
+    """Says what a terminal or a log must never see as it stands, and lets it stand there long enough to be drawn."""
     nasty = "echo '\x1b[31mRED\x1b]0;owned\x07 [bold]not markup[/bold] [/] [red'\necho second\r\x9b2J"
-    return say(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
+    said = say(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
+    return Said(said.content, latency_s=2.0 if turn(request) == 1 else 0.0)
 
 
 def quick_steps(request: Request) -> list[Step]:
