@@ -118,7 +118,7 @@ def sleeper(request: Request) -> Message:
 
 
 def hostile(request: Request) -> Said:
-    """Says what a terminal or a log must never see as it stands, and lets it stand there long enough to be drawn."""
+    """Says what a terminal must never see as it stands, and lets it stand long enough to be drawn."""
     nasty = "echo '\x1b[31mRED\x1b]0;owned\x07 [bold]not markup[/bold] [/] [red'\necho second\r\x9b2J"
     said = say(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
     return Said(said.content, latency_s=2.0 if turn(request) == 1 else 0.0)
