@@ -1,0 +1,1 @@
+"""The model server that command-line agents call through."""
