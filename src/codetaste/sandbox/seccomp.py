@@ -18,12 +18,13 @@ from codetaste.sandbox import syscalls
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_ANY = 0xFFFFFFFF
+ANY = 0xFFFFFFFF
 _LOAD, _AND, _IF_EQUAL, _IF_GREATER, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
 
-_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 _O_TRUNC, _O_ACCMODE = 0o1000, 0o3
 _AF_UNIX, _STREAM, _SEQPACKET, _SOCKET_KIND = 1, 1, 5, 0xF
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
@@ -54,35 +55,35 @@ _MACHINES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
-    """Holds when ``argument & mask`` is one of ``values``; these calls look at the low 32 bits only."""
+class Check:
+    """Holds when ``argument & mask`` is one of ``values``; calls so checked look at the low 32 bits only."""
 
     argument: int
     values: tuple[int, ...]
-    mask: int = _ANY
+    mask: int = ANY
 
 
 @dataclass(frozen=True, slots=True)
-class _Denial:
+class Denial:
     """``names`` fail with ``error``, unless all of ``unless`` hold."""
 
     names: str
     error: int = errno.EPERM
-    unless: tuple[_Check, ...] = ()
+    unless: tuple[Check, ...] = ()
 
 
 _ALWAYS = (
-    _Denial("socket connect bind listen accept accept4", errno.EACCES),
+    Denial("socket connect bind listen accept accept4", errno.EACCES),
     # Only pairs that cannot be pointed elsewhere: a datagram socket may be sent from to any address.
-    _Denial(
+    Denial(
         "socketpair",
         errno.EACCES,
-        (_Check(0, (_AF_UNIX,)), _Check(1, (_STREAM, _SEQPACKET), _SOCKET_KIND)),
+        (Check(0, (_AF_UNIX,)), Check(1, (_STREAM, _SEQPACKET), _SOCKET_KIND)),
     ),
-    _Denial("io_uring_setup io_uring_enter io_uring_register clone3", errno.ENOSYS),
-    _Denial("clone unshare", unless=(_Check(0, (0,), _NAMESPACES),)),
-    _Denial("ioctl", errno.ENOTTY, (_Check(1, _HARMLESS_IOCTLS),)),
-    _Denial(
+    Denial("io_uring_setup io_uring_enter io_uring_register clone3", errno.ENOSYS),
+    Denial("clone unshare", unless=(Check(0, (0,), NAMESPACES),)),
+    Denial("ioctl", errno.ENOTTY, (Check(1, _HARMLESS_IOCTLS),)),
+    Denial(
         "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp "
         "setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig "
         "fsmount fspick mount_setattr statmount listmount swapon swapoff reboot kexec_load "
@@ -93,33 +94,33 @@ _ALWAYS = (
         "migrate_pages move_pages"
     ),
     # Memory that belongs to no process is counted by nobody, and outlives its maker.
-    _Denial("shmget msgget semget mq_open mq_unlink memfd_create memfd_secret", errno.ENOSYS),
+    Denial("shmget msgget semget mq_open mq_unlink memfd_create memfd_secret", errno.ENOSYS),
 )
 
 _SHARED_FILES = (  # what Landlock does not look at
-    _Denial(
+    Denial(
         "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr "
         "setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr utime utimes "
         "futimesat utimensat"
     ),
 )
 _SHARED_PROCESSES = (  # no process namespace: the same user's other processes are within reach
-    _Denial("prlimit64", unless=(_Check(0, (0,)),)),
-    _Denial("setpriority ioprio_set", unless=(_Check(0, (0, 1)), _Check(1, (0,)))),
-    _Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(_Check(0, (0,)),)),
+    Denial("prlimit64", unless=(Check(0, (0,)),)),
+    Denial("setpriority ioprio_set", unless=(Check(0, (0, 1)), Check(1, (0,)))),
+    Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(Check(0, (0,)),)),
 )
 _UNSCOPED_SIGNALS = (
-    _Denial("kill", unless=(_Check(0, (0,)),)),
-    _Denial("tkill", unless=(_Check(1, (_SIGURG,)),)),
-    _Denial("tgkill", unless=(_Check(2, (_SIGURG,)),)),
-    _Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
+    Denial("kill", unless=(Check(0, (0,)),)),
+    Denial("tkill", unless=(Check(1, (_SIGURG,)),)),
+    Denial("tgkill", unless=(Check(2, (_SIGURG,)),)),
+    Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
 )
 _TRUNCATING = tuple(way | access for way in (0, _O_TRUNC) for access in range(4) if way | access != _O_TRUNC)
 _UNGUARDED_TRUNCATE = (
-    _Denial("truncate"),
-    _Denial("open", unless=(_Check(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
-    _Denial("openat", unless=(_Check(2, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
-    _Denial("openat2", errno.ENOSYS),
+    Denial("truncate"),
+    Denial("open", unless=(Check(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    Denial("openat", unless=(Check(2, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    Denial("openat2", errno.ENOSYS),
 )
 
 
@@ -148,6 +149,15 @@ def program(gaps: Gaps, machine: str = "") -> bytes:
     Raises:
         KeyError: the filter does not know that machine; ask :func:`supported` first.
     """
+    return assemble(_denials(gaps), machine)
+
+
+def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
+    """Return a filter that allows all known calls but ``denials``, as :func:`program` does.
+
+    Raises:
+        KeyError: the filter does not know that machine; ask :func:`supported` first.
+    """
     this = _MACHINES[machine or platform.machine()]
     code = [
         _instruction(_LOAD, _AT_MACHINE),
@@ -159,14 +169,14 @@ def program(gaps: Gaps, machine: str = "") -> bytes:
         _instruction(_IF_GREATER, syscalls.NEWEST, then=0, otherwise=1),
         _instruction(_RETURN, _ERRNO | errno.ENOSYS),
     ]
-    for denial in _denials(gaps):
+    for denial in denials:
         for name in denial.names.split():
             if name in this.numbers:
                 code += _denied(this.numbers[name], denial)
     return b"".join([*code, _instruction(_RETURN, _ALLOW)])
 
 
-def _denials(gaps: Gaps) -> Iterable[_Denial]:
+def _denials(gaps: Gaps) -> Iterable[Denial]:
     yield from _ALWAYS
     if gaps.files:
         yield from _SHARED_FILES
@@ -179,23 +189,23 @@ def _denials(gaps: Gaps) -> Iterable[_Denial]:
         yield from _UNGUARDED_TRUNCATE
 
 
-def _descriptor_calls(gaps: Gaps) -> _Denial:
+def _descriptor_calls(gaps: Gaps) -> Denial:
     """Deny what has a signal of one's choice sent to a process when a descriptor gets ready."""
     if not gaps.signals:
-        return _Denial("")
+        return Denial("")
     harmless = tuple(
         n
         for n in (*range(17), *range(36, 39), *range(1024, 1042))
         if n not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
     )
-    return _Denial("fcntl", errno.EINVAL, (_Check(1, harmless),))
+    return Denial("fcntl", errno.EINVAL, (Check(1, harmless),))
 
 
-def _denied(number: int, denial: _Denial) -> list[bytes]:
+def _denied(number: int, denial: Denial) -> list[bytes]:
     body: list[bytes] = []
     for check in denial.unless:
         body.append(_instruction(_LOAD, _AT_ARGUMENTS + 8 * check.argument))
-        if check.mask != _ANY:
+        if check.mask != ANY:
             body.append(_instruction(_AND, check.mask))
         left = len(check.values)
         for position, value in enumerate(check.values):

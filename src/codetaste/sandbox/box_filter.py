@@ -1,0 +1,82 @@
+"""The system call filter of a box: what namespaces and the lack of privileges leave open, and no agent needs.
+
+Sockets that no network namespace contains (a virtual machine's line to its host), rings that make calls past
+any filter, keyrings shared by all containers of a user, namespaces in which everybody is root. Builds, test
+suites and debuggers need none of them. The same table makes the program that bubblewrap loads and the profile
+that a container engine takes instead of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import TYPE_CHECKING, Any
+
+from codetaste.sandbox.seccomp import ANY, NAMESPACES, Check, Denial, assemble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_NEWTIME = 0x80  # an exit signal's bit in clone, a namespace in unshare
+
+DENIALS = (
+    # Netlink is how programs ask which addresses there are; to change anything there takes a privilege.
+    Denial("socket", errno.EAFNOSUPPORT, (Check(0, (_UNIX, _INET, _INET6, _NETLINK)),)),
+    Denial("socketpair", errno.EAFNOSUPPORT, (Check(0, (_UNIX,)),)),
+    Denial("io_uring_setup io_uring_enter io_uring_register", errno.ENOSYS),
+    # Its flags lie in memory, where no filter can look; without it C libraries take clone.
+    Denial("clone3", errno.ENOSYS),
+    Denial("clone", unless=(Check(0, (0,), NAMESPACES),)),
+    Denial("unshare", unless=(Check(0, (0,), NAMESPACES | _NEWTIME),)),
+    Denial("add_key request_key keyctl memfd_secret", errno.ENOSYS),
+    Denial(
+        "setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount "
+        "fspick mount_setattr swapon swapoff reboot kexec_load kexec_file_load init_module finit_module "
+        "delete_module bpf perf_event_open userfaultfd open_by_handle_at acct quotactl quotactl_fd syslog "
+        "settimeofday clock_settime clock_adjtime sethostname setdomainname iopl ioperm modify_ldt vhangup "
+        "lookup_dcookie nfsservctl fanotify_init uselib ustat sysfs _sysctl migrate_pages move_pages kcmp "
+        "pidfd_getfd"
+    ),
+)
+
+
+def box_program(machine: str = "") -> bytes:
+    """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
+
+    Raises:
+        KeyError: the filter does not know that machine; ask ``seccomp.supported`` first.
+    """
+    return assemble(DENIALS, machine)
+
+
+def box_profile() -> str:
+    """Return the filter as a container engine takes it: JSON after ``seccomp=`` in ``SecurityOpt``.
+
+    Calls for another machine (32-bit ones among them) have their maker killed, as in ``box_program``.
+    """
+    rules = [rule for denial in DENIALS for rule in _rules(denial)]
+    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
+
+
+def _rules(denial: Denial) -> Iterator[dict[str, Any]]:
+    """A profile says when to deny, and any one of several rules is enough; ``denial`` says when not to."""
+    rule = {"names": denial.names.split(), "action": "SCMP_ACT_ERRNO", "errnoRet": denial.error}
+    if not denial.unless:
+        yield rule
+    for check in denial.unless:
+        for condition in _violations(check):
+            yield {**rule, "args": [{"index": check.argument, **condition}]}
+
+
+def _violations(check: Check) -> Iterator[dict[str, Any]]:
+    if check.mask == ANY:
+        highest = max(check.values)
+        yield {"op": "SCMP_CMP_GT", "value": highest}
+        yield from (
+            {"op": "SCMP_CMP_EQ", "value": value} for value in range(highest) if value not in check.values
+        )
+        return
+    for bit in (1 << place for place in range(32)):
+        if check.mask & bit:
+            yield {"op": "SCMP_CMP_MASKED_EQ", "value": bit, "valueTwo": bit}
