@@ -10,6 +10,7 @@
     ├── RuleError            a rule is malformed; carries file and line
     ├── EngineError          the rule engine itself failed
     ├── SandboxError         a command could not be started or contained
+    │   └── SandboxMissing   … because the engine or the image for it is not on this machine
     ├── ToolError            an agent's tool refuses; the text is meant for the model
     ├── BudgetExceeded       a call does not fit into what is left
     ├── DeadlineExceeded     a job outlived its time limit
@@ -19,6 +20,7 @@
     │   ├── ModelRefused     the provider will not serve this request, now or later
     │   ├── MalformedReply   the reply makes no sense
     │   └── CassetteMiss     a replayed conversation left its recording
+    ├── MalformedRequest     a program asks the gateway for what makes no sense
     └── JournalError         the run directory cannot be read or written
         ├── RunBusy          another process owns it
         └── StorageFull      no space left
@@ -110,6 +112,12 @@ class SandboxError(CodetasteError):
     cause = Cause.SANDBOX
 
 
+class SandboxMissing(SandboxError):
+    """The engine or the image that is needed is not on this machine: trying again cannot mend that."""
+
+    cause = Cause.TOOL_MISSING
+
+
 class ToolError(CodetasteError):
     """An agent's tool refuses; the message goes to the model, which can act on it."""
 
@@ -189,6 +197,12 @@ class CassetteMiss(ModelError):
 
     cause = Cause.CASSETTE
     unbilled = True
+
+
+class MalformedRequest(CodetasteError):
+    """A program that calls a model through us asks for what makes no sense; the message goes back to it."""
+
+    cause = Cause.MALFORMED
 
 
 class JournalError(CodetasteError):
