@@ -8,8 +8,9 @@ billed and is not known to have been stays charged at its reservation; what cert
 from __future__ import annotations
 
 import random
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
@@ -41,6 +42,18 @@ if TYPE_CHECKING:
 
 _TURNS = 8
 """How often a slot is given back for want of money before the money is waited for with a slot in hand."""
+
+
+class Bound(Protocol):
+    """Knows how long prompts can be at most."""
+
+    def tokens(self, request: Request) -> int:
+        """Return a number of tokens that the prompt of ``request`` cannot exceed."""
+        ...
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Remember what the provider counted."""
+        ...
 
 
 class MeteredModel:
@@ -75,7 +88,7 @@ class MeteredModel:
         self._retries = retries
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._served_otherwise = served_otherwise
-        self._bound = PromptBound()
+        self.bound: Bound = PromptBound()
 
     @property
     def id(self) -> str:
@@ -85,7 +98,7 @@ class MeteredModel:
     def least_cost(self, request: Request) -> Cost:
         """Return what a call for ``request`` needs at the least: its prompt, and a reply of some use."""
         request = self._as_sent(request)
-        return least_cost(request, self._bound.tokens(request), self.price)
+        return least_cost(request, self.bound.tokens(request), self.price)
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
         """Answer ``request`` as effect ``name`` of the job: from the journal, or else by buying it.
@@ -99,8 +112,23 @@ class MeteredModel:
         reply = await recorded_reply(ctx, name) or await self._recalled(ctx, name)
         if reply is None:
             reply = await self._bought(request, ctx, name)
-        self._bound.learn(request, reply)
+        self.bound.learn(request, reply)
         return reply
+
+    def through(self, model: Model, bound: Bound) -> MeteredModel:
+        """Return this model with the same price, slots and retries, but asking ``model``.
+
+        Args:
+            model: has the same id; who sends what somebody else has written.
+            bound: bounds the prompts.
+        """
+        other = copy(self)
+        other.model, other.bound = model, bound
+        return other
+
+    async def settle_lost(self, ctx: JobContext, name: str) -> None:
+        """Settle the calls for effect ``name`` that an earlier process lost, where the model knows them."""
+        await self._recalled(ctx, name)
 
     async def aclose(self) -> None:
         """Close the model."""
@@ -128,7 +156,7 @@ class MeteredModel:
 
     async def _bought(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Buy the reply, trying again as long as its failures' causes are worth it."""
-        offer = offer_for(self.id, request, self._bound.tokens(request), self.price, ctx.budget)
+        offer = offer_for(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
         tries = Tries(self.limiter, self._retries, rng=self._rng)
         while True:
             try:

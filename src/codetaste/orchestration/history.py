@@ -115,6 +115,10 @@ class History:
         """Return the calls made for ``effect`` that were neither settled nor released, oldest first."""
         return tuple(self._open.get((key, fingerprint), {}).get(effect, {}).values())
 
+    def unsettled(self, key: str, fingerprint: str) -> tuple[str, ...]:
+        """Return the effects of a job for which calls were made that were neither settled nor released."""
+        return tuple(self._open.get((key, fingerprint), {}))
+
     def begun(self, key: str, fingerprint: str) -> bool:
         """Whether the job has effects or unsettled calls to go on from."""
         return bool(self.job(key).effects.get(fingerprint)) or (key, fingerprint) in self._open

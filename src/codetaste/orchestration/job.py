@@ -143,6 +143,10 @@ class JobContext:
         """
         return self._record.dangling(self.key, self.fingerprint, name, self.budget)
 
+    def unsettled(self) -> tuple[str, ...]:
+        """Return the effects for which ``dangling`` has calls, those in flight included, in no order."""
+        return self._record.history.unsettled(self.key, self.fingerprint)
+
     async def pay(self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None) -> Paid:
         """Reserve money for one call that is to give effect ``name``; durable before it returns.
 
