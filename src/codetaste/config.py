@@ -5,24 +5,26 @@ The model of each section stands beside what the section configures; here they c
 
 from __future__ import annotations
 
-import difflib
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.errors import ConfigError
 from codetaste.flows.passes import DiscoverConfig
+from codetaste.flows.trials import TrackConfig
+from codetaste.harness.config import AgentConfig
 from codetaste.llm.config import ModelConfig
+from codetaste.mistakes import mistakes, shown, suggestion
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.section import Section
 from codetaste.units import Seconds, Usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
@@ -43,13 +45,15 @@ class RunConfig(Section):
 
 
 class Config(Section):
-    """A whole config file. A flow's section that is present is a flow that runs."""
+    """A whole config file. A flow's section that is present is a flow that runs; tracks are inference."""
 
     run: RunConfig
     benchmark: BenchmarkConfig
     sandbox: SandboxConfig = SandboxConfig()
     rules: RulesConfig = RulesConfig()
     models: tuple[ModelConfig, ...] = ()
+    agents: tuple[AgentConfig, ...] = ()
+    tracks: tuple[TrackConfig, ...] = ()
     discover: DiscoverConfig | None = None
 
     def model_by_id(self, name: str) -> ModelConfig:
@@ -86,7 +90,7 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(*(f"{path}: {line}" for line in _problems(error, raw))) from None
+        raise ConfigError(*(f"{path}: {line}" for line in mistakes(error, raw, Config))) from None
     problems = [f"{path}: {line}" for line in _undefined_ids(config)]
     if problems:
         raise ConfigError(*problems)
@@ -98,25 +102,17 @@ def _nearest_file(path: Path) -> str:
     return suggestion(path.name, [each.name for each in folder.glob("*.toml")])
 
 
-def suggestion(word: str, known: Sequence[str]) -> str:
-    """Return " (did you mean 'x'?)" for the nearest of ``known``, or the known names, or nothing."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    if near:
-        return f" (did you mean {near[0]!r}?)"
-    return f" (known: {', '.join(sorted(known))})" if known else ""
-
-
 def _lay_over(raw: dict[str, Any], setting: str) -> None:
     """Put ``a.b=c`` into ``raw``; ``models.ID.key`` and ``models.0.key`` reach into lists of tables."""
     key, separator, text = setting.partition("=")
     parts = key.strip().split(".")
     if not separator or not all(parts):
-        raise ConfigError(f"--set {_shown(setting)}: write it as section.key=value")
+        raise ConfigError(f"--set {shown(setting)}: write it as section.key=value")
     node: Any = raw
     for part in parts[:-1]:
         node = _step(node, part, setting)
     if not isinstance(node, dict):
-        raise ConfigError(f"--set {_shown(setting)}: {'.'.join(parts[:-1])} is not a table")
+        raise ConfigError(f"--set {shown(setting)}: {'.'.join(parts[:-1])} is not a table")
     node[parts[-1]] = _toml_value(text)
 
 
@@ -128,8 +124,8 @@ def _step(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML dat
         tables |= {str(table["id"]): table for table in node if isinstance(table, dict) and "id" in table}
         if part in tables:
             return tables[part]
-        raise ConfigError(f"--set {_shown(setting)}: there is no {part!r}{suggestion(part, list(tables))}")
-    raise ConfigError(f"--set {_shown(setting)}: {part!r} is not a table")
+        raise ConfigError(f"--set {shown(setting)}: there is no {part!r}{suggestion(part, list(tables))}")
+    raise ConfigError(f"--set {shown(setting)}: {part!r} is not a table")
 
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
@@ -142,69 +138,54 @@ def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
         return text
 
 
-def _problems(error: ValidationError, raw: Mapping[str, Any]) -> Iterator[str]:
-    """Say each validation error in one line, by the key as the person wrote it."""
-    for fault in error.errors(include_url=False):
-        key = _key(fault["loc"], raw)
-        if fault["type"] == "extra_forbidden":
-            name = str(fault["loc"][-1])
-            yield f"{key}: unknown key{suggestion(name, _fields_at(fault['loc'][:-1]))}"
-        elif fault["type"] == "missing":
-            yield f"{key}: missing"
-        else:
-            said = fault["msg"].removeprefix("Value error, ")
-            given = fault["input"]
-            shown = "" if isinstance(given, dict | list) or repr(given) in said else f" (it is {given!r})"
-            yield f"{key}: {said}{shown}"
-
-
-def _key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
-    """Name a place: ``models[sonnet].price.input``; a table in a list goes by its id where it has one."""
-    node: Any = raw
-    said = ""
-    for part in location:
-        try:
-            node = node[part]
-        except (KeyError, IndexError, TypeError):
-            node = None
-        if isinstance(part, int):
-            name = node.get("id", part) if isinstance(node, dict) else part
-            said += f"[{name}]"
-        else:
-            said += f".{part}" if said else part
-    return _shown(said)
-
-
-def _shown(text: str) -> str:
-    """Return ``text`` as it stands, and quoted where it would not stay in its line."""
-    return text if text.isprintable() else repr(text)
-
-
-def _fields_at(location: Sequence[int | str]) -> list[str]:
-    """The keys that a table may have."""
-    model: Any = Config
-    for part in location:
-        if isinstance(part, int):
-            continue
-        fields = getattr(model, "model_fields", {})
-        if part not in fields:
-            return []
-        model = _model_in(fields[part].annotation)
-    return list(getattr(model, "model_fields", {}))
-
-
-def _model_in(annotation: Any) -> Any:  # noqa: ANN401 - a type
-    """The pydantic model inside ``tuple[Model, ...]`` or ``Model | None``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_model_in, get_args(annotation))), None)
-
-
 def _undefined_ids(config: Config) -> Iterator[str]:
     """What single sections cannot see: ids used twice, and ids that nobody defines."""
     known = [model.id for model in config.models]
-    for name in sorted({name for name in known if known.count(name) > 1}):
+    for name in _twice(known):
         yield f"models[{name}].id: used twice"
     for name in config.discover.models if config.discover else ():
         if name not in known:
             yield f"discover.models: no [[models]] has the id {name!r}{suggestion(name, known)}"
+    for name in _twice([agent.id for agent in config.agents]):
+        yield f"agents[{name}].id: used twice"
+    for agent in config.agents:
+        if agent.model not in known:
+            yield (
+                f"agents[{agent.id}].model: no [[models]] has the id {agent.model!r}"
+                f"{suggestion(agent.model, known)}"
+            )
+    for number, track in enumerate(config.tracks):
+        for problem in _in_track(track, config):
+            yield f"tracks[{number}]{problem}"
+    yield from _tracks_alike(config)
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def _in_track(track: TrackConfig, config: Config) -> Iterator[str]:
+    known = [model.id for model in config.models]
+    if track.judge is not None and track.judge not in known:
+        yield f".judge: no [[models]] has the id {track.judge!r}{suggestion(track.judge, known)}"
+    agents = [agent.id for agent in config.agents]
+    for name in track.agents or ():
+        if name not in agents:
+            yield f".agents: no [[agents]] has the id {name!r}{suggestion(name, agents)}"
+    if not agents:
+        yield ": there are no [[agents]] to work on it"
+
+
+def _tracks_alike(config: Config) -> Iterator[str]:
+    """Two tables that ask for the same trials would fight over the same folders."""
+    taken: dict[tuple[str, str], int] = {}
+    for number, track in enumerate(config.tracks):
+        for name in dict.fromkeys(agent.id for agent in config.agents):
+            if not track.takes(name):
+                continue
+            first = taken.setdefault((track.name, name), number)
+            if first != number:
+                yield (
+                    f"tracks[{number}]: tracks[{first}] has {track.name} for the agent {name!r} already; "
+                    "for more trials of it set attempts"
+                )

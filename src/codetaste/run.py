@@ -18,11 +18,12 @@ from cyclopts import App, Parameter
 
 from codetaste.assembly import assemble
 from codetaste.command import error_json, guarded, launch, say, tell
-from codetaste.config import read_config, suggestion
+from codetaste.config import read_config
 from codetaste.errors import Cause, ConfigError
 from codetaste.flows.passes import plan as planned_passes
 from codetaste.flows.passes import worst_case_usd
 from codetaste.limits import LiveLimits
+from codetaste.mistakes import suggestion
 from codetaste.report import plans
 from codetaste.report.plans import Plan, PlannedJob
 from codetaste.stopping import Stop, like_ctrl_c, listen

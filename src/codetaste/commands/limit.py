@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.command import say
-from codetaste.config import suggestion
 from codetaste.errors import ConfigError
 from codetaste.limits import (
     BUDGET,
@@ -22,6 +21,7 @@ from codetaste.limits import (
     read_limit,
     said_limit,
 )
+from codetaste.mistakes import suggestion
 from codetaste.orchestration.control import Change, read_changes, write_changes
 from codetaste.orchestration.storage import owner_of
 from codetaste.report.status import Watched

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.command import say, tell
-from codetaste.config import suggestion
 from codetaste.errors import ConfigError
+from codetaste.mistakes import suggestion
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import open_journal
 from codetaste.report.progress import printable

@@ -13,10 +13,10 @@ from codetaste.agent.tool import load_tools
 from codetaste.assembly import find_benchmark, surroundings
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.command import say, tell
-from codetaste.config import suggestion
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover import rule_context
 from codetaste.flows.passes import OWN_TOOLS
+from codetaste.mistakes import suggestion
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 
