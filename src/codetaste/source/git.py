@@ -7,14 +7,14 @@ import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import anyio
 
 from codetaste.errors import SourceError, StorageFull, ToolMissing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from anyio.abc import ByteReceiveStream, Process
@@ -96,6 +96,8 @@ async def run_git(
     network: bool = False,
     timeout_s: float = 120.0,
     output_bytes: int = 256 * 1024**2,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
 ) -> GitResult:
     """Run git to its end; it and what it started are gone when this returns or is cancelled.
 
@@ -105,6 +107,8 @@ async def run_git(
         network: allow git to fetch.
         timeout_s: it may not take longer.
         output_bytes: it may not say more.
+        stdin: an open file that it reads.
+        env: variables beside those of ``git_environment``.
 
     Raises:
         ToolMissing: there is no git.
@@ -114,7 +118,8 @@ async def run_git(
     what = f"git {args[0]}"
     try:
         with anyio.fail_after(timeout_s):
-            result = await _run(git_command(args, git_dir), git_environment(network=network), output_bytes)
+            environment = {**git_environment(network=network), **(env or {})}
+            result = await _run(git_command(args, git_dir), environment, output_bytes, stdin)
     except FileNotFoundError:
         raise ToolMissing(NO_GIT) from None
     except TimeoutError:
@@ -126,10 +131,10 @@ async def run_git(
     return result
 
 
-async def _run(command: list[str], environment: dict[str, str], output_bytes: int) -> GitResult | None:
-    process = await anyio.open_process(
-        command, stdin=subprocess.DEVNULL, env=environment, cwd="/", start_new_session=True
-    )
+async def _run(
+    command: list[str], environment: dict[str, str], output_bytes: int, stdin: IO[bytes] | int
+) -> GitResult | None:
+    process = await anyio.open_process(command, stdin=stdin, env=environment, cwd="/", start_new_session=True)
     output, complaint = bytearray(), bytearray()
     try:
         async with anyio.create_task_group() as tasks:
