@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -9,3 +12,22 @@ class Section(BaseModel):
     """A table of the config. The text under each field is its documentation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - TOML data
+    """Return TOML data as JSON data.
+
+    Raises:
+        ValueError: JSON cannot say it.
+    """
+    match value:
+        case Decimal():
+            return float(value)
+        case dict():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            raise ValueError(f"{value!r}: a provider takes text, numbers, booleans, lists and tables only")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from codetaste.llm.pricing import Price, price_of, with_cache_writes, written_factor
-from codetaste.section import Section
+from codetaste.section import Section, plain
 from codetaste.units import Seconds
 
 if TYPE_CHECKING:
@@ -135,14 +134,14 @@ class ModelConfig(Section):
         for name, instead in _OURS.items():
             if name in options:
                 raise ValueError(f"{name!r} is not an option; set {instead}")
-        plain: dict[str, Any] = _plain(options)
+        told: dict[str, Any] = plain(options)
         for name, kind in _LISTS.items():
-            listed = plain.get(name, [])
+            listed = told.get(name, [])
             if not isinstance(listed, list) or not all(isinstance(item, kind) for item in listed):
                 raise ValueError(f"{name!r} is a list of {'tables' if kind is dict else 'texts'}")
-        if not all(beta.isascii() and beta.isprintable() for beta in plain.get("betas", ())):
+        if not all(beta.isascii() and beta.isprintable() for beta in told.get("betas", ())):
             raise ValueError("'betas' go into a header, which takes plain characters only")
-        return plain
+        return told
 
     @model_validator(mode="after")
     def _options_of_chat(self) -> Self:
@@ -247,22 +246,3 @@ def _build_scripted(config: ModelConfig, base_dir: Path, record_dir: Path) -> Mo
     script = load_script(config.model, base_dir=base_dir, model_id=config.id)
     ledger = record_dir / f"{config.id}.ledger.jsonl"
     return ScriptedModel(config.id, script, price=price_of(config), ledger=ledger)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - TOML data
-    """Return TOML data as JSON data.
-
-    Raises:
-        ValueError: JSON cannot say it.
-    """
-    match value:
-        case Decimal():
-            return float(value)
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case None | bool() | int() | float() | str():
-            return value
-        case _:
-            raise ValueError(f"{value!r}: a provider takes text, numbers, booleans, lists and tables only")
