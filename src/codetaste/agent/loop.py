@@ -57,7 +57,11 @@ class HasFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What an agent is told and may use. ``patience`` bounds mistakes in a row before it is given up."""
+    """What an agent is told and may use. ``patience`` bounds mistakes in a row before it is given up.
+
+    ``ends_in_words``: a reply that calls no tool says that it has finished, and is no mistake. ``prefix`` is
+    what the names of its effects begin with: where a job has several conversations, each has its own.
+    """
 
     system: str
     task: str
@@ -66,6 +70,8 @@ class Brief:
     max_output_tokens: int = 8192
     patience: int = 4
     options: Mapping[str, Any] = field(default_factory=dict)
+    ends_in_words: bool = False
+    prefix: str = ""
 
     def opening(self) -> list[Message]:
         """Return what the conversation begins with."""
@@ -120,7 +126,8 @@ async def _turns(
     while conversation.turns < brief.max_turns:
         conversation.turns += 1
         request = brief.request(conversation.messages)
-        reply = await model.complete(request, ctx=job, name=f"turn-{conversation.turns}/reply")
+        name = f"{brief.prefix}turn-{conversation.turns}"
+        reply = await model.complete(request, ctx=job, name=f"{name}/reply")
         if reply.stop is Stop.REFUSAL:
             return End.REFUSED
         if reply.message.content:
@@ -132,6 +139,8 @@ async def _turns(
             if any(answer.finish for answer in answers):
                 return End.FINISHED
             mistaken = all(answer.mistake for answer in answers)
+        elif brief.ends_in_words and reply.message.text.strip() and reply.stop is not Stop.LENGTH:
+            return End.FINISHED
         else:
             conversation.messages.append(Message("user", (Text(_nudge(reply, brief)),)))
             mistaken = True
@@ -180,7 +189,7 @@ async def _answer_all(
         elif call.name not in tools:
             fault = f"There is no tool {call.name!r}. Tools: {', '.join(tools)}."
         else:
-            name = f"turn-{conversation.turns}/tool-{number}"
+            name = f"{brief.prefix}turn-{conversation.turns}/tool-{number}"
             answers.append(await _run_tool(tools[call.name], call, context, job, name))
             conversation.tool_calls += 1
             continue

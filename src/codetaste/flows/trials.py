@@ -1,8 +1,9 @@
 """Which trials a config asks for, in which steps, and what they can take at most; nothing is done yet.
 
 A trial is one agent's go at one instance (CodeTaste §3.5): on the instructed track from the whole
-description, on the open track from the area alone. There the mode says how: *direct*; *plan*, where a fresh agent
-carries out the plan of the first one; *multiplan*, where a judge who knows the whole description picks one of five.
+description, on the open track from the area alone. There the mode says how: *direct*; *plan*, where a fresh
+agent carries out the plan of the first one; *multiplan*, where a judge who knows the whole description picks
+one of five.
 """
 
 from __future__ import annotations
