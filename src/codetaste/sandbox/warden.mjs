@@ -1,0 +1,309 @@
+// The program inside every box: it runs commands and forwards ways out, as told over one connection.
+//
+// Its other end, and the frames they speak, are in warden.py. It runs as the same user as the commands, so a
+// command can stop or kill it; whoever is at the other end sees that. It must have the process namespace to
+// itself: all processes there but the first and this one belong to some command.
+
+import { spawn, execFileSync } from "node:child_process";
+import fs from "node:fs";
+import net from "node:net";
+import os from "node:os";
+
+const HEADER = 9;
+const WINDOW = 256 * 1024; // of output that nobody has asked on for yet
+const MARK = "CODETASTE_COMMAND";
+const O_PATH = 0o10000000; // node has no name for it
+const DRAIN_MS = 2000;
+const SWEEP_MS = 8000;
+const STREAMS_AT_ONCE = 1024;
+
+const order = JSON.parse(process.argv[2]);
+const commands = new Map(); // the running ones by their number
+const fifos = []; // what is free of them: see fifo()
+let control = null;
+
+process.on("uncaughtException", (fault) => {
+  process.stderr.write(`${fault.stack}\n`);
+  process.exit(70);
+});
+
+function send(kind, id, payload = Buffer.alloc(0)) {
+  const head = Buffer.alloc(HEADER);
+  head.writeUInt32BE(payload.length, 0);
+  head.write(kind, 4, "latin1");
+  head.writeUInt32BE(id, 5);
+  control.cork();
+  control.write(head);
+  control.write(payload);
+  control.uncork();
+}
+
+function number(value) {
+  const payload = Buffer.alloc(4);
+  payload.writeUInt32BE(value, 0);
+  return payload;
+}
+
+// --- ways out -------------------------------------------------------------------------------------------
+
+function forward([port, path]) {
+  return new Promise((ready) => {
+    const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
+      const far = net.connect({ path, allowHalfOpen: true });
+      for (const [one, other] of [[near, far], [far, near]]) {
+        one.pipe(other); // ends the other when this one has said all
+        one.on("error", () => other.resetAndDestroy?.() ?? other.destroy());
+        one.on("close", () => one.readableEnded && one.writableFinished ? null : other.destroy());
+      }
+    });
+    server.maxConnections = STREAMS_AT_ONCE;
+    server.listen(port, "127.0.0.1", ready);
+  });
+}
+
+// --- processes ------------------------------------------------------------------------------------------
+
+// Every process that is not dead: its parent and its session, by its number.
+function processes() {
+  const found = new Map();
+  for (const name of fs.readdirSync("/proc")) {
+    if (name < "0" || name > ":") continue;
+    try {
+      const text = fs.readFileSync(`/proc/${name}/stat`, "latin1");
+      const [state, parent, , session, ...rest] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+      // The first thread may be gone while others run on: then it counts more than itself.
+      const dead = "ZXx".includes(state) && Number(rest[13]) <= 1;
+      if (!dead) found.set(Number(name), { parent: Number(parent), session: Number(session) });
+    } catch {} // it has just ended
+  }
+  return found;
+}
+
+function marked(pid) {
+  try {
+    const variables = fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+    return Number(variables.find((one) => one.startsWith(`${MARK}=`))?.slice(MARK.length + 1));
+  } catch {
+    return NaN;
+  }
+}
+
+// All processes but those of the commands that run beside `ended`. A command cannot get rid of its own by
+// forking twice, in a session and with an environment of its own: whoever belongs to nobody goes too.
+function leftBehind(ended) {
+  const roots = new Set();
+  for (const one of commands.values()) if (one !== ended) roots.add(one.pid);
+  const all = processes();
+  const foreign = (pid) => {
+    for (let one = pid; all.has(one); one = all.get(one).parent) if (roots.has(one)) return true;
+    if (roots.has(all.get(pid).session)) return true;
+    const command = roots.size ? commands.get(marked(pid)) : undefined;
+    return command !== undefined && command !== ended;
+  };
+  return [...all.keys()].filter((pid) => pid !== 1 && pid !== process.pid && !foreign(pid));
+}
+
+function signal(pids, name, ended) {
+  // The kernel's own "all": nobody can fork away from it.
+  const alone = [...commands.values()].every((one) => one === ended);
+  for (const pid of alone && pids.length ? [-1] : pids) {
+    try {
+      process.kill(pid, name);
+    } catch {} // it has just ended
+  }
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+async function sweep(ended) {
+  const until = Date.now() + SWEEP_MS;
+  for (let round = 0; Date.now() < until; round += 1) {
+    const left = leftBehind(ended);
+    if (!left.length) return true;
+    // Who is stopped forks no more, and what it has forked is found in the next round.
+    if (round < 3) signal(left, "SIGSTOP", ended);
+    signal(left, "SIGKILL", ended);
+    await pause(round < 10 ? 1 : 10);
+  }
+  return false;
+}
+
+// --- pipes ----------------------------------------------------------------------------------------------
+
+// A command's streams must be pipes: node would take sockets, which cannot be opened by name (/dev/stderr).
+// A FIFO that has no name any more can be opened again and again through /proc.
+function makeFifos(count) {
+  for (const folder of [os.tmpdir(), "/dev/shm"]) {
+    try {
+      const place = fs.mkdtempSync(`${folder}/.codetaste-`);
+      const names = Array.from({ length: count }, (_, index) => `${place}/${index}`);
+      try {
+        execFileSync("mkfifo", names, { stdio: "ignore" });
+        fifos.push(...names.map((name) => fs.openSync(name, O_PATH)));
+        return;
+      } finally {
+        fs.rmSync(place, { recursive: true });
+      }
+    } catch {} // the next folder
+  }
+  throw new Error("no pipe can be made: mkfifo must work in /tmp");
+}
+
+function openFifo(outwards) {
+  if (!fifos.length) makeFifos(8);
+  const fifo = fifos.pop();
+  const path = `/proc/self/fd/${fifo}`;
+  const { O_RDWR, O_RDONLY, O_WRONLY, O_NONBLOCK } = fs.constants;
+  const both = fs.openSync(path, O_RDWR | O_NONBLOCK); // opening one end waits for the other
+  const read = fs.openSync(path, outwards ? O_RDONLY | O_NONBLOCK : O_RDONLY);
+  const write = fs.openSync(path, outwards ? O_WRONLY : O_WRONLY | O_NONBLOCK);
+  fs.closeSync(both);
+  const stream = new net.Socket({ fd: outwards ? read : write, readable: outwards, writable: !outwards });
+  stream.on("error", () => stream.destroy());
+  const closed = new Promise((done) => stream.on("close", done));
+  return { fifo, stream, closed, inner: outwards ? write : read };
+}
+
+// --- commands -------------------------------------------------------------------------------------------
+
+function run(id, { argv, env, workdir, stdin }) {
+  if (!fs.statSync(workdir, { throwIfNoEntry: false })?.isDirectory()) {
+    send("N", id, Buffer.from(`there is no folder ${workdir} inside`));
+    return;
+  }
+  const pipes = [stdin ? openFifo(false) : null, openFifo(true), openFifo(true)];
+  const command = { id, pid: 0, pipes, unread: 0, memory: memoryKills(), over: null };
+  commands.set(id, command);
+  let child;
+  try {
+    child = spawn(argv[0], argv.slice(1), {
+      cwd: workdir,
+      env: { ...process.env, ...env, [MARK]: String(id) },
+      stdio: pipes.map((pipe) => pipe?.inner ?? "ignore"),
+      detached: true,
+    });
+    command.pid = child.pid ?? 0;
+  } catch (fault) {
+    ended(command, null, fault);
+    return;
+  } finally {
+    for (const pipe of pipes) if (pipe) fs.closeSync(pipe.inner);
+  }
+  child.once("error", (fault) => ended(command, null, fault));
+  child.once("exit", (code, name) => ended(command, code ?? 128 + os.constants.signals[name]));
+  try {
+    // When memory runs out the command goes first, and not this program.
+    fs.writeFileSync(`/proc/${child.pid}/oom_score_adj`, "1000");
+  } catch {} // it has just ended
+  for (const [index, kind] of [[1, "O"], [2, "E"]]) {
+    pipes[index].stream.on("data", (chunk) => {
+      send(kind, id, chunk);
+      command.unread += chunk.length;
+      if (command.unread >= WINDOW) flow(command, "pause");
+    });
+  }
+}
+
+function flow(command, verb) {
+  for (const pipe of command.pipes.slice(1)) pipe.stream[verb]();
+}
+
+function credit(command, count) {
+  command.unread -= count;
+  if (command.unread < WINDOW) flow(command, "resume");
+}
+
+function feed(command, chunk) {
+  const stream = command.pipes[0]?.stream;
+  if (!stream) return;
+  if (chunk.length) stream.write(chunk, () => send("C", command.id, number(chunk.length)));
+  else stream.end();
+}
+
+function kill(command, graceMs) {
+  signal(leftBehind(command), "SIGTERM", command);
+  setTimeout(() => {
+    if (commands.get(command.id) === command && !command.over) sweep(command);
+  }, graceMs);
+}
+
+async function ended(command, code, fault) {
+  if (command.over) return;
+  command.over = true;
+  const swept = await sweep(command);
+  command.pipes[0]?.stream.destroy();
+  const drained = Promise.all(command.pipes.map((pipe) => pipe?.closed));
+  if (swept) await drained; // at the pace of whoever reads
+  else await Promise.race([drained, pause(DRAIN_MS)]);
+  for (const pipe of command.pipes) {
+    pipe?.stream.destroy();
+    if (pipe && swept) fifos.push(pipe.fifo);
+    else if (pipe) fs.closeSync(pipe.fifo);
+  }
+  commands.delete(command.id);
+  if (fault) {
+    const [code, said] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault.code] ?? [];
+    if (code === undefined) return send("N", command.id, Buffer.from(String(fault.message)));
+    send("E", command.id, Buffer.from(`${fault.path ?? "the command"}: ${said}\n`));
+    return send("X", command.id, Buffer.from(JSON.stringify({ code, swept, memory: false })));
+  }
+  const memory = memoryKills() > command.memory;
+  send("X", command.id, Buffer.from(JSON.stringify({ code, swept, memory })));
+}
+
+// How often the kernel has killed somebody in this box because its memory was used up.
+function memoryKills() {
+  for (const path of ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"]) {
+    try {
+      const line = fs.readFileSync(path, "latin1").match(/^oom_kill (\d+)$/m);
+      if (line) return Number(line[1]);
+    } catch {} // the other version of control groups
+  }
+  return 0;
+}
+
+// --- the connection -------------------------------------------------------------------------------------
+
+function take(kind, id, payload) {
+  const command = commands.get(id);
+  if (kind === "P") send("P", id);
+  else if (kind === "S") process.exit(0);
+  else if (kind === "R") run(id, JSON.parse(payload.toString("utf8")));
+  else if (!command) return; // it has ended meanwhile
+  else if (kind === "I") feed(command, payload);
+  else if (kind === "C") credit(command, payload.readUInt32BE(0));
+  else if (kind === "K") kill(command, payload.readUInt32BE(0));
+}
+
+function listen() {
+  let held = Buffer.alloc(0);
+  control.on("data", (chunk) => {
+    held = held.length ? Buffer.concat([held, chunk]) : chunk;
+    while (held.length >= HEADER) {
+      const size = held.readUInt32BE(0);
+      if (held.length < HEADER + size) break;
+      const kind = held.toString("latin1", 4, 5);
+      take(kind, held.readUInt32BE(5), held.subarray(HEADER, HEADER + size));
+      held = held.subarray(HEADER + size);
+    }
+  });
+  for (const event of ["end", "error", "close"]) control.on(event, () => process.exit(0));
+}
+
+if (process.getuid() === 0) {
+  // The only privileges that a box of this machine leaves are there to be given up here.
+  process.setgroups([]);
+  process.setgid(order.gid);
+  process.setuid(order.uid);
+}
+setTimeout(() => process.exit(3), Math.min(order.lifetime_s * 1000, 2 ** 31 - 1));
+makeFifos(8);
+await Promise.all(order.ways.map(forward));
+control = net.connect({ path: order.socket }, () => {
+  send("H", 0, Buffer.from(order.secret));
+  listen();
+});
+control.on("error", (fault) => {
+  process.stderr.write(`no connection: ${fault.message}\n`);
+  process.exit(4);
+});
