@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,6 +17,7 @@ from codetaste.agent.loop import Brief, Conversation, End, converse
 from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.products import write_found
+from codetaste.flows.sources import digest, sources_job
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.prompts import load_prompt
 from codetaste.orchestration.job import Job
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Raise it when this module changes what a pass with the same prompts and tools comes to."""
-_CPU_OF_SOURCES = 0.5  # unpacking and hashing; the other half of the time it waits for disk or network
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +91,12 @@ def jobs(
     limits = Limits(usd=config.budget_usd, working_s=config.time_limit)
     for each in passes:
         if each.sources not in made:
-            made[each.sources] = _sources_job(each, around, budget)
+            made[each.sources] = sources_job(
+                each.sources, each.instance, around.benchmark, around.cache, budget
+            )
         node = budget.child(f"{each.model_id}/{each.instance.id}", limits)
         made[each.key] = _pass_job(each, config, crew, around, node)
     return list(made.values())
-
-
-def _sources_job(each: Pass, around: Surroundings, budget: Budget) -> Job:
-    async def run(_job: JobContext) -> Json:
-        trees = await materialise(around.benchmark.origin(each.instance), around.cache)
-        return {"base": trees.base_digest, "golden": trees.golden_digest}
-
-    instance = each.instance
-    return Job(
-        each.sources,
-        run,
-        budget,
-        fingerprint=_digest("sources", instance.commit_hash, instance.golden_commit_hash),
-        resources={"cpu": _CPU_OF_SOURCES},
-        title=f"sources of {instance.id}",
-        free=True,
-        for_others=True,
-    )
 
 
 def _pass_job(each: Pass, config: DiscoverConfig, crew: Crew, around: Surroundings, node: Budget) -> Job:
@@ -123,7 +106,7 @@ def _pass_job(each: Pass, config: DiscoverConfig, crew: Crew, around: Surroundin
         each.key,
         lambda job: _run(each, brief, model, around, job),
         node,
-        fingerprint=_digest(
+        fingerprint=digest(
             str(VERSION),
             brief.system,
             brief.task,
@@ -155,10 +138,6 @@ def _brief(config: DiscoverConfig, each: Pass, crew: Crew, around: Surroundings)
         max_turns=config.max_turns,
         max_output_tokens=config.max_output_tokens,
     )
-
-
-def _digest(*parts: str) -> str:
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @asynccontextmanager
