@@ -1,0 +1,88 @@
+"""Watching how much boxes have written where the engine's storage has no quota: one question for all of them.
+
+The engine walks what each container has written, so it is asked every some seconds, and less often when the
+walk takes long.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import SandboxError
+from codetaste.sandbox.docker_engine import asking
+from codetaste.sandbox.docker_labels import OWNER, RUN
+from codetaste.sandbox.owner import owner
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from codetaste.sandbox.docker_engine import ContainerEngine
+
+EVERY_S = 3.0
+_SHARE = 4
+"""The engine works on our question for at most one part in this many of the time."""
+_WITHIN_S = 300.0
+
+
+class DiskWatch:
+    """Bounds of containers by id, and what is to happen to one that has passed its own."""
+
+    def __init__(self, engine: ContainerEngine, run: str, every_s: float = EVERY_S) -> None:
+        self._engine = engine
+        self._run = run
+        self._every_s = every_s
+        self._bounds: dict[str, tuple[int, Callable[[], Awaitable[None]]]] = {}
+        self._volumes: set[str] = set()
+        self._wanted = anyio.Event()
+
+    def add(self, ident: str, disk_bytes: int, full: Callable[[], Awaitable[None]], *, volumes: bool) -> None:
+        """Have ``full`` called once container ``ident`` has written ``disk_bytes`` or more."""
+        self._bounds[ident] = (disk_bytes, full)
+        if volumes:
+            self._volumes.add(ident)
+        self._wanted.set()
+
+    def remove(self, ident: str) -> None:
+        """Watch that container no longer."""
+        self._bounds.pop(ident, None)
+        self._volumes.discard(ident)
+
+    async def watch(self) -> None:
+        """Look again and again, for ever; an engine that does not answer is asked again later."""
+        while True:
+            if not self._bounds:
+                self._wanted = anyio.Event()
+                await self._wanted.wait()
+            began = anyio.current_time()
+            try:
+                written = await self._written()
+            except SandboxError:
+                written = {}
+            for ident, size in written.items():
+                bound, full = self._bounds.get(ident, (size + 1, None))
+                if size >= bound and full is not None:
+                    self.remove(ident)
+                    await full()
+            await anyio.sleep(max(self._every_s, _SHARE * (anyio.current_time() - began)))
+
+    async def _written(self) -> Mapping[str, int]:
+        ours = {"label": [f"{RUN}={self._run}", f"{OWNER}={owner()}"]}
+        with asking(self._engine, "measure what its containers have written", _WITHIN_S):
+            found = await self._engine.call(
+                "GET", "containers/json", {"size": "1", "filters": json.dumps(ours)}
+            )
+            sizes = {one["Id"]: int(one.get("SizeRw") or 0) for one in found}
+            if not self._volumes:
+                return sizes
+            usage = await self._engine.call("GET", "system/df", {"type": "volume"})
+        volumes = {
+            one["Name"]: int((one.get("UsageData") or {}).get("Size") or 0) for one in usage["Volumes"] or ()
+        }
+        return {
+            one["Id"]: sizes[one["Id"]]
+            + sum(max(0, volumes.get(mount.get("Name", ""), 0)) for mount in one.get("Mounts") or ())
+            for one in found
+        }

@@ -1,0 +1,224 @@
+"""A container engine that answers on a socket: Docker's, or Podman's in Docker's language.
+
+Every call goes through :func:`asking`, so that whatever can go wrong with an engine (it is down, it restarts
+in mid-call, it is full, it does not have the image) becomes one line that says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN, places
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from aiodocker import Docker
+    from aiohttp import ClientResponse
+
+    Params = Mapping[str, str] | Sequence[tuple[str, str]]
+
+CALL_S = 60.0
+"""How long one call may take; an engine on a busy machine needs seconds to start a container."""
+_GREETING_S = 5.0
+_OLDEST = (1, 40)
+"""Docker 19.03: the first whose API has all that is asked here."""
+_UNREACHABLE = 900
+"""What aiodocker says where there is no status, for nobody answered."""
+_NOT_FOUND, _FAULT = 404, 400
+_FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
+_NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class ContainerEngine:
+    """An engine that has answered.
+
+    Attributes:
+        client: speaks to it.
+        kind: "docker" or "podman".
+        version: its own.
+        socket: where it listens.
+        quota: whether it can bound the size of a container's files itself; None until it was tried.
+    """
+
+    client: Docker
+    kind: str
+    version: str
+    socket: Path
+    quota: bool | None = None
+
+    async def storage(self) -> str:
+        """Return which storage driver it has, and on what.
+
+        Raises:
+            SandboxError: it does not answer.
+        """
+        with asking(self, "say how it stores files"):
+            info = await self.client.system.info()
+            below = dict(entry[:2] for entry in info.get("DriverStatus") or ())
+            on = below.get("Backing Filesystem", "")
+            return f"{info['Driver']}{f' on {on}' if on else ''}"
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        params: Params | None = None,
+        body: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - what the engine says
+        """Make a call that aiodocker has no name for, and return the answer's JSON, None where it has none.
+
+        Raises:
+            DockerError: the engine refused. Use it within :func:`asking`.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        kind = "application/json"
+        async with self.stream(method, path, params=params or {}, data=data, content_type=kind) as answer:
+            content = await answer.read()
+            return json.loads(content) if content.strip() else None
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params,
+        data: bytes | AsyncIterable[bytes] | None = None,
+        content_type: str = "application/x-tar",
+    ) -> AsyncIterator[ClientResponse]:
+        """Make a call whose body or answer is streamed; a refusal is raised as aiodocker does.
+
+        Raises:
+            DockerError: the engine refused. Use it within :func:`asking`.
+        """
+        from aiodocker import DockerError  # noqa: PLC0415 - heavy
+        from aiohttp import ClientTimeout  # noqa: PLC0415
+
+        url = f"{self.client.docker_host}/{self.client.api_version}/{path}"
+        headers = {"Content-Type": content_type}
+        async with self.client.session.request(
+            method, url, params=params, data=data, headers=headers, timeout=ClientTimeout()
+        ) as response:
+            if response.status >= _FAULT:
+                raise DockerError(response.status, _message(await response.text()))
+            yield response
+
+
+@asynccontextmanager
+async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIterator[ContainerEngine]:
+    """Reach the first engine that answers: "docker", "podman", or either ("auto").
+
+    Args:
+        engine: which kind is wanted.
+        socket: where it listens; it is looked for in the usual places otherwise.
+
+    Raises:
+        SandboxMissing: none answers; the message says for each place why.
+    """
+    from aiodocker import Docker  # noqa: PLC0415 - heavy
+
+    problems: list[str] = []
+    for place in places(engine, socket):
+        if not await anyio.Path(place.socket).exists():
+            if place.name in {"the config", "DOCKER_HOST", "CONTAINER_HOST"}:
+                problems.append(f"{place.socket} ({place.name}) is not there")
+            continue
+        client = Docker(url=f"unix://{place.socket}")
+        try:
+            try:
+                found = await _greeted(client, place.socket)
+            except SandboxError as error:
+                problems.append(str(error))
+                continue
+            if engine not in {AUTO, found.kind}:
+                problems.append(f"{place.socket} is {found.kind}'s")
+                continue
+            yield found
+            return
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.close()
+    raise SandboxMissing(
+        f"no container engine answers here{': ' if problems else ''}{'; '.join(problems)}; {_fix(engine)}"
+    )
+
+
+@contextmanager
+def asking(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iterator[None]:
+    """Put what goes wrong with calls in the block into words; ``what`` as in "Docker cannot … : reason".
+
+    Raises:
+        SandboxMissing: the image is not there: trying again does not help.
+        SandboxError: anything else.
+    """
+    from aiodocker import DockerError  # noqa: PLC0415 - heavy
+    from aiohttp import ClientError  # noqa: PLC0415
+
+    said = f"{engine.kind} at {engine.socket} cannot {what}"
+    try:
+        with anyio.fail_after(within_s):
+            yield
+    except CodetasteError:
+        raise
+    except DockerError as error:
+        raise _explained(said, error) from error
+    except TimeoutError:
+        raise SandboxError(f"{said}: no answer within {within_s:g} s; see the engine's own log") from None
+    except (ClientError, OSError, ValueError, KeyError, TypeError) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        raise SandboxError(
+            f"{said}: the connection was lost ({reason}); see that the engine is running"
+        ) from error
+
+
+def _explained(said: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
+    reason = " ".join(str(error.message).split())
+    if error.status == _UNREACHABLE:
+        return SandboxError(f"{said}: it does not answer; see that the engine is running")
+    if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
+        return SandboxMissing(
+            f"{said}: {reason}; build one (codetaste image build --lean) or name one that is there"
+        )
+    if _FULL.search(reason):
+        return SandboxError(f"{said}: its disk is full ({reason}); free some space")
+    return SandboxError(f"{said}: {reason}")
+
+
+async def _greeted(client: Docker, socket: Path) -> ContainerEngine:
+    greeting = ContainerEngine(client, "the engine", "", socket)
+    with asking(greeting, "be used", _GREETING_S):
+        told = await client.version()
+        api = tuple(int(part) for part in told["ApiVersion"].split("."))
+        parts = {part.get("Name") for part in told.get("Components") or ()}
+        version = str(told["Version"])
+    kind = PODMAN if "Podman Engine" in parts else DOCKER
+    if api < _OLDEST:
+        needed = ".".join(map(str, _OLDEST))
+        raise SandboxMissing(
+            f"{kind} {version} at {socket} is too old: it speaks {told['ApiVersion']}, {needed} is needed; "
+            "install Docker 19.03 or newer"
+        )
+    return ContainerEngine(client, kind, version, socket)
+
+
+def _message(text: str) -> str:
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, LookupError, TypeError):
+        return text[:500]
+
+
+def _fix(engine: str) -> str:
+    if engine == PODMAN:
+        return "start one: podman system service --time 0 (or systemctl --user start podman.socket)"
+    return "install and start one (sudo apt-get install docker.io), or name its socket in sandbox.socket"

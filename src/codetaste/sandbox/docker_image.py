@@ -1,0 +1,174 @@
+"""Images in a container engine: from an archive, a Dockerfile or a box; listed, and removed again."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.errors import ConfigError, SandboxError
+from codetaste.sandbox.docker_engine import asking
+from codetaste.sandbox.docker_labels import IMAGE, no_labels
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from aiohttp import ClientResponse
+
+    from codetaste.sandbox.docker_engine import ContainerEngine
+
+_BUILD_S = 2 * 3600.0
+_COMMIT_S = 600.0
+_CHUNK = 256 * 1024
+_IN_MEMORY = 8 * 1024**2
+_NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that we made; ``what`` is said in its label, the size in bytes."""
+
+    name: str
+    ident: str
+    what: str
+    size_bytes: int
+    created: int
+
+
+async def import_image(
+    engine: ContainerEngine, archive: AsyncIterable[bytes], name: str, what: str, env: Mapping[str, str]
+) -> str:
+    """Make an image of one layer from the tar archive of a root file system, and return its id.
+
+    Raises:
+        ConfigError: ``name`` cannot be the name of an image.
+        SandboxError: the engine does not take it.
+    """
+    repository, tag = split_name(name)
+    changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE}={what}"]
+    params = [("fromSrc", "-"), ("repo", repository), ("tag", tag), ("changes", 'CMD ["/bin/sh"]')]
+    params += [("changes", change) for change in changes]
+    with asking(engine, f"take {name} in", _BUILD_S):
+        async with engine.stream("POST", "images/create", params=params, data=archive) as answer:
+            async for _ in _progress(answer):
+                pass
+        return await image_id(engine, name)
+
+
+async def build_image(
+    engine: ContainerEngine, folder: Path, name: str, what: str, tell: Callable[[str], None]
+) -> str:
+    """Build an image from ``folder/Dockerfile``, tell how it goes, and return its id.
+
+    All of ``folder`` is sent. Steps have the engine's own network; nothing is fetched but what they ask for.
+
+    Raises:
+        ConfigError: there is no Dockerfile, or ``name`` cannot be the name of an image.
+        SandboxError: a step failed, or the engine.
+    """
+    if not (folder / "Dockerfile").is_file():
+        raise ConfigError(f"{folder / 'Dockerfile'}: no such file; name the folder that holds the Dockerfile")
+    split_name(name)
+    params = {"t": name, "rm": "1", "forcerm": "1", "labels": json.dumps({IMAGE: what})}
+    with await to_thread.run_sync(_context, folder) as context, asking(engine, f"build {name}", _BUILD_S):
+        async with engine.stream("POST", "build", params=params, data=_chunks(context)) as answer:
+            async for line in _progress(answer):
+                tell(line)
+        return await image_id(engine, name)
+
+
+async def commit_container(engine: ContainerEngine, container: str, name: str, what: str) -> str:
+    """Keep the files of a container as an image, and return its id; what made it a box is left out.
+
+    Raises:
+        ConfigError: ``name`` cannot be the name of an image.
+        SandboxError: the engine cannot.
+    """
+    repository, tag = split_name(name)
+    labels = {**no_labels(), IMAGE: what}
+    changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root", "STOPSIGNAL SIGTERM"]
+    changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
+    params = [("container", container), ("repo", repository), ("tag", tag), ("pause", "1")]
+    params += [("changes", change) for change in changes]
+    with asking(engine, f"keep a box as {name}", _COMMIT_S):
+        return str((await engine.call("POST", "commit", params, {}))["Id"])
+
+
+async def list_images(engine: ContainerEngine) -> Sequence[Image]:
+    """Return the images that we made, the newest first.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    with asking(engine, "list images"):
+        found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE]})})
+        images = [
+            Image(name, one["Id"], one["Labels"][IMAGE], one["Size"], one["Created"])
+            for one in found
+            for name in one.get("RepoTags") or ["(no name)"]
+        ]
+    return sorted(images, key=lambda image: -image.created)
+
+
+async def remove_image(engine: ContainerEngine, name: str) -> None:
+    """Remove an image.
+
+    Raises:
+        SandboxError: it is not there, or in use.
+    """
+    with asking(engine, f"remove {name}"):
+        await engine.call("DELETE", f"images/{name}")
+
+
+async def image_id(engine: ContainerEngine, name: str) -> str:
+    """Return the id of an image. Use it within ``asking``."""
+    return str((await engine.call("GET", f"images/{name}/json"))["Id"])
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return repository and tag of an image's name, "latest" where it has none.
+
+    Raises:
+        ConfigError: it cannot be the name of an image.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} cannot be the name of an image: write it as in codetaste/mine:1")
+    repository, _, tag = name.partition(":")
+    return repository, tag or "latest"
+
+
+async def _progress(answer: ClientResponse) -> AsyncIterator[str]:
+    """Yield what the engine says of its work, line by line.
+
+    Raises:
+        SandboxError: it failed.
+    """
+    async for raw in answer.content:
+        told = json.loads(raw) if raw.strip() else {}
+        if "error" in told:
+            raise SandboxError(f"the engine says: {' '.join(str(told['error']).split())}")
+        for line in str(told.get("stream") or told.get("status") or "").splitlines():
+            if line.strip():
+                yield line
+
+
+def _context(folder: Path) -> IO[bytes]:
+    """Return all of ``folder`` as a tar archive, on disk where it is large."""
+    spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
+    with tarfile.open(fileobj=spool, mode="w") as archive:
+        archive.add(folder, arcname=".")
+    spool.seek(0)
+    return spool
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := await to_thread.run_sync(file.read, _CHUNK):
+        yield chunk
+        await anyio.lowlevel.checkpoint()

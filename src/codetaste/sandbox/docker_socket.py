@@ -1,0 +1,50 @@
+"""Where container engines listen on this machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCKER, PODMAN, AUTO = "docker", "podman", "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A socket where an engine may listen; ``name`` says how it was found."""
+
+    name: str
+    socket: Path
+
+
+def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
+    """Return where to look for ``engine`` ("docker", "podman", "auto"), best first, each socket once.
+
+    A named ``socket`` is the only one. Otherwise DOCKER_HOST and CONTAINER_HOST come first, then the usual
+    places, this user's own (rootless) engines after the system's Docker. Engines of other machines (tcp://,
+    ssh://) do not count: folders of this one are mounted.
+    """
+    if socket is not None:
+        return (Place("the config", socket),)
+    own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+    found = {
+        DOCKER: [
+            *_named("DOCKER_HOST"),
+            Place("docker", Path("/var/run/docker.sock")),
+            Place("docker, rootless", own / "docker.sock"),
+        ],
+        PODMAN: [
+            *_named("CONTAINER_HOST"),
+            *(_named("DOCKER_HOST") if engine == PODMAN else ()),
+            Place("podman, rootless", own / "podman" / "podman.sock"),
+            Place("podman", Path("/run/podman/podman.sock")),
+        ],
+    }
+    wanted = [*found[DOCKER], *found[PODMAN]] if engine == AUTO else found[engine]
+    return tuple({place.socket: place for place in reversed(wanted)}.values())[::-1]
+
+
+def _named(variable: str) -> list[Place]:
+    value = os.environ.get(variable, "")
+    scheme, _, path = value.partition("://")
+    return [Place(variable, Path(path))] if scheme == "unix" and path else []

@@ -1,0 +1,111 @@
+"""A box as a container engine is asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID, BoxSpec, Mount
+from codetaste.sandbox.box_filter import box_profile
+from codetaste.sandbox.docker_socket import DOCKER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PLACES = (TESTBED, TASK, OUTPUT, HOME)
+_SCRATCH_BYTES = 2 * 1024**3
+_NANO = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a container is made of.
+
+    Attributes:
+        spec: the box that is wanted.
+        image: of the container.
+        command: what runs in it, as long as it lives.
+        mounts: folders and files of this machine beside the box's own, read-only.
+        env: variables of the container, over its image's.
+        labels: see ``docker_labels``.
+        network: its name, "" for none.
+        quota: have the engine itself bound the size of the files.
+    """
+
+    spec: BoxSpec
+    image: str
+    command: Sequence[str]
+    mounts: Sequence[Mount]
+    env: Mapping[str, str]
+    labels: Mapping[str, str]
+    network: str = ""
+    quota: bool = False
+
+
+def container_config(order: Order, kind: str = DOCKER) -> dict[str, Any]:
+    """Return the body of the engine's call that makes a container."""
+    spec = order.spec
+    return {
+        "Image": order.image,
+        "Entrypoint": list(order.command),
+        "Cmd": [],
+        "User": f"{UID}:{GID}",
+        "WorkingDir": "/",
+        "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **order.env}.items()],
+        "Labels": dict(order.labels),
+        "Hostname": "sandbox",
+        # An image's own would have the engine start programs in it all the time.
+        "Healthcheck": {"Test": ["NONE"]},
+        "StopSignal": "SIGKILL",
+        "HostConfig": {
+            "NetworkMode": order.network or "none",
+            "Memory": spec.memory_bytes,
+            "MemorySwap": spec.memory_bytes,
+            "NanoCpus": int(spec.cpus * _NANO),
+            "PidsLimit": spec.processes,
+            # When the machine's memory runs out a box goes first, and not the run that started it.
+            "OomScoreAdj": 500,
+            # No single file is larger than all of them may be: holds at once, and where nothing else does.
+            "Ulimits": [
+                {"Name": "core", "Soft": 0, "Hard": 0},
+                {"Name": "fsize", "Soft": spec.disk_bytes, "Hard": spec.disk_bytes},
+            ],
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges", f"seccomp={box_profile()}"],
+            # Init collects the dead whose parents are gone; Node does not.
+            "Init": True,
+            "LogConfig": _log(kind),
+            "Mounts": _mounts(order),
+            **({"StorageOpt": {"size": str(spec.disk_bytes)}} if order.quota else {}),
+            **_read_only(spec),
+        },
+    }
+
+
+def _mounts(order: Order) -> list[dict[str, Any]]:
+    folders = [
+        {"Type": "bind", "Source": str(mount.source), "Target": mount.target, "ReadOnly": True}
+        for mount in (*order.mounts, *order.spec.mounts)
+    ]
+    if not order.spec.read_only_root:
+        return folders
+    options = {"Labels": dict(order.labels)}
+    # Without a name, so that they go with the container.
+    return [
+        *folders,
+        *({"Type": "volume", "Target": place, "VolumeOptions": options} for place in PLACES),
+    ]
+
+
+def _read_only(spec: BoxSpec) -> dict[str, Any]:
+    if not spec.read_only_root:
+        return {}
+    size = min(_SCRATCH_BYTES, spec.memory_bytes // 2)
+    return {"ReadonlyRootfs": True, "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={size}"}}  # noqa: S108
+
+
+def _log(kind: str) -> dict[str, Any]:
+    """Keep the little that the warden says, for when it does not come up."""
+    if kind == DOCKER:
+        return {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
+    return {"Type": "k8s-file"}

@@ -1,0 +1,157 @@
+"""A lean image from a Debian root file system, for places where no container registry can be reached."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections import deque
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import SandboxError, ToolMissing
+from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID
+from codetaste.sandbox.docker_image import import_image
+from codetaste.sandbox.view import SYSTEM_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from anyio.abc import Process
+
+    from codetaste.sandbox.docker_engine import ContainerEngine
+
+LEAN_IMAGE = "codetaste/lean:bookworm-1"
+"""What boxes are made of where nobody names an image. The number goes up when its contents change."""
+WHAT = "lean"
+_SUITE = "bookworm"
+_PACKAGES = (
+    "ca-certificates",
+    "curl",
+    "git",
+    "less",
+    "patch",
+    "procps",
+    "python3",
+    "ripgrep",
+    "unzip",
+    "xz-utils",
+)
+_LEFT_OUT = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*")
+_DATE = "1764547200"
+"""No file is younger: two builds from the same packages are the same."""
+_PLACES = " ".join(f'"$1{place}"' for place in (TESTBED, TASK, OUTPUT))
+_HOOKS = (
+    f'chroot "$1" useradd --uid {UID} --user-group --create-home --home-dir {HOME} --shell /bin/bash agent',
+    f"mkdir {_PLACES} && chown {UID}:{GID} {_PLACES}",
+    # mmdebstrap copies this machine's.
+    ': >"$1/etc/hostname" && : >"$1/etc/resolv.conf"',
+)
+_NO_MIRRORS = 'rm -rf "$1/etc/apt/sources.list" "$1"/etc/apt/sources.list.d/*'
+_LAST_WORDS = 5
+_LAST_WORDS_S = 2.0
+_CHUNK = 1024**2
+_END_S = 10.0
+
+
+async def build_lean(
+    engine: ContainerEngine, name: str, tell: Callable[[str], None], *, mirrors: bool = True
+) -> str:
+    """Build the lean image from packages of this machine's mirrors, and return its id.
+
+    Takes half a minute. Root is not needed where this user has subordinate ids (/etc/subuid).
+
+    Args:
+        engine: which takes it.
+        name: of the image.
+        tell: is told how it goes.
+        mirrors: leave the package mirrors in the image, for those who install more into it.
+
+    Raises:
+        ToolMissing: mmdebstrap is not here.
+        SandboxError: it failed, or the engine does not take what it made.
+    """
+    said: deque[str] = deque(maxlen=_LAST_WORDS)
+    argv = [_program(), *_arguments(mirrors=mirrors)]
+    env = {**os.environ, "SOURCE_DATE_EPOCH": _DATE, "LC_ALL": "C.UTF-8"}
+    inside = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}
+    process = await anyio.open_process(argv, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_listen, process, said, tell)
+            problem: SandboxError | None = None
+            try:
+                ident = await import_image(engine, _archive(process), name, WHAT, inside)
+            except SandboxError as error:
+                problem = error
+                with anyio.move_on_after(_LAST_WORDS_S):
+                    await process.wait()
+            else:
+                await process.wait()
+            failed = process.returncode
+            tasks.cancel_scope.cancel()
+    finally:
+        await _end(process)
+    if failed:
+        raise SandboxError(f"mmdebstrap ended with {failed}: {' / '.join(said)}")
+    if problem is not None:
+        raise problem
+    return ident
+
+
+def _program() -> str:
+    found = shutil.which("mmdebstrap")
+    if found is None:
+        raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
+    return found
+
+
+def _arguments(*, mirrors: bool) -> Sequence[str]:
+    hooks = _HOOKS if mirrors else (*_HOOKS, _NO_MIRRORS)
+    return (
+        "--variant=minbase",
+        "--format=tar",
+        f"--include={','.join(_PACKAGES)}",
+        # Whoever loses power in the middle builds again.
+        "--dpkgopt=force-unsafe-io",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
+        '--aptopt=Acquire::Languages "none"',
+        *(f"--customize-hook={hook}" for hook in hooks),
+        _SUITE,
+        "-",
+    )
+
+
+async def _archive(process: Process) -> AsyncIterator[bytes]:
+    stream = process.stdout
+    with contextlib.suppress(anyio.EndOfStream):
+        while stream is not None:
+            yield await stream.receive(_CHUNK)
+
+
+async def _listen(process: Process, said: deque[str], tell: Callable[[str], None]) -> None:
+    """Pass on whole lines of what it says."""
+    rest = b""
+    with contextlib.suppress(anyio.EndOfStream):
+        while process.stderr is not None:
+            *lines, rest = (rest + await process.stderr.receive()).splitlines(keepends=True) or [b""]
+            if rest.endswith((b"\n", b"\r")):
+                lines, rest = [*lines, rest], b""
+            for line in filter(None, (raw.decode(errors="replace").strip() for raw in lines)):
+                said.append(line)
+                tell(line)
+
+
+async def _end(process: Process) -> None:
+    """Leave nothing of it running: TERM first, for it has mounts to undo."""
+    with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_END_S):
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.aclose()
