@@ -122,7 +122,7 @@ FAULTS: list[tuple[str, Any, list[str]]] = [
     ("run", "r", ["run: "]),
     ("models", {"id": "one"}, ["models: "]),
     ("sandbox.memory", "8 GB RAM", ["sandbox.memory: ", "8GiB"]),
-    ("sandbox.engine", "docker", ["sandbox.engine: ", "bubblewrap"]),
+    ("sandbox.engine", "dokker", ["sandbox.engine: ", "bubblewrap"]),
     ("models.0.provider", "antropic", ["models[one].provider: ", "anthropic"]),
     ("models.1.base_url", "ftp://x", ["models[two].base_url: "]),
     ("models.0.price.input", -3, ["models[one].price.input: "]),

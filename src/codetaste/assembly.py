@@ -199,8 +199,7 @@ async def surroundings(
     cache = await to_thread.run_sync(cache_dir, warn)
     scanner, engine = await open_scanner(rules, ignore, warn, cache=cache)
     try:
-        wanted = "auto" if sandbox.engine == "local" else sandbox.engine
-        containment = await to_thread.run_sync(choose_engine, wanted)
+        containment = await to_thread.run_sync(choose_engine, sandbox.shell_engine)
     except SandboxError as error:
         raise ToolMissing(str(error)) from error
     rg = ripgrep()
@@ -215,7 +214,7 @@ async def surroundings(
         cache=cache,
         scanner=scanner,
         shell=open_shell,
-        command_memory=sandbox.memory,
+        command_memory=sandbox.shell_bytes,
         engine_version=engine.version,
         engine=f"opengrep {engine.version} (sha256 {engine.sha256})",
         ignore=ignore,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -9,13 +10,42 @@ from pydantic import Field
 from codetaste.section import Section
 from codetaste.units import Bytes
 
+SHELL_BYTES = 4 * 1024**3
+"""Memory of one command in the rule agent's shell, at most."""
+
 
 class SandboxConfig(Section):
     """The rule agent's shell is always a local one; containers serve coding agents."""
 
-    engine: Literal["auto", "local", "bubblewrap", "landlock"] = "auto"
-    """"auto" and "local" take bubblewrap where user namespaces work, and Landlock elsewhere."""
+    engine: Literal["auto", "docker", "podman", "local", "bubblewrap", "landlock"] = "auto"
+    """Coding agents: "auto" takes a container engine that answers and has the image, and bubblewrap elsewhere.
+    The rule agent's shell: whatever works here, or the local one that is named."""
+    socket: Path | None = None
+    """Where the container engine listens; otherwise DOCKER_HOST, CONTAINER_HOST and the usual places."""
+    image: str = ""
+    """The image of boxes whose instance has none; "" is the one that `codetaste image build --lean` makes."""
     max: int = Field(default=8, ge=1, le=10_000)
     """Sandboxes at once."""
-    memory: Bytes = 4 * 1024**3
-    """Memory of one command."""
+    cpus: float = Field(default=2.0, gt=0, le=1024)
+    """Cores of one box."""
+    memory: Bytes = 8 * 1024**3
+    """Memory of one box; of one command in the rule agent's shell, 4 GiB at most."""
+    processes: int = Field(default=1024, ge=16, le=1_000_000)
+    """Processes and threads of one box at once."""
+    disk: Bytes = 20 * 1024**3
+    """All that is written in one box."""
+    read_only_root: bool = False
+    """Nothing but the repository, HOME, /output, /task_description and /tmp can be written to in a container."""
+    ca_bundle: Literal["auto", False] | Path = "auto"
+    """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is this
+    machine's own, false none."""
+
+    @property
+    def shell_engine(self) -> str:
+        """What contains the rule agent's shell: "auto", "bubblewrap" or "landlock"."""
+        return self.engine if self.engine in {"bubblewrap", "landlock"} else "auto"
+
+    @property
+    def shell_bytes(self) -> int:
+        """Memory of one command in the rule agent's shell."""
+        return min(self.memory, SHELL_BYTES)
