@@ -7,20 +7,19 @@ on, plus the bytes of what is new, plus an allowance for what the provider wraps
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.codec import canonical, message_to_json, pack, tool_to_json
+from codetaste.llm.prefix import Prefix, Reported, believable, remember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from codetaste.llm.messages import Message, Reply, Request
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 LEAST_OUTPUT = 1024
 """Output tokens below which a cap is never lowered: a shorter reply is of no use."""
@@ -29,11 +28,8 @@ PER_CALL = 1024
 PER_MESSAGE = 32
 PER_TOOL = 64
 """Tokens allowed for what a provider wraps around a message and a tool."""
-BELIEVABLE = 2
-"""A provider that reports more than this many times the most that a call can cost is not believed."""
-_CONVERSATIONS = 20_000
 _MESSAGES = 4_000
-"""How many of each are remembered; a forgotten one is bounded by its bytes, or measured again."""
+"""How many are remembered; a forgotten one is measured again."""
 
 _APART = frozenset(
     {"mcp_servers", "container", "web_search_options", "plugins", "audio", "moderation"}
@@ -47,7 +43,13 @@ _UNBOUNDED = frozenset({"prediction", "background", "context_management", "compa
 _OTHERS = frozenset({"models", "fallbacks", "billing_policy"})
 """Another model may answer, or another account may pay."""
 _REFUSED = _APART | _UNSEEN | _UNBOUNDED | _OTHERS
-_FREE_TOOL_TYPES = frozenset({"custom", "function"})
+_OWN_TOOLS = ("custom", "function")
+_FREE_BUILT_IN = re.compile(
+    r"local_shell|apply_patch|tool_search|tool_search_tool_\w+|(?:bash|text_editor|memory|computer)_\d{8}"
+)
+"""Tools that a provider describes in its own words, and whose calls cost nothing beside their tokens."""
+_CLEARING = "clear_"
+"""Context management that only takes from a prompt begins with it."""
 
 
 def wire_size(message: Message) -> int:
@@ -56,14 +58,6 @@ def wire_size(message: Message) -> int:
     neutral = len(canonical(written))
     raw = 0 if message.raw is None else len(canonical(pack(message.raw.blocks)))
     return max(neutral, raw)
-
-
-@dataclass(frozen=True, slots=True)
-class _Prefix:
-    """A conversation up to some message: ``key`` names it, ``size`` bounds its tokens by bytes."""
-
-    key: bytes
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +73,34 @@ class PromptBound:
     """Bounds prompts by what the provider has reported on; remembers conversations of one model."""
 
     def __init__(self) -> None:
-        self._reported: OrderedDict[bytes, int] = OrderedDict()
+        self._reported = Reported()
         self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
     def tokens(self, request: Request) -> int:
         """Return a number of tokens that the prompt of ``request`` cannot exceed."""
-        bound = base = last = 0
-        for prefix in self._prefixes(request):
-            reported = self._reported.get(prefix.key)
-            if reported is not None:
-                bound, base = reported, prefix.size
-            last = prefix.size
-        return bound + last - base
+        return self._reported.tokens(self._prefixes(request))
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Remember the provider's count for ``request`` and its reply, where it makes sense."""
         usage = reply.usage
-        if usage is None or not all(map(_is_count, (usage.prompt, usage.output))):
-            return
         # A count that would not settle a call is not to price the next one either.
-        most = BELIEVABLE * self.tokens(request)
-        if not 0 < usage.prompt <= most or usage.output > BELIEVABLE * request.max_output_tokens:
+        if usage is None or not believable(usage, self.tokens(request), request.max_output_tokens):
             return
         *_, whole = self._prefixes(request)
         key = sha256(whole.key + self._measure(reply.message).digest).digest()
-        _remember(self._reported, key, usage.prompt + usage.output, _CONVERSATIONS)
+        self._reported.learn(key, usage.prompt + usage.output)
 
-    def _prefixes(self, request: Request) -> Iterator[_Prefix]:
+    def _prefixes(self, request: Request) -> Iterator[Prefix]:
         """Yield the conversation's prefixes, from none of its messages to all of them."""
         tools = [tool_to_json(tool) for tool in request.tools]
         head = canonical([pack(request.system), tools, pack(request.options)])
         key, size = sha256(head.encode()).digest(), PER_CALL + len(head) + PER_TOOL * len(tools)
-        yield _Prefix(key, size)
+        yield Prefix(key, size)
         for message in request.messages:
             measured = self._measure(message)
             key = sha256(key + measured.digest).digest()
             size += measured.size
-            yield _Prefix(key, size)
+            yield Prefix(key, size)
 
     def _measure(self, message: Message) -> _Measured:
         """Measure a message once, as the next turns will have the very same object again."""
@@ -123,42 +108,36 @@ class PromptBound:
         if found is None or found.message is not message:
             written = canonical(message_to_json(message))
             found = _Measured(message, sha256(written.encode()).digest(), PER_MESSAGE + wire_size(message))
-        _remember(self._measured, id(message), found, _MESSAGES)
+        remember(self._measured, id(message), found, _MESSAGES)
         return found
-
-
-def _remember(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > most:
-        memory.popitem(last=False)
-
-
-def _is_count(value: Any) -> bool:  # noqa: ANN401 - a provider said it
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def lower_output(request: Request, cap: int) -> Request:
     """Return ``request`` with its output capped at ``cap`` tokens, and a thinking budget lowered with it."""
-    thinking = request.options.get("thinking")
+    thinking = lowered_thinking(request.options.get("thinking"), cap)
+    if thinking is None:
+        return replace(request, max_output_tokens=cap)
+    return replace(request, max_output_tokens=cap, options={**request.options, "thinking": thinking})
+
+
+def lowered_thinking(thinking: object, cap: int) -> dict[str, Any] | None:
+    """Return what ``thinking`` must be below a cap of so many tokens, None where it can stay as it is."""
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     if not isinstance(thinking, dict) or not isinstance(budget, int) or budget < cap:
-        return replace(request, max_output_tokens=cap)
+        return None
     # A thinking budget must leave room for an answer, and is refused below the least.
     room = max(cap // 2, min(LEAST_OUTPUT, cap - 1))
-    lowered = {**thinking, "budget_tokens": room} if room >= LEAST_OUTPUT else {"type": "disabled"}
-    return replace(request, max_output_tokens=cap, options={**request.options, "thinking": lowered})
+    return {**thinking, "budget_tokens": room} if room >= LEAST_OUTPUT else {"type": "disabled"}
 
 
 def billed_apart(options: Mapping[str, Any]) -> list[str]:
     """Return the names of options with which a call may cost more than the tokens counted here."""
     found = sorted(_REFUSED & {name for name, value in options.items() if value})
+    if "context_management" in found and _only_clears(options["context_management"]):
+        found.remove("context_management")
     tools = options.get("tools")
-    for tool in tools if isinstance(tools, list | tuple) else ():
-        kind = tool.get("type", "custom") if hasattr(tool, "get") else "custom"
-        if kind not in _FREE_TOOL_TYPES:
-            found.append(f"tools ({kind})")
-    found.extend(name for name in ("n", "best_of") if options.get(name, 1) != 1)
+    found.extend(f"tools ({_kind(tool)})" for tool in _dear(tools if isinstance(tools, list | tuple) else ()))
+    found.extend(name for name in ("n", "best_of") if options.get(name) not in (None, 1))
     modalities, reasoning = options.get("modalities"), options.get("reasoning")
     if modalities and modalities != ["text"]:
         found.append("modalities")
@@ -167,3 +146,30 @@ def billed_apart(options: Mapping[str, Any]) -> list[str]:
             "reasoning.mode"
         )  # how many samples it draws, and whether the cap holds for all, is not told
     return found
+
+
+def is_built_in(tool: object) -> bool:
+    """Say whether a provider brings a tool, and describes it to the model in words of its own."""
+    return _kind(tool) not in (*_OWN_TOOLS, "namespace")
+
+
+def _dear(tools: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tools whose calls are billed beside their tokens."""
+    for tool in tools:
+        kind = _kind(tool)
+        if kind == "namespace":
+            yield from _dear(inner if isinstance(inner := tool.get("tools"), list | tuple) else ())
+        elif kind not in _OWN_TOOLS and not _FREE_BUILT_IN.fullmatch(kind):
+            yield tool
+
+
+def _kind(tool: Any) -> str:  # noqa: ANN401 - JSON data
+    kind = tool.get("type") if hasattr(tool, "get") else None
+    return _OWN_TOOLS[0] if kind is None else str(kind)
+
+
+def _only_clears(management: object) -> bool:
+    edits = management.get("edits") if isinstance(management, dict) else None
+    return isinstance(edits, list) and all(
+        hasattr(edit, "get") and str(edit.get("type")).startswith(_CLEARING) for edit in edits
+    )

@@ -151,28 +151,40 @@ def message_to_json(message: Message) -> dict[str, Any]:
         "role": message.role,
         "content": [block_to_json(block) for block in message.content],
     }
-    if message.raw is not None:
-        written["raw"] = {"protocol": message.raw.protocol, "blocks": pack(message.raw.blocks)}
-    return written
+    return _with_raw(written, message.raw)
 
 
 def message_from_json(data: Mapping[str, Any]) -> Message:
     """Read a message."""
-    raw = data.get("raw")
-    return Message(
-        data["role"],
-        tuple(block_from_json(block) for block in data["content"]),
-        None if raw is None else Raw(raw["protocol"], tuple(unpack(raw["blocks"]))),
+    content = tuple(block_from_json(block) for block in data["content"])
+    return Message(data["role"], content, _raw_from(data))
+
+
+def _with_raw(written: dict[str, Any], raw: Raw | None) -> dict[str, Any]:
+    return (
+        written if raw is None else {**written, "raw": {"protocol": raw.protocol, "blocks": pack(raw.blocks)}}
     )
+
+
+def _raw_from(data: Mapping[str, Any]) -> Raw | None:
+    raw = data.get("raw")
+    return None if raw is None else Raw(raw["protocol"], tuple(unpack(raw["blocks"])))
 
 
 def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
     """Write a tool as a model sees it."""
-    return {
+    written = {
         "name": pack(tool.name),
         "description": pack(tool.description),
         "parameters": pack(tool.parameters),
     }
+    return _with_raw(written, tool.raw)
+
+
+def tool_from_json(data: Mapping[str, Any]) -> ToolSpec:
+    """Read a tool."""
+    name, description = unpack(data["name"]), unpack(data["description"])
+    return ToolSpec(name, description, unpack(data["parameters"]), _raw_from(data))
 
 
 def request_to_json(request: Request) -> dict[str, Any]:
@@ -191,10 +203,7 @@ def request_from_json(data: Mapping[str, Any]) -> Request:
     return Request(
         system=unpack(data["system"]),
         messages=tuple(message_from_json(message) for message in data["messages"]),
-        tools=tuple(
-            ToolSpec(unpack(tool["name"]), unpack(tool["description"]), unpack(tool["parameters"]))
-            for tool in data["tools"]
-        ),
+        tools=tuple(tool_from_json(tool) for tool in data["tools"]),
         max_output_tokens=data["max_output_tokens"],
         options=unpack(data["options"]),
     )

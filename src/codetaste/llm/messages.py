@@ -46,7 +46,7 @@ Block = Text | ToolCall | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A reply's blocks in the wire format of ``protocol``; only a client of that protocol may use them."""
+    """Blocks in the wire format of ``protocol``; only a client of that protocol may use them."""
 
     protocol: str
     blocks: tuple[Mapping[str, Any], ...]
@@ -73,11 +73,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it; ``parameters`` is a JSON schema of type ``object``."""
+    """A tool as a model sees it; ``parameters`` is a JSON schema of type ``object``.
+
+    ``raw`` is one block: how its protocol has the tool, where that says more.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    raw: Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded
-from codetaste.llm.bound import BELIEVABLE, LEAST_OUTPUT, billed_apart, lower_output
+from codetaste.llm.bound import LEAST_OUTPUT, billed_apart, lower_output
+from codetaste.llm.prefix import BELIEVABLE
 from codetaste.orchestration.money import Cost
 
 if TYPE_CHECKING:

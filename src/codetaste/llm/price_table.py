@@ -20,7 +20,7 @@ from genai_prices.data import providers
 from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
 from genai_prices.types import TieredPrices as Tiered
 
-from codetaste.llm.pricing import Price, PriceEntry, Unpriced, lifetimes, written_factor
+from codetaste.llm.pricing import STANDARD, Price, PriceEntry, Unpriced, lifetimes, written_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,11 +53,6 @@ _HARMLESS = (
 )
 """Options that change how many tokens there are, and not what one costs."""
 _AS_USUAL = frozenset(_HARMLESS.split())
-_STANDARD = {
-    "service_tier": {"default", "standard_only"},
-    "speed": {"standard"},
-    "inference_geo": {"global"},
-}
 
 
 def look_up(config: ModelConfig) -> PriceEntry:
@@ -93,7 +88,7 @@ def priced_otherwise(options: Mapping[str, Any]) -> list[str]:
     return sorted(
         name
         for name, value in options.items()
-        if name not in _AS_USUAL and not (isinstance(value, str) and value in _STANDARD.get(name, ()))
+        if name not in _AS_USUAL and not (isinstance(value, str) and value in STANDARD.get(name, ()))
     )
 
 

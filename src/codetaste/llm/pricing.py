@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Usage
 
 _MILLION = Decimal(1_000_000)
+STANDARD = {
+    "service_tier": frozenset({"default", "standard_only"}),
+    "speed": frozenset({"standard"}),
+    "inference_geo": frozenset({"global"}),
+}
+"""Options that may change the price of a token, and what they say where they do not."""
 _DIGITS = 100
 """More than any count times any price has, so that nothing is ever rounded."""
 _NAMES = 20

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from codetaste.errors import ModelError
-    from codetaste.llm.messages import Block, Request
+    from codetaste.llm.messages import Block, Request, ToolSpec
 
 PROTOCOL = "anthropic"
 
@@ -27,6 +27,13 @@ _STOPS = {
     "model_context_window_exceeded": Stop.LENGTH,
     "refusal": Stop.REFUSAL,
     "pause_turn": Stop.OTHER,
+}
+STOP_REASONS = {
+    Stop.END: "end_turn",
+    Stop.TOOL_USE: "tool_use",
+    Stop.LENGTH: "max_tokens",
+    Stop.REFUSAL: "refusal",
+    Stop.OTHER: "pause_turn",
 }
 _STATUS = {
     "invalid_request_error": 400,
@@ -58,11 +65,7 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
         name: value for name, value in request.options.items() if name not in {"cache_control", "betas"}
     }
     marker = request.options.get("cache_control", {"type": "ephemeral"})
-    tools = [
-        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
-        for tool in request.tools
-    ]
-    tools = [*options.pop("tools", ()), *tools]
+    tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
     messages = [
         {"role": message.role, "content": blocks}
         for message in request.messages
@@ -77,6 +80,13 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     if marker:
         _mark(body, dict(marker))
     return body | options
+
+
+def wire_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool as this protocol has it."""
+    if tool.raw is not None and tool.raw.protocol == PROTOCOL:
+        return dict(tool.raw.blocks[0])
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
 def message_blocks(message: Message) -> list[dict[str, Any]]:
@@ -143,6 +153,22 @@ def usage_from(reported: object) -> Usage | None:
     usage = Usage(**counts)
     # No prompt is empty: who counts nothing has not counted.
     return usage if usage.prompt else None
+
+
+def wire_usage(usage: Usage | None) -> dict[str, Any]:
+    """Say a usage as this protocol has it; one that is not known is one of nothing, which nobody believes."""
+    counted = usage or Usage()
+    said: dict[str, Any] = {
+        "input_tokens": counted.input,
+        "cache_creation_input_tokens": counted.cache_write,
+        "cache_read_input_tokens": counted.cache_read,
+        "output_tokens": counted.output,
+    }
+    return (
+        {**said, "output_tokens_details": {"thinking_tokens": counted.reasoning}}
+        if counted.reasoning
+        else said
+    )
 
 
 def _written(by_lifetime: object) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ModelUnavailable
-from codetaste.llm.wire.anthropic import error_in_stream, reply_from
+from codetaste.llm.wire.anthropic import error_in_stream, reply_from, usage_from
 from codetaste.llm.wire.calls import read_arguments
 from codetaste.llm.wire.http import take_event
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from codetaste.llm.messages import Reply
+    from codetaste.llm.messages import Reply, Usage
 
 # What each kind of delta adds to, by text.
 _APPENDED = {
@@ -43,6 +43,11 @@ class Assembly:
     def complete(self) -> bool:
         """Whether the reply has come to its end."""
         return self._complete
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far; the output is a guess of its until the end."""
+        return usage_from(self._usage)
 
     def feed(self, data: str) -> None:
         """Take the data of one event.

@@ -11,18 +11,19 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply
-from codetaste.llm.messages import ToolCall
+from codetaste.llm.messages import ToolCall, ToolResult
 from codetaste.llm.wire.http import deeper_than, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from codetaste.llm.messages import Request, ToolResult
+    from codetaste.llm.messages import Request
 
 _DEPTH = 100
 """Nesting of arguments beyond which nobody means it."""
 _LONGEST_NAME = 64
 _LONGEST_ID = 64
+_ERROR = "Error: "
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -94,4 +95,9 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
 
 def result_text(result: ToolResult) -> str:
     """Return what a tool answered, for protocols that cannot say beside it that it is an error."""
-    return f"Error: {result.content}" if result.is_error else result.content
+    return f"{_ERROR}{result.content}" if result.is_error else result.content
+
+
+def result_of(call_id: str, text: str) -> ToolResult:
+    """Read what ``result_text`` wrote."""
+    return ToolResult(call_id, text.removeprefix(_ERROR), is_error=text.startswith(_ERROR))

@@ -25,7 +25,7 @@ from codetaste.llm.wire.openai_usage import usage_from
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from codetaste.llm.messages import Block, Request
+    from codetaste.llm.messages import Block, Request, ToolSpec
 
 PROTOCOL = "openai-chat"
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
@@ -44,9 +44,16 @@ _STOPS = {
     "model_length": Stop.LENGTH,
     "content_filter": Stop.REFUSAL,
 }
+FINISH_REASONS = {
+    Stop.END: "stop",
+    Stop.TOOL_USE: "tool_calls",
+    Stop.LENGTH: "length",
+    Stop.REFUSAL: "content_filter",
+    Stop.OTHER: "other",
+}
 _BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
 """Reasons with which servers give up on a reply."""
-_GOES_BACK = ("role", "content", "refusal", "tool_calls")
+_GOES_BACK = ("role", "name", "content", "refusal", "tool_calls")
 
 
 def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) -> dict[str, Any]:
@@ -65,18 +72,7 @@ def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) ->
     options = {name: value for name, value in request.options.items() if name not in OURS}
     cap = request.options.get("output_cap")
     reasoning = bool(request.options.get("send_reasoning", True))
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
-        for tool in request.tools
-    ]
-    tools = [*options.pop("tools", ()), *tools]
+    tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
     asked = options.pop("stream_options", {"include_usage": True})
     body: dict[str, Any] = {"model": model, "stream": True}
     body |= dict.fromkeys([cap] if cap else caps, request.max_output_tokens)
@@ -90,6 +86,14 @@ def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) ->
     return body | options
 
 
+def wire_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool as this protocol has it."""
+    if tool.raw is not None and tool.raw.protocol == PROTOCOL:
+        return dict(tool.raw.blocks[0])
+    said = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": said}
+
+
 def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str, Any]]:
     """Return a message as this protocol has it: each result is one of its own.
 
@@ -97,7 +101,7 @@ def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str,
     """
     if message.raw is not None and message.raw.protocol == PROTOCOL:
         fields = (*_GOES_BACK, *REASONING) if reasoning else _GOES_BACK
-        return [_mended({name: raw[name] for name in fields if name in raw}) for raw in message.raw.blocks]
+        return [_back(raw, fields) for raw in message.raw.blocks]
     results = [_result(block) for block in message.content if isinstance(block, ToolResult)]
     texts = [block.text for block in message.content if isinstance(block, Text) and block.text.strip()]
     if not texts and not message.tool_calls:
@@ -122,6 +126,13 @@ def _content(texts: Sequence[str]) -> str | list[dict[str, Any]] | None:
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}
+
+
+def _back(raw: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """Return a message as it came; of what a model said, what servers take back."""
+    if raw.get("role") != "assistant":
+        return dict(raw)
+    return _mended({name: raw[name] for name in fields if name in raw})
 
 
 def _mended(message: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +209,7 @@ def reply_from(
     ids = distinct_ids([call.get("id") for call in calls], taken)
     calls = [{**call, "id": call_id, "type": "function"} for call, call_id in zip(calls, ids, strict=True)]
     raw = {"role": "assistant", **message} | {"role": "assistant"} | ({"tool_calls": calls} if calls else {})
-    said = any(raw.get(name) for name in (*_GOES_BACK[1:], *REASONING))
+    said = any(raw.get(name) for name in ("content", "refusal", "tool_calls", *REASONING))
     model = head.get("model")
     return Reply(
         message=Message("assistant", tuple(_neutral(raw)), Raw(PROTOCOL, (raw,)) if said else None),

@@ -11,11 +11,12 @@ from codetaste.llm.wire.calls import read_arguments
 from codetaste.llm.wire.http import take_event
 from codetaste.llm.wire.openai_chat import REASONING, is_error, reply_from, words
 from codetaste.llm.wire.openai_errors import error_in_stream
+from codetaste.llm.wire.openai_usage import usage_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from codetaste.llm.messages import Reply
+    from codetaste.llm.messages import Reply, Usage
 
 DONE = "[DONE]"
 
@@ -53,12 +54,18 @@ class Assembly:
         self._calls: list[_Call] = []
         self._finish: str | None = None
         self._usage: object = None
+        self._counted: object = None
         self._complete = False
 
     @property
     def complete(self) -> bool:
         """Whether the provider has said that no more will come; some never do."""
         return self._complete
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far."""
+        return usage_from(self._counted)
 
     def feed(self, data: str) -> None:
         """Take the data of one event.
@@ -114,6 +121,7 @@ class Assembly:
                 if isinstance(reason := choice.get("finish_reason"), str) and reason:
                     self._finish = reason
                 usage = usage or choice.get("usage")
+        self._counted = usage or self._counted
         if self._finish is not None and usage is not None:
             self._usage = usage
 

@@ -21,11 +21,17 @@ from codetaste.llm.wire.openai_usage import usage_from
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from codetaste.llm.messages import Block, Request
+    from codetaste.llm.messages import Block, Request, ToolSpec
 
 PROTOCOL = "openai-responses"
 
-_REASONS = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSAL}
+FREEFORM_CALL = "custom_tool_call"
+FREEFORM_INPUT = "input"
+"""A freeform tool takes a text; among neutral arguments it stands under this name."""
+CALLS = ("function_call", FREEFORM_CALL, "local_shell_call")
+"""Kinds of items that ask for a tool which runs where we are."""
+
+REASONS = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSAL}
 
 
 def request_body(request: Request, model: str) -> dict[str, Any]:
@@ -36,18 +42,7 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     to those of the request.
     """
     options = dict(request.options)
-    tools = [
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": dict(tool.parameters),
-            # Otherwise the provider makes every parameter required.
-            "strict": False,
-        }
-        for tool in request.tools
-    ]
-    tools = [*options.pop("tools", ()), *tools]
+    tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
     body: dict[str, Any] = {
         "model": model,
         "max_output_tokens": request.max_output_tokens,
@@ -64,6 +59,15 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     if not body["include"]:
         del body["include"]
     return body
+
+
+def wire_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool as this protocol has it."""
+    if tool.raw is not None and tool.raw.protocol == PROTOCOL:
+        return dict(tool.raw.blocks[0])
+    said = {"type": "function", "name": tool.name, "description": tool.description}
+    # Unless it is told not to, the provider makes every parameter required.
+    return {**said, "parameters": dict(tool.parameters), "strict": False}
 
 
 def message_items(message: Message) -> list[dict[str, Any]]:
@@ -131,7 +135,7 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
     if status not in ("completed", "incomplete"):
         raise MalformedReply(f"a response whose status is {one_line(repr(status))}")
     items = _distinct(items, taken)
-    content = tuple(_neutral(items))
+    content = tuple(neutral_blocks(items))
     model = response.get("model")
     return Reply(
         message=Message("assistant", content, Raw(PROTOCOL, tuple(items)) if items else None),
@@ -147,30 +151,39 @@ def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -
     if response.get("status") == "incomplete":
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
-        return _REASONS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
-    if any(part.get("type") == "refusal" for item in items for part in _parts(item)):
+        return REASONS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
+    if any(part.get("type") == "refusal" for item in items for part in parts_of(item)):
         return Stop.REFUSAL
-    return Stop.TOOL_USE if any(item.get("type") == "function_call" for item in items) else Stop.END
+    return Stop.TOOL_USE if any(item.get("type") in CALLS for item in items) else Stop.END
 
 
 def _distinct(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
-    ids = iter(
-        distinct_ids([item.get("call_id") for item in items if item.get("type") == "function_call"], taken)
-    )
-    return [{**item, "call_id": next(ids)} if item.get("type") == "function_call" else item for item in items]
+    ids = iter(distinct_ids([item.get("call_id") for item in items if item.get("type") in CALLS], taken))
+    return [{**item, "call_id": next(ids)} if item.get("type") in CALLS else item for item in items]
 
 
-def _neutral(items: Iterable[Mapping[str, Any]]) -> Iterable[Block]:
+def read_call_item(item: Mapping[str, Any]) -> ToolCall:
+    """Return the call that an item of one of the kinds in ``CALLS`` makes, by its ``call_id``."""
+    call_id, name = item["call_id"], item.get("name")
+    if item["type"] == FREEFORM_CALL:
+        return read_call(call_id, name, {FREEFORM_INPUT: item.get("input")})
+    if item["type"] == "local_shell_call":
+        return read_call(call_id, "local_shell", item.get("action"))
+    return read_call(call_id, name, item.get("arguments"))
+
+
+def neutral_blocks(items: Iterable[Mapping[str, Any]]) -> Iterable[Block]:
+    """Yield the calls and the words of a model's items."""
     for item in items:
-        if item.get("type") == "function_call":
-            yield read_call(item["call_id"], item.get("name"), item.get("arguments"))
-        for part in _parts(item):
+        if item.get("type") in CALLS:
+            yield read_call_item(item)
+        for part in parts_of(item):
             said = part.get("refusal" if part.get("type") == "refusal" else "text")
             if isinstance(said, str) and said:
                 yield Text(said)
 
 
-def _parts(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def parts_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the parts of a message; any other item has none."""
     parts = item.get("content") if item.get("type") == "message" else None
     if isinstance(parts, str):

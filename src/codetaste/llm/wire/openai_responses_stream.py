@@ -8,11 +8,12 @@ from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.wire.http import take_event
 from codetaste.llm.wire.openai_errors import error_in_stream
 from codetaste.llm.wire.openai_responses import reply_from
+from codetaste.llm.wire.openai_usage import usage_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from codetaste.llm.messages import Reply
+    from codetaste.llm.messages import Reply, Usage
 
 DONE = "[DONE]"
 """Not of this protocol, but some servers end with it."""
@@ -32,6 +33,11 @@ class Assembly:
     def complete(self) -> bool:
         """Whether the reply has come to its end."""
         return self._response is not None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far: it does so at the end."""
+        return usage_from((self._response or {}).get("usage"))
 
     def feed(self, data: str) -> None:
         """Take the data of one event.

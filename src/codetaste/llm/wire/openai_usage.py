@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from codetaste.llm.messages import Usage
 
@@ -29,6 +29,23 @@ def usage_from(reported: object) -> Usage | None:
     if not prompt or read + written > prompt or reasoning > output:
         return None
     return Usage(prompt - read - written, read, written, output, reasoning)
+
+
+def wire_usage(usage: Usage | None, prompt: Literal["input", "prompt"]) -> dict[str, Any] | None:
+    """Say a usage in the words of Responses (whose prompt is ``input``) or of Chat Completions."""
+    if usage is None:
+        return None
+    output = "output" if prompt == "input" else "completion"
+    return {
+        f"{prompt}_tokens": usage.prompt,
+        f"{prompt}_tokens_details": {
+            "cached_tokens": usage.cache_read,
+            "cache_write_tokens": usage.cache_write,
+        },
+        f"{output}_tokens": usage.output,
+        f"{output}_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.total,
+    }
 
 
 def _details(value: object) -> dict[str, Any]:

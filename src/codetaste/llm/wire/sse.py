@@ -1,21 +1,24 @@
-"""A stream of server-sent events, taken apart without any network: bytes in, the data of whole events out.
+"""Server-sent events without any network: taken apart, bytes in and the data of events out; and written.
 
-Only data matters here: every protocol says in it what the event is. An event that is cut off is no event.
+Of what is read only data matters: every protocol says in it what the event is. One that is cut off is none.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MOST_BYTES = 128 * 1024 * 1024
 """Bytes of one reply beyond which no provider means it."""
 
+_PIECE = 256
+"""Characters of one piece of a text that is written as a stream."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -71,3 +74,17 @@ class Events:
         data = "\n".join(self._data)
         self._data.clear()
         return data or None
+
+
+def written(data: Mapping[str, Any], *, name: str = "") -> bytes:
+    """Write one event, with a name where its protocol gives it one.
+
+    Half a surrogate pair, which not every reader of JSON takes, becomes a question mark.
+    """
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text as a model would stream it; nothing of an empty one."""
+    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))

@@ -1,0 +1,122 @@
+"""A request in the Anthropic Messages protocol, read as a server reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.messages import Message, Raw, Request, Text, ToolResult, ToolSpec
+from codetaste.llm.wire.anthropic import PROTOCOL, message_blocks, wire_tool
+from codetaste.llm.wire.calls import read_call
+from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
+from codetaste.llm.wire.request import (
+    UNCAPPED,
+    WireRequest,
+    cap_of,
+    flag,
+    optional_rows,
+    options_of,
+    rows,
+    string,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.llm.messages import Block
+
+CAPS = ("max_tokens",)
+_READ = ("model", "max_tokens", "stream", "messages", "system", "tools")
+_WRITTEN = {"tool_choice": {"type": "auto"}}
+
+
+def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
+    """Read the parsed body of a request.
+
+    Raises:
+        MalformedRequest: it makes no sense; one line.
+    """
+    body = table(body, "the body")
+    messages = rows(body.get("messages"), "messages")
+    tools = optional_rows(body.get("tools"), "tools")
+    cap = cap_of(body, CAPS)
+    # Markers of the cache are the program's; ours would be too many.
+    options = options_of(body, _READ, _WRITTEN) | {"cache_control": False}
+    if built_in := [tool for tool in tools if not _is_own(tool)]:
+        options["tools"] = built_in
+    system, blocks = _system(body.get("system"))
+    if blocks is not None:
+        options["system"] = blocks
+    request = Request(
+        system=system,
+        messages=tuple(_message(said, f"messages[{place}]") for place, said in enumerate(messages)),
+        tools=tuple(_tool(tool, "tools") for tool in tools if _is_own(tool)),
+        max_output_tokens=cap or UNCAPPED,
+        options=options,
+    )
+    return WireRequest(
+        protocol="anthropic",
+        body=body,
+        request=request,
+        model=string(body.get("model"), "model"),
+        stream=flag(body.get("stream"), "stream"),
+        cap=cap,
+        apart=apart_in(body, "messages"),
+        prefixes=prefixes_of(body, "messages"),
+    )
+
+
+def _is_own(tool: Mapping[str, Any]) -> bool:
+    """Whether the program runs a tool itself and says what it takes."""
+    return tool.get("type") in (None, "custom")
+
+
+def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
+    schema = tool.get("input_schema")
+    neutral = ToolSpec(
+        string(tool.get("name"), f"{where}.name"),
+        str(tool.get("description") or ""),
+        schema if isinstance(schema, dict) else {},
+    )
+    if wire_tool(neutral) == tool:
+        return neutral
+    return ToolSpec(neutral.name, neutral.description, neutral.parameters, Raw(PROTOCOL, (tool,)))
+
+
+def _system(system: object) -> tuple[str, list[dict[str, Any]] | None]:
+    """Return the words of the system prompt, and its blocks where they say more."""
+    if system is None or isinstance(system, str):
+        return system or "", None
+    blocks = rows(system, "system")
+    text = "\n\n".join(str(block.get("text") or "") for block in blocks)
+    return text, None if blocks == [{"type": "text", "text": text}] else blocks
+
+
+def _message(said: Mapping[str, Any], where: str) -> Message:
+    content = said.get("content")
+    if isinstance(content, str):
+        blocks = [{"type": "text", "text": content}]
+    else:
+        blocks = optional_rows(content, f"{where}.content")
+    by_model = said.get("role") == "assistant"
+    neutral = Message("assistant" if by_model else "user", tuple(_neutral(blocks, where)))
+    exact = message_blocks(neutral) == blocks
+    return neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(blocks)))
+
+
+def _neutral(blocks: list[dict[str, Any]], where: str) -> Iterator[Block]:
+    for block in blocks:
+        match block.get("type"):
+            case "text":
+                yield Text(str(block.get("text") or ""))
+            case "tool_use":
+                call_id = string(block.get("id"), f"{where}: the id of a tool_use")
+                yield read_call(call_id, block.get("name"), block.get("input"))
+            case "tool_result":
+                call_id = string(block.get("tool_use_id"), f"{where}: the id of a tool_result")
+                yield ToolResult(call_id, shown(block.get("content")), is_error=block.get("is_error") is True)
+            case "image" | "document":
+                yield Text(shown([block]))
+            case _:
+                pass

@@ -1,0 +1,118 @@
+"""A request in the Chat Completions protocol, read as a server reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
+from codetaste.llm.wire.calls import read_call, result_of
+from codetaste.llm.wire.openai_chat import CAPS, PROTOCOL, wire_messages, wire_tool
+from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
+from codetaste.llm.wire.request import (
+    UNCAPPED,
+    WireRequest,
+    cap_of,
+    flag,
+    optional_rows,
+    options_of,
+    rows,
+    string,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.llm.messages import Block
+
+_READ = ("model", *CAPS, "stream", "stream_options", "messages", "tools")
+_WRITTEN = {"tool_choice": "auto"}
+_USAGE = "include_usage"
+
+
+def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
+    """Read the parsed body of a request.
+
+    Raises:
+        MalformedRequest: it makes no sense; one line.
+    """
+    body = table(body, "the body")
+    said = rows(body.get("messages"), "messages")
+    tools = optional_rows(body.get("tools"), "tools")
+    cap = cap_of(body, CAPS)
+    options = options_of(body, _READ, _WRITTEN)
+    of_stream = table(body.get("stream_options") or {}, "stream_options")
+    if more := {name: value for name, value in of_stream.items() if name != _USAGE}:
+        options["stream_options"] = more
+    own = [tool for tool in tools if tool.get("type", "function") == "function"]
+    if built_in := [tool for tool in tools if tool not in own]:
+        options["tools"] = built_in
+    system, said = _system(said)
+    request = Request(
+        system=system,
+        messages=tuple(_messages(said)),
+        tools=tuple(_tool(tool) for tool in own),
+        max_output_tokens=cap or UNCAPPED,
+        options=options,
+    )
+    return WireRequest(
+        protocol="openai-chat",
+        body=body,
+        request=request,
+        model=string(body.get("model"), "model"),
+        stream=flag(body.get("stream"), "stream"),
+        cap=cap,
+        apart=apart_in(body, "messages"),
+        prefixes=prefixes_of(body, "messages"),
+        include_usage=flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
+    )
+
+
+def _tool(tool: Mapping[str, Any]) -> ToolSpec:
+    function = table(tool.get("function"), "tools: function")
+    schema = function.get("parameters")
+    neutral = ToolSpec(
+        string(function.get("name"), "tools: function.name"),
+        str(function.get("description") or ""),
+        schema if isinstance(schema, dict) else {},
+    )
+    if wire_tool(neutral) == tool:
+        return neutral
+    return ToolSpec(neutral.name, neutral.description, neutral.parameters, Raw(PROTOCOL, (dict(tool),)))
+
+
+def _system(said: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the system prompt, where one text at the beginning is all of it, and the other messages."""
+    match said:
+        case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
+            return text, rest
+    return "", said
+
+
+def _messages(said: list[dict[str, Any]]) -> Iterator[Message]:
+    """Yield one message for each of the model's, and one for all that it is told between two of them."""
+    for by_model, group in groupby(said, lambda each: each.get("role") == "assistant"):
+        for messages in ([each] for each in group) if by_model else ([*group],):
+            content = tuple(block for each in messages for block in _blocks(each))
+            neutral = Message("assistant" if by_model else "user", content)
+            exact = wire_messages(neutral) == messages
+            yield neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(messages)))
+
+
+def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        call_id = string(message.get("tool_call_id"), "messages: tool_call_id")
+        yield result_of(call_id, shown(content))
+        return
+    if isinstance(content, str):
+        yield Text(content)
+    else:
+        yield from (Text(shown([part])) for part in optional_rows(content, "messages: content"))
+    for call in optional_rows(message.get("tool_calls"), "messages: tool_calls"):
+        call_id = string(call.get("id"), "messages: the id of a tool call")
+        function = call.get("function")
+        function = function if isinstance(function, dict) else {}
+        yield read_call(call_id, function.get("name"), function.get("arguments"))

@@ -1,0 +1,165 @@
+"""A reply in OpenAI's Responses protocol, written as a server writes it, whole or streamed."""
+
+from __future__ import annotations
+
+from itertools import chain
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.messages import Stop, ToolCall
+from codetaste.llm.wire.openai_responses import (
+    FREEFORM_CALL,
+    FREEFORM_INPUT,
+    PROTOCOL,
+    REASONS,
+    message_items,
+)
+from codetaste.llm.wire.openai_usage import wire_usage
+from codetaste.llm.wire.sse import pieces, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codetaste.llm.messages import Reply
+    from codetaste.llm.wire.request import WireRequest
+
+REQUEST_ID = "x-request-id"
+PING = b": ping\n\n"
+"""Says that the connection is alive; between any two events."""
+
+_CUT = {stop: reason for reason, stop in REASONS.items()} | {Stop.OTHER: "other"}
+_PREFIXES = {"message": "msg", "function_call": "fc", FREEFORM_CALL: "ctc", "reasoning": "rs"}
+_EMPTY: dict[str, dict[str, Any]] = {
+    "message": {"content": []},
+    "function_call": {"arguments": ""},
+    FREEFORM_CALL: {"input": ""},
+    "reasoning": {"summary": []},
+}
+
+
+def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
+    """Return the body of a reply that is not streamed.
+
+    Args:
+        reply: what the model answered.
+        wire: what was asked.
+        name: what to call this reply; letters, digits and dashes.
+    """
+    reason = _CUT.get(reply.stop)
+    return {
+        **_head(wire, name),
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+        "output": _items(reply, wire, name),
+        "usage": wire_usage(reply.usage, "input"),
+    }
+
+
+def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
+    """Yield the events of a streamed reply; arguments as ``write_reply``."""
+    for number, event in enumerate(_events(reply, wire, name)):
+        yield written({**event, "sequence_number": number}, name=event["type"])
+
+
+def _events(reply: Reply, wire: WireRequest, name: str) -> Iterator[dict[str, Any]]:
+    whole = write_reply(reply, wire, name=name)
+    begun = {**_head(wire, name), "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(whole["output"]):
+        at = {"output_index": index}
+        started = {"status": "in_progress"} if "status" in item else {}
+        empty = {**item, **_EMPTY.get(item["type"], {}), **started}
+        yield {"type": "response.output_item.added", **at, "item": empty}
+        for event in _inside(item):
+            yield {**event, **at, "item_id": item["id"]}
+        yield {"type": "response.output_item.done", **at, "item": item}
+    yield {"type": f"response.{whole['status']}", "response": whole}
+
+
+def _head(wire: WireRequest, name: str) -> dict[str, Any]:
+    return {
+        "id": f"resp_{name}",
+        "object": "response",
+        "created_at": int(time()),
+        "model": wire.model,
+        "error": None,
+        "incomplete_details": None,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+def _items(reply: Reply, wire: WireRequest, name: str) -> list[dict[str, Any]]:
+    message = reply.message
+    if message.raw is not None and message.raw.protocol == PROTOCOL:
+        items = [dict(item) for item in message.raw.blocks]
+    else:
+        items = message_items(message)
+        freeform = {call.id: call for call in message.tool_calls if call.name in wire.freeform}
+        items = [_freeform(item, freeform) for item in items]
+    return [_finished(item, f"{name}-{place}") for place, item in enumerate(items)]
+
+
+def _freeform(item: dict[str, Any], calls: dict[str, ToolCall]) -> dict[str, Any]:
+    """Return the call of a tool that takes a text as such a call, any other item as it is."""
+    call = calls.get(item.get("call_id", ""))
+    text = None if call is None else call.arguments.get(FREEFORM_INPUT)
+    if call is None or not isinstance(text, str):
+        return item
+    return {"type": FREEFORM_CALL, "call_id": call.id, "name": call.name, "input": text}
+
+
+def _finished(item: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return an item as it stands in a response: with an id, and a status where it has one."""
+    kind = str(item.get("type") or "message")
+    finished = {"id": f"{_PREFIXES.get(kind, 'item')}_{name}", **item, "type": kind}
+    if kind != "reasoning":
+        finished.setdefault("status", "completed")
+    if kind == "message" and isinstance(item.get("content"), list):
+        finished["content"] = [
+            {"annotations": [], **part} if part.get("type") == "output_text" else part
+            for part in item["content"]
+        ]
+    return finished
+
+
+def _inside(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what comes between the beginning of an item and its end."""
+    match item:
+        case {"type": "message", "content": [*parts]}:
+            return chain.from_iterable(_part(part, place) for place, part in enumerate(parts))
+        case {"type": "function_call", "arguments": str(text)}:
+            return _grown("response.function_call_arguments", "arguments", text)
+        case {"type": "custom_tool_call", "input": str(text)}:
+            return _grown("response.custom_tool_call_input", "input", text)
+        case {"type": "reasoning", "summary": [*parts]}:
+            return chain.from_iterable(_summary(part, place) for place, part in enumerate(parts))
+    return iter(())
+
+
+def _part(part: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
+    at = {"content_index": place}
+    kind = "refusal" if part.get("type") == "refusal" else "text"
+    text, event = str(part.get(kind) or ""), "refusal" if kind == "refusal" else "output_text"
+    more: dict[str, Any] = {} if kind == "refusal" else {"logprobs": []}
+    yield {"type": "response.content_part.added", "part": {**part, kind: ""}, **at}
+    for grown in _grown(f"response.{event}", kind, text):
+        yield {**grown, **at, **more}
+    yield {"type": "response.content_part.done", "part": part, **at}
+
+
+def _summary(part: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
+    at, text = {"summary_index": place}, str(part.get("text") or "")
+    yield {"type": "response.reasoning_summary_part.added", "part": {**part, "text": ""}, **at}
+    for grown in _grown("response.reasoning_summary_text", "text", text):
+        yield {**grown, **at}
+    yield {"type": "response.reasoning_summary_part.done", "part": part, **at}
+
+
+def _grown(event: str, field: str, text: str) -> Iterator[dict[str, Any]]:
+    """Yield a text piece by piece, and whole at its end."""
+    for piece in pieces(text):
+        yield {"type": f"{event}.delta", "delta": piece}
+    yield {"type": f"{event}.done", field: text}

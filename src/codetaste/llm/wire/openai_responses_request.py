@@ -1,0 +1,135 @@
+"""A request in OpenAI's Responses protocol, read as a server reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
+from codetaste.llm.wire.calls import result_of
+from codetaste.llm.wire.openai_responses import (
+    CALLS,
+    FREEFORM_INPUT,
+    PROTOCOL,
+    message_items,
+    neutral_blocks,
+    wire_tool,
+)
+from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
+from codetaste.llm.wire.request import (
+    UNCAPPED,
+    WireRequest,
+    cap_of,
+    flag,
+    optional_rows,
+    options_of,
+    rows,
+    string,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.llm.messages import Block
+
+CAPS = ("max_output_tokens",)
+_READ = ("model", "max_output_tokens", "stream", "input", "instructions", "tools")
+_WRITTEN = {
+    "store": False,
+    "include": ["reasoning.encrypted_content"],
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+}
+_SCHEMA = {
+    "type": "object",
+    "properties": {FREEFORM_INPUT: {"type": "string"}},
+    "required": [FREEFORM_INPUT],
+}
+"""What a freeform tool takes, as neutral tools say it."""
+_OUTPUT = "_output"
+
+
+def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
+    """Read the parsed body of a request.
+
+    Raises:
+        MalformedRequest: it makes no sense; one line.
+    """
+    body = table(body, "the body")
+    said = body.get("input")
+    items = [{"role": "user", "content": said}] if isinstance(said, str) else rows(said, "input")
+    tools = optional_rows(body.get("tools"), "tools")
+    cap = cap_of(body, CAPS)
+    options = options_of(body, _READ, _WRITTEN)
+    own = [tool for tool in tools if tool.get("type") in ("function", "custom")]
+    if built_in := [tool for tool in tools if tool not in own]:
+        options["tools"] = built_in
+    instructions = body.get("instructions")
+    request = Request(
+        system=instructions if isinstance(instructions, str) else "",
+        messages=tuple(_messages(items)),
+        tools=tuple(_tool(tool) for tool in own),
+        max_output_tokens=cap or UNCAPPED,
+        options=options,
+    )
+    return WireRequest(
+        protocol="openai",
+        body=body,
+        request=request,
+        model=string(body.get("model"), "model"),
+        stream=flag(body.get("stream"), "stream"),
+        cap=cap,
+        apart=apart_in(body, "input"),
+        prefixes=prefixes_of(body, "input"),
+        freeform=frozenset(tool["name"] for tool in own if tool["type"] == "custom"),
+    )
+
+
+def _tool(tool: Mapping[str, Any]) -> ToolSpec:
+    given = tool.get("parameters")
+    schema = _SCHEMA if tool["type"] == "custom" else given if isinstance(given, dict) else {}
+    name, description = string(tool.get("name"), "tools: name"), str(tool.get("description") or "")
+    neutral = ToolSpec(name, description, schema)
+    if wire_tool(neutral) == tool:
+        return neutral
+    return ToolSpec(name, description, schema, Raw(PROTOCOL, (tool,)))
+
+
+def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
+    """Yield one message for each row of items that the model said, or that it was told."""
+    for by_model, group in groupby(items, _is_models):
+        said = [*group]
+        if by_model:
+            _check_calls(said)
+            neutral = Message("assistant", tuple(neutral_blocks(said)))
+        else:
+            neutral = Message("user", tuple(_told(said)))
+        exact = message_items(neutral) == said
+        yield neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(said)))
+
+
+def _is_models(item: Mapping[str, Any]) -> bool:
+    """Whether an item is the model's: not a result, and not what a person or the program said."""
+    kind = item.get("type")
+    if "role" in item:
+        return bool(item["role"] == "assistant")
+    return not (isinstance(kind, str) and kind.endswith(_OUTPUT))
+
+
+def _check_calls(items: list[dict[str, Any]]) -> None:
+    for item in items:
+        if item.get("type") in CALLS:
+            string(item.get("call_id"), "input: the call_id of a call")
+
+
+def _told(items: list[dict[str, Any]]) -> Iterator[Block]:
+    for item in items:
+        if "role" not in item:
+            call_id = string(item.get("call_id"), "input: the call_id of an output")
+            yield result_of(call_id, shown(item.get("output")))
+        elif isinstance(content := item.get("content"), str):
+            yield Text(content)
+        else:
+            yield from (Text(shown([part])) for part in optional_rows(content, "input: content"))
