@@ -1,0 +1,173 @@
+"""Which differences from R make the patch, and which are left out and why."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from codetaste.errors import SourceError
+from codetaste.source.writing import show
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from codetaste.harness.harvest_git import PrivateRepository
+    from codetaste.harness.harvest_tree import Entry, Snapshot
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What becomes of R: files that change or appear, and files that go.
+
+    ``missing`` are contents (SHA-1) that the spool had no room for.
+    """
+
+    changed: Mapping[bytes, Entry]
+    deleted: frozenset[bytes]
+    missing: frozenset[bytes]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def without(self, lost: Collection[bytes]) -> Choice:
+        """Leave out the contents ``lost``, which could not be read again."""
+        kept = {name: entry for name, entry in self.changed.items() if entry.identity not in lost}
+        names = self.changed.keys() - kept.keys()
+        problems = [*self.problems, f"{_some(names)} could not be read again"] if names else self.problems
+        return replace(self, changed=kept, problems=tuple(problems))
+
+
+async def choose(
+    snapshot: Snapshot, repository: PrivateRepository, content_bytes: int, *, whole: bool
+) -> Choice:
+    """Choose what of ``snapshot`` makes the patch.
+
+    Args:
+        snapshot: the tree as it was read; its contents are in ``repository``.
+        repository: where git says what is ignored.
+        content_bytes: all contents together may not be larger; then the smallest are kept.
+        whole: the tree was read to its end, so that what was not seen is gone.
+
+    Raises:
+        SourceError: git failed.
+    """
+    base = snapshot.base
+    new = snapshot.changed.keys() - base.keys()
+    problems, notes = [], _notes(snapshot)
+    try:
+        ignored = await _ignored(snapshot, new, repository, notes)
+    except SourceError as error:
+        ignored = set()
+        problems.append(f"what is ignored cannot be told, so that everything counts: {error}")
+    if snapshot.overlooked:
+        problems.append(
+            f"of {snapshot.overlooked + snapshot.limits.new_files:,} new files no more than "
+            f"{snapshot.limits.new_files:,} are looked at"
+        )
+    found = {name: entry for name, entry in snapshot.changed.items() if name not in ignored}
+    changed = _fitting(found, base, content_bytes, problems)
+    seen = snapshot.same | snapshot.changed.keys()
+    deleted = base.keys() - seen if whole and snapshot.rooted and not snapshot.replaced else set()
+    deleted |= _in_the_way(changed, base, deleted, snapshot.same, problems)
+    known = snapshot.spooled | {entry.identity for entry in base.values()}
+    missing = {entry.identity for entry in changed.values()} - known
+    return Choice(changed, frozenset(deleted), frozenset(missing), tuple(problems), tuple(notes))
+
+
+async def _ignored(
+    snapshot: Snapshot, new: Collection[bytes], repository: PrivateRepository, notes: list[str]
+) -> set[bytes]:
+    """Return which new files git ignores, and note those that only a .gitignore of the agent's hides."""
+    known = snapshot.spooled | {entry.identity for entry in snapshot.base.values()}
+    now = _gitignores({name: snapshot.base[name] for name in snapshot.same} | snapshot.changed)
+    now = {name: entry for name, entry in now.items() if entry.identity in known}
+    ignored = await repository.ignored(sorted(new), now)
+    before = _gitignores(snapshot.base)
+    if ignored and before != now:
+        hidden = ignored - await repository.ignored(sorted(ignored), before)
+        if hidden:
+            notes.append(f"{_some(hidden)} left out: only the agent's .gitignore files ignore that")
+    return ignored
+
+
+def _gitignores(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+    return {
+        name: entry
+        for name, entry in entries.items()
+        if name.endswith(b".gitignore")
+        and name.rpartition(b"/")[2] == b".gitignore"
+        and stat.S_ISREG(entry.mode)
+    }
+
+
+def _fitting(
+    found: Mapping[bytes, Entry], base: Mapping[bytes, Entry], content_bytes: int, problems: list[str]
+) -> dict[bytes, Entry]:
+    """Return what fits, files of R before new ones and small ones before large ones, sorted by name."""
+    kept, large, left = [], [], content_bytes
+    for name in sorted(found, key=lambda name: (name not in base, found[name].size, name)):
+        if found[name].identity and found[name].size <= left:
+            left -= found[name].size
+            kept.append(name)
+        else:
+            large.append(name)
+    if large:
+        size = sum(found[name].size for name in large)
+        problems.append(f"{_some(large)} ({size:,} bytes) left out: too large for a patch")
+    return {name: found[name] for name in sorted(kept)}
+
+
+def _in_the_way(
+    changed: dict[bytes, Entry],
+    base: Mapping[bytes, Entry],
+    deleted: Collection[bytes],
+    same: Collection[bytes],
+    problems: list[str],
+) -> set[bytes]:
+    """Return files of R in whose place a folder is now, or below what is a file now.
+
+    An archive in which something is a file and a folder at once loses what is below the file.
+    """
+    also: set[bytes] = set()
+    for name in list(changed):
+        for above in _above(name):
+            if above in changed or above in same:
+                del changed[name]
+                problems.append(f"{show(above)} is a file and a folder at once")
+                break
+            if above in base and above not in deleted:
+                also.add(above)
+    also.update(
+        name
+        for name in base.keys() - deleted - changed.keys()
+        if any(above in changed for above in _above(name))
+    )
+    return also
+
+
+def _above(name: bytes) -> Iterator[bytes]:
+    at = name.rfind(b"/")
+    while at > 0:
+        yield name[:at]
+        at = name.rfind(b"/", 0, at)
+
+
+def _notes(snapshot: Snapshot) -> list[str]:
+    notes = [
+        f"{show(snapshot.example[why])} {why}: left out"
+        + (f", as are {count - 1:,} more" if count > 1 else "")
+        for why, count in snapshot.left_out.items()
+    ]
+    if snapshot.repositories:
+        notes.append(
+            f"{_some(snapshot.repositories, 'folder')} with a git repository of their own: files only"
+        )
+    return notes
+
+
+def _some(names: Collection[bytes], what: str = "file") -> str:
+    """Return e.g. "4 files, such as 'a', 'b', 'c',"."""
+    shown = ", ".join(map(show, sorted(names)[:_SHOWN]))
+    return f"{len(names):,} {what}{'s' * (len(names) != 1)} ({shown}{', …' * (len(names) > _SHOWN)})"
