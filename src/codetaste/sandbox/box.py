@@ -112,12 +112,17 @@ class Box(Sandbox, Protocol):
 
         Args:
             command: program and arguments.
-            limits: of this command; those of the box hold beside them.
-            stdin: what it reads.
+            limits: time and output of this command. Memory and processes are those of the box: what runs in
+                it shares them, so these two are not looked at.
+            stdin: what it reads, to its end.
             env: variables beside the box's.
             workdir: where it starts, /testbed if not said.
-            sink: is given standard output as it comes, up to ``limits.output_bytes`` in all; ``Completed``
-                then has none of it.
+            sink: is given all of standard output as it comes, and waited for; ``Completed`` then has none of
+                it. What it raises ends the command.
+
+        Returns:
+            A command that cannot be found ends with 127. One that was ended for a reason other than time has
+            a last line on standard error that says why, as ``[killed: out of memory]``.
 
         Raises:
             SandboxError: the box is gone, or could not run it; ``ended`` says why.

@@ -50,11 +50,10 @@ function forward([port, path]) {
   return new Promise((ready) => {
     const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
       const far = net.connect({ path, allowHalfOpen: true });
-      for (const [one, other] of [[near, far], [far, near]]) {
-        one.pipe(other); // ends the other when this one has said all
-        one.on("error", () => other.resetAndDestroy?.() ?? other.destroy());
-        one.on("close", () => one.readableEnded && one.writableFinished ? null : other.destroy());
-      }
+      near.pipe(far).pipe(near); // each ends the other once it has said all
+      // Who hangs up is heard at the other end at once; an orderly end has been passed on already.
+      near.on("error", () => far.destroy()).on("close", () => near.readableEnded || far.destroy());
+      far.on("error", () => near.resetAndDestroy()).on("close", () => far.readableEnded || near.destroy());
     });
     server.maxConnections = STREAMS_AT_ONCE;
     server.listen(port, "127.0.0.1", ready);
@@ -130,74 +129,107 @@ async function sweep(ended) {
 
 // --- pipes ----------------------------------------------------------------------------------------------
 
-// A command's streams must be pipes: node would take sockets, which cannot be opened by name (/dev/stderr).
+// A command's output must be pipes: node would take sockets, which cannot be opened by name (/dev/stderr).
 // A FIFO that has no name any more can be opened again and again through /proc.
 function makeFifos(count) {
-  for (const folder of [os.tmpdir(), "/dev/shm"]) {
-    try {
-      const place = fs.mkdtempSync(`${folder}/.codetaste-`);
-      const names = Array.from({ length: count }, (_, index) => `${place}/${index}`);
-      try {
-        execFileSync("mkfifo", names, { stdio: "ignore" });
-        fifos.push(...names.map((name) => fs.openSync(name, O_PATH)));
-        return;
-      } finally {
-        fs.rmSync(place, { recursive: true });
-      }
-    } catch {} // the next folder
-  }
-  throw new Error("no pipe can be made: mkfifo must work in /tmp");
+  inScratch((place) => {
+    const names = Array.from({ length: count }, (_, index) => `${place}/${index}`);
+    execFileSync("mkfifo", names, { stdio: "ignore" });
+    fifos.push(...names.map((name) => fs.openSync(name, O_PATH)));
+  });
 }
 
-function openFifo(outwards) {
+function openFifo() {
   if (!fifos.length) makeFifos(8);
   const fifo = fifos.pop();
   const path = `/proc/self/fd/${fifo}`;
-  const { O_RDWR, O_RDONLY, O_WRONLY, O_NONBLOCK } = fs.constants;
-  const both = fs.openSync(path, O_RDWR | O_NONBLOCK); // opening one end waits for the other
-  const read = fs.openSync(path, outwards ? O_RDONLY | O_NONBLOCK : O_RDONLY);
-  const write = fs.openSync(path, outwards ? O_WRONLY : O_WRONLY | O_NONBLOCK);
-  fs.closeSync(both);
-  const stream = new net.Socket({ fd: outwards ? read : write, readable: outwards, writable: !outwards });
+  const read = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  const inner = fs.openSync(path, fs.constants.O_WRONLY);
+  const stream = new net.Socket({ fd: read, readable: true, writable: false });
   stream.on("error", () => stream.destroy());
   const closed = new Promise((done) => stream.on("close", done));
-  return { fifo, stream, closed, inner: outwards ? write : read };
+  return { fifo, stream, closed, inner };
+}
+
+// Standard input is a file without a name: a FIFO that was written and closed could not be opened by name.
+function openFile() {
+  return inScratch((place) => fs.openSync(`${place}/stdin`, "wx+", 0o600));
+}
+
+function inScratch(make) {
+  let problem;
+  for (const folder of [os.tmpdir(), "/dev/shm"]) {
+    try {
+      const place = fs.mkdtempSync(`${folder}/.codetaste-`);
+      try {
+        return make(place);
+      } finally {
+        fs.rmSync(place, { recursive: true });
+      }
+    } catch (fault) {
+      problem ??= fault;
+    }
+  }
+  throw new Error(`nothing can be written to the temporary folder inside: ${problem.message}`);
 }
 
 // --- commands -------------------------------------------------------------------------------------------
 
-function run(id, { argv, env, workdir, stdin }) {
-  if (!fs.statSync(workdir, { throwIfNoEntry: false })?.isDirectory()) {
-    send("N", id, Buffer.from(`there is no folder ${workdir} inside`));
-    return;
-  }
-  const pipes = [stdin ? openFifo(false) : null, openFifo(true), openFifo(true)];
-  const command = { id, pid: 0, pipes, unread: 0, memory: memoryKills(), over: null };
+function take(id, asked) {
+  const command = { id, asked, pid: 0, input: null, pipes: [], unread: 0, memory: memoryKills(), over: false };
   commands.set(id, command);
+  attempt(command, () => {
+    if (!fs.statSync(asked.workdir, { throwIfNoEntry: false })?.isDirectory()) {
+      throw new Error(`there is no folder ${asked.workdir} inside`);
+    }
+    if (asked.stdin) command.input = openFile();
+    else start(command);
+  });
+}
+
+function feed(command, chunk) {
+  if (command.pid || command.over || command.input === null) return;
+  attempt(command, () => {
+    for (let at = 0; at < chunk.length; ) at += fs.writeSync(command.input, chunk, at);
+    if (chunk.length) send("C", command.id, number(chunk.length));
+    else start(command);
+  });
+}
+
+function attempt(command, action) {
+  try {
+    action();
+  } catch (fault) {
+    ended(command, null, fault);
+  }
+}
+
+function start(command) {
+  const { argv, env, workdir } = command.asked;
+  command.pipes = [openFifo(), openFifo()];
+  const input = command.input === null ? "ignore" : fs.openSync(`/proc/self/fd/${command.input}`, "r");
   let child;
   try {
     child = spawn(argv[0], argv.slice(1), {
       cwd: workdir,
-      env: { ...process.env, ...env, [MARK]: String(id) },
-      stdio: pipes.map((pipe) => pipe?.inner ?? "ignore"),
+      env: { ...process.env, ...env, [MARK]: String(command.id) },
+      stdio: [input, ...command.pipes.map((pipe) => pipe.inner)],
       detached: true,
     });
-    command.pid = child.pid ?? 0;
-  } catch (fault) {
-    ended(command, null, fault);
-    return;
   } finally {
-    for (const pipe of pipes) if (pipe) fs.closeSync(pipe.inner);
+    for (const { inner } of command.pipes) fs.closeSync(inner);
+    if (input !== "ignore") fs.closeSync(input);
   }
+  command.pid = child.pid ?? 0;
   child.once("error", (fault) => ended(command, null, fault));
   child.once("exit", (code, name) => ended(command, code ?? 128 + os.constants.signals[name]));
   try {
     // When memory runs out the command goes first, and not this program.
     fs.writeFileSync(`/proc/${child.pid}/oom_score_adj`, "1000");
   } catch {} // it has just ended
-  for (const [index, kind] of [[1, "O"], [2, "E"]]) {
-    pipes[index].stream.on("data", (chunk) => {
-      send(kind, id, chunk);
+  for (const [index, kind] of ["O", "E"].entries()) {
+    command.pipes[index].stream.on("data", (chunk) => {
+      send(kind, command.id, chunk);
       command.unread += chunk.length;
       if (command.unread >= WINDOW) flow(command, "pause");
     });
@@ -205,7 +237,7 @@ function run(id, { argv, env, workdir, stdin }) {
 }
 
 function flow(command, verb) {
-  for (const pipe of command.pipes.slice(1)) pipe.stream[verb]();
+  for (const pipe of command.pipes) pipe.stream[verb]();
 }
 
 function credit(command, count) {
@@ -213,42 +245,31 @@ function credit(command, count) {
   if (command.unread < WINDOW) flow(command, "resume");
 }
 
-function feed(command, chunk) {
-  const stream = command.pipes[0]?.stream;
-  if (!stream) return;
-  if (chunk.length) stream.write(chunk, () => send("C", command.id, number(chunk.length)));
-  else stream.end();
-}
-
 function kill(command, graceMs) {
+  if (!command.pid) return void ended(command, 128 + os.constants.signals.SIGTERM);
   signal(leftBehind(command), "SIGTERM", command);
-  setTimeout(() => {
-    if (commands.get(command.id) === command && !command.over) sweep(command);
-  }, graceMs);
+  setTimeout(() => command.over || sweep(command), graceMs);
 }
 
 async function ended(command, code, fault) {
   if (command.over) return;
   command.over = true;
   const swept = await sweep(command);
-  command.pipes[0]?.stream.destroy();
-  const drained = Promise.all(command.pipes.map((pipe) => pipe?.closed));
+  const drained = Promise.all(command.pipes.map((pipe) => pipe.closed));
   if (swept) await drained; // at the pace of whoever reads
   else await Promise.race([drained, pause(DRAIN_MS)]);
-  for (const pipe of command.pipes) {
-    pipe?.stream.destroy();
-    if (pipe && swept) fifos.push(pipe.fifo);
-    else if (pipe) fs.closeSync(pipe.fifo);
+  for (const { stream, fifo } of command.pipes) {
+    stream.destroy();
+    if (swept) fifos.push(fifo);
+    else fs.closeSync(fifo);
   }
+  if (command.input !== null) fs.closeSync(command.input);
   commands.delete(command.id);
-  if (fault) {
-    const [code, said] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault.code] ?? [];
-    if (code === undefined) return send("N", command.id, Buffer.from(String(fault.message)));
-    send("E", command.id, Buffer.from(`${fault.path ?? "the command"}: ${said}\n`));
-    return send("X", command.id, Buffer.from(JSON.stringify({ code, swept, memory: false })));
-  }
+  const [status, said] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault?.code] ?? [];
+  if (fault && !said) return send("N", command.id, Buffer.from(String(fault.message).slice(0, 1000)));
+  if (fault) send("E", command.id, Buffer.from(`${command.asked.argv[0]}: ${said}\n`));
   const memory = memoryKills() > command.memory;
-  send("X", command.id, Buffer.from(JSON.stringify({ code, swept, memory })));
+  send("X", command.id, Buffer.from(JSON.stringify({ code: fault ? status : code, swept, memory })));
 }
 
 // How often the kernel has killed somebody in this box because its memory was used up.
@@ -264,11 +285,11 @@ function memoryKills() {
 
 // --- the connection -------------------------------------------------------------------------------------
 
-function take(kind, id, payload) {
+function obey(kind, id, payload) {
   const command = commands.get(id);
   if (kind === "P") send("P", id);
   else if (kind === "S") process.exit(0);
-  else if (kind === "R") run(id, JSON.parse(payload.toString("utf8")));
+  else if (kind === "R") take(id, JSON.parse(payload.toString("utf8")));
   else if (!command) return; // it has ended meanwhile
   else if (kind === "I") feed(command, payload);
   else if (kind === "C") credit(command, payload.readUInt32BE(0));
@@ -283,7 +304,7 @@ function listen() {
       const size = held.readUInt32BE(0);
       if (held.length < HEADER + size) break;
       const kind = held.toString("latin1", 4, 5);
-      take(kind, held.readUInt32BE(5), held.subarray(HEADER, HEADER + size));
+      obey(kind, held.readUInt32BE(5), held.subarray(HEADER, HEADER + size));
       held = held.subarray(HEADER + size);
     }
   });
