@@ -1,0 +1,143 @@
+"""One end of a connection that the filtering proxy holds: h11 over a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import h11
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from anyio.abc import SocketStream
+
+CHUNK: Final = 64 * 1024
+HEAD_BYTES: Final = 32 * 1024
+"""Of a head that is not whole yet, and of one piece that is read: so a head has at most twice as much."""
+TROUBLE: Final = (
+    OSError,
+    anyio.EndOfStream,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    h11.ProtocolError,
+)
+"""What a peer can do to us: all of it ends that connection, and nothing else."""
+_HOP_BY_HOP = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization")
+) | {b"te", b"trailer", b"upgrade", b"http2-settings"}
+_BAD_REQUEST = 400
+
+
+@dataclass(slots=True)
+class Peer:
+    """Events of HTTP/1.1 over ``stream``."""
+
+    stream: SocketStream
+    http: h11.Connection
+
+    @classmethod
+    def server(cls, stream: SocketStream) -> Peer:
+        """Return what is spoken with a client."""
+        return cls(stream, h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES))
+
+    @classmethod
+    def client(cls, stream: SocketStream) -> Peer:
+        """Return what is spoken with a server."""
+        return cls(stream, h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES))
+
+    async def event(self) -> h11.Event | type[h11.PAUSED]:
+        """Return what comes next."""
+        while True:
+            event = self.http.next_event()
+            if event is not h11.NEED_DATA:
+                return event  # type: ignore[return-value] # all others
+            try:
+                data = await self.stream.receive(HEAD_BYTES)
+            except anyio.EndOfStream:
+                data = b""
+            self.http.receive_data(data)
+
+    async def send(self, event: h11.Event) -> None:
+        """Write ``event``."""
+        data = self.http.send(event)
+        if data:
+            await self.stream.send(data)
+
+    async def request(self) -> h11.Request | None:
+        """Read a request's head; None, once it was answered, where there is none."""
+        try:
+            event = await self.event()
+        except h11.RemoteProtocolError as fault:
+            await self.say(_BAD_REQUEST, f"codetaste: {fault}")
+            return None
+        return event if isinstance(event, h11.Request) else None
+
+    async def say(self, status: int, text: str) -> None:
+        """Answer with a line of text, if nothing was answered yet, and have the connection closed."""
+        if self.http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            return
+        body = text.encode(errors="replace") + b"\n"
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        await self.send(h11.Response(status_code=status, headers=headers))
+        await self.send(h11.Data(data=body))
+        await self.send(h11.EndOfMessage())
+        await self.stream.send_eof()
+
+    async def switch(self) -> bytes:
+        """Answer a CONNECT, and return what was sent behind it already."""
+        await self.event()
+        await self.send(h11.Response(status_code=200, headers=[]))
+        return self.http.trailing_data[0]
+
+    async def pass_body(self, sink: Peer, alive: Callable[[], None]) -> None:
+        """Pass the rest of a message on."""
+        while True:
+            event = await self.event()
+            alive()
+            if isinstance(event, h11.Data):
+                await sink.send(h11.Data(data=event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                await sink.send(h11.EndOfMessage())
+                return
+            else:
+                raise h11.RemoteProtocolError("the message broke off")
+
+    async def pass_answer(self, sink: Peer, alive: Callable[[], None]) -> None:
+        """Pass a server's answer on, and what it said before it."""
+        while True:
+            event = await self.event()
+            alive()
+            if isinstance(event, h11.InformationalResponse):
+                await sink.send(h11.InformationalResponse(status_code=event.status_code, headers=[]))
+            elif isinstance(event, h11.Response):
+                headers = [*_end_to_end(event.headers), (b"connection", b"close")]
+                await sink.send(
+                    h11.Response(status_code=event.status_code, headers=headers, reason=event.reason)
+                )
+                await self.pass_body(sink, alive)
+                return
+            else:
+                raise h11.RemoteProtocolError("there was no answer")
+
+
+def end_to_end(request: h11.Request, target: bytes, added: Sequence[tuple[bytes, bytes]] = ()) -> h11.Request:
+    """Return ``request`` without what concerns our connection alone."""
+    headers = [*_end_to_end(request.headers), (b"connection", b"close"), *added]
+    return h11.Request(method=request.method, target=target, headers=headers)
+
+
+def _end_to_end(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    named = {
+        part.strip().lower() for name, value in headers if name == b"connection" for part in value.split(b",")
+    }
+    # What frames a message cannot be named to have it left out.
+    dropped = _HOP_BY_HOP | (named - {b"host", b"content-length", b"transfer-encoding"})
+    if any(name == b"transfer-encoding" for name, _ in headers):
+        dropped |= {b"content-length"}
+    return [(name, value) for name, value in headers if name not in dropped]

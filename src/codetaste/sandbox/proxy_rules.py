@@ -1,0 +1,164 @@
+"""Which hosts a box may reach by the filtering proxy, and which addresses such a host may have.
+
+An entry is ``NAME``, ``NAME:PORT``, or either with ``=ADDRESS`` or ``=private`` after it. NAME is a host, or
+``*.suffix`` for all below a suffix, or an address. Without a port it stands for the web: plain HTTP on port
+80, TLS through a tunnel on port 443. With one it stands for whatever speaks there.
+
+A name that leads to an address of a private network, of this machine, or of a cloud's metadata service is
+refused, for whoever owns the name could have it lead there. ``=private`` allows that; ``=ADDRESS`` or
+``=ADDRESS:PORT`` says where the name is, whatever DNS says.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.errors import CodetasteError, ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HTTP, HTTPS = 80, 443
+_HIGHEST_PORT = 65535
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+# The last label is no number, in any notation: C libraries take "127.1" and "0x7f000001" for addresses.
+_NAME = re.compile(rf"(?:{_LABEL}\.)*(?!(?:0x[0-9a-f]*|[0-9]+)$){_LABEL}")
+_NAME_CHARACTERS = 253
+_ENTRY = re.compile(r"(?P<name>\[[^]]*\]|[^:=\s]+)(?::(?P<port>[0-9]{1,5}))?(?:=(?P<address>\S+))?")
+_WHERE = re.compile(r"(?P<address>\[[^]]*\]|[^:\[\]]+|[^\[\]]*:[^\[\]]*:[^\[\]]*?)(?::(?P<port>[0-9]{1,5}))?")
+_UNICAST = ipaddress.ip_network("2000::/3")
+_SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_OLD_RELAYS = ipaddress.ip_network("192.88.99.0/24")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Refused(CodetasteError):
+    """The proxy does not let this through; the message says why, inside and out here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What may be reached.
+
+    ``port`` None stands for the web, ``address`` "" for what DNS says, ``at_port`` 0 for the port asked for.
+    """
+
+    name: str
+    port: int | None = None
+    address: str = ""
+    at_port: int = 0
+    private: bool = False
+
+    def covers(self, host: str, port: int, *, tunnel: bool) -> bool:
+        """Return whether ``host``, as :func:`host_name` gives it, may be reached at ``port``, and so."""
+        named = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
+        web = HTTPS if tunnel else HTTP
+        return named and port == (web if self.port is None else self.port)
+
+
+def read_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
+    """Read what a person wrote.
+
+    Raises:
+        ConfigError: every text that is no entry.
+    """
+    entries, problems = [], []
+    for text in texts:
+        try:
+            entries.append(_entry(text))
+        except (Refused, ValueError) as fault:
+            problems.append(
+                f"{text!r} names no host that could be allowed ({fault}): write NAME, *.SUFFIX or NAME:PORT, "
+                f"with =ADDRESS or =private after it where the name leads into a private network"
+            )
+    if problems:
+        raise ConfigError(*problems)
+    return tuple(entries)
+
+
+def _entry(text: str) -> Entry:
+    match = _ENTRY.fullmatch(text)
+    if match is None:
+        raise ValueError("it is not in that form")
+    wildcard = match["name"].startswith("*.")
+    name = host_name(match["name"][2:] if wildcard else match["name"], unicode=True)
+    if wildcard and is_address(name):
+        raise ValueError("an address has no suffix")
+    port = _port(match["port"]) if match["port"] else None
+    name = f"*.{name}" if wildcard else name
+    if match["address"] in {None, "private"}:
+        return Entry(name, port, private=bool(match["address"]) or is_address(name))
+    where = _WHERE.fullmatch(match["address"])
+    if where is None:
+        raise ValueError(f"{match['address']} is no address")
+    address = str(_parsed(where["address"].strip("[]"), where["address"]))
+    return Entry(name, port, address, _port(where["port"]) if where["port"] else 0, private=True)
+
+
+def _port(text: str) -> int:
+    if not 0 < int(text) <= _HIGHEST_PORT:
+        raise ValueError(f"there is no port {text}")
+    return int(text)
+
+
+def host_name(text: str, *, unicode: bool = False) -> str:
+    """Return a host's name or address in the one form that is compared.
+
+    Raises:
+        Refused: it is neither.
+    """
+    if text.startswith("[") and text.endswith("]"):
+        return str(_parsed(text[1:-1], text))
+    name = text.lower().removesuffix(".")
+    if unicode and not name.isascii():
+        name = name.encode("idna").decode()
+    if name.isascii() and len(name) <= _NAME_CHARACTERS and _NAME.fullmatch(name):
+        return name
+    return str(_parsed(name, text))
+
+
+def _parsed(text: str, said: str) -> Address:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise Refused(f"{said[:_NAME_CHARACTERS]!r} is not the name of a host") from None
+    if getattr(address, "scope_id", None):
+        raise Refused(f"{said!r} has a scope")
+    return address
+
+
+def is_address(host: str) -> bool:
+    """Return whether ``host``, as :func:`host_name` gives it, is an address."""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def choose(entries: Iterable[Entry], host: str, port: int, *, tunnel: bool) -> Entry:
+    """Return the entry that lets ``host`` through, as :func:`host_name` gives it.
+
+    Raises:
+        Refused: there is none.
+    """
+    for entry in entries:
+        if entry.covers(host, port, tunnel=tunnel):
+            return entry
+    how = "a tunnel to" if tunnel else "plain HTTP to"
+    raise Refused(f"{how} {host}:{port} is not among what may be reached from here")
+
+
+def is_public(text: str) -> bool:
+    """Return whether an address is somewhere in the public internet."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is None:
+            return address in _UNICAST and address.is_global and address not in _SIX_TO_FOUR
+        address = inner
+    unusual = address.is_multicast or address.is_reserved or address in _OLD_RELAYS
+    return address.is_global and not unusual

@@ -1,0 +1,182 @@
+"""How the filtering proxy reaches a host: directly, or by the proxy that this machine itself needs.
+
+A name is resolved out here, its addresses are checked, and one that was checked is connected to: a name that
+leads elsewhere a moment later leads nowhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+import urllib.parse
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import h11
+from anyio import to_thread
+from anyio.abc import SocketAttribute
+
+from codetaste.errors import ConfigError
+from codetaste.sandbox.proxy_peer import TROUBLE, Peer
+from codetaste.sandbox.proxy_rules import Refused, is_address, is_public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anyio.abc import SocketStream
+
+    from codetaste.sandbox.proxy_rules import Entry
+
+CONNECT_S = 30.0
+_OK = range(200, 300)
+_ADDRESSES = 8
+"""How many of a name's addresses are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _HostProxy:
+    host: str
+    port: int
+    headers: tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostProxies:
+    """The proxies of this machine, as its environment names them; "" where there is none."""
+
+    http: str = ""
+    https: str = ""
+    bypass: str = ""
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> HostProxies:
+        """Read ``environ`` as other programs do; the lower-case name comes first.
+
+        Raises:
+            ConfigError: it names a proxy that is not spoken to by plain HTTP.
+        """
+
+        def value(name: str) -> str:
+            return environ.get(name) or environ.get(name.upper()) or ""
+
+        # HTTP_PROXY in capitals may come from a request, where there is a web server above us.
+        found = cls(environ.get("http_proxy", ""), value("https_proxy"), value("no_proxy"))
+        for address in (found.http, found.https):
+            if address:
+                _read(address)
+        return found
+
+    def towards(self, host: str, *, tunnel: bool) -> _HostProxy | None:
+        """Return the proxy by which ``host`` is reached from here, None if directly."""
+        address = self.https if tunnel else self.http
+        suffixes = [part.strip().lower().lstrip("*.") for part in self.bypass.split(",") if part.strip()]
+        bypassed = any(not suffix or host == suffix or host.endswith("." + suffix) for suffix in suffixes)
+        return _read(address) if address and not bypassed else None
+
+
+def _read(address: str) -> _HostProxy:
+    parts = urllib.parse.urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        port = parts.port or 80
+    except ValueError:
+        port = 0
+    if parts.scheme != "http" or not parts.hostname or not port:
+        raise ConfigError(
+            "http_proxy and https_proxy must be http://HOST:PORT for a box's way out to use them"
+        )
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if parts.username is not None:
+        pair = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+        headers = ((b"proxy-authorization", b"Basic " + base64.b64encode(pair.encode())),)
+    return _HostProxy(parts.hostname, port, headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A connection towards a host. ``already`` came with it; ``headers`` are for the proxy in between."""
+
+    stream: SocketStream
+    already: bytes = b""
+    by_proxy: bool = False
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+async def reach(
+    entry: Entry, host: str, port: int, proxies: HostProxies, lookups: anyio.CapacityLimiter, *, tunnel: bool
+) -> Reached:
+    """Connect to ``host``, which ``entry`` lets through; ``lookups`` bounds how many names are looked up.
+
+    Raises:
+        Refused: it leads where only an entry that says so may lead.
+        OSError: it cannot be reached. TimeoutError: … in 30 s.
+    """
+    proxy = None if entry.private else proxies.towards(host, tunnel=tunnel)
+    with anyio.fail_after(CONNECT_S):
+        if proxy is None:
+            return Reached(await _direct(entry, host, port, lookups))
+        stream = await anyio.connect_tcp(proxy.host, proxy.port)
+        if not tunnel:
+            return Reached(stream, by_proxy=True, headers=proxy.headers)
+        try:
+            return Reached(stream, await _tunnelled(stream, host, port, proxy))
+        except BaseException:
+            await anyio.aclose_forcefully(stream)
+            raise
+
+
+async def _direct(entry: Entry, host: str, port: int, lookups: anyio.CapacityLimiter) -> SocketStream:
+    fault: OSError = OSError("it has no address")
+    for address in await _addresses(entry, host, lookups):
+        try:
+            stream = await anyio.connect_tcp(address, entry.at_port or port)
+        except OSError as failed:
+            fault = failed
+            continue
+        if not entry.private and _is_here(stream):
+            await stream.aclose()
+            raise Refused(f"{host} leads to this very machine")
+        return stream
+    raise fault
+
+
+async def _addresses(entry: Entry, host: str, lookups: anyio.CapacityLimiter) -> list[str]:
+    if entry.address or is_address(host):
+        return [entry.address or host]
+    # Not in the threads that everybody's look-ups share: a slow name from inside would hold up model calls.
+    found = await to_thread.run_sync(
+        partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM),
+        abandon_on_cancel=True,
+        limiter=lookups,
+    )
+    addresses = list(dict.fromkeys(str(where[0]) for *_, where in found))
+    public = [address for address in addresses if entry.private or is_public(address)]
+    if addresses and not public:
+        raise Refused(f"{host} leads into a private network")
+    return public[:_ADDRESSES]
+
+
+def _is_here(stream: SocketStream) -> bool:
+    """Whether the other end is this machine: to an address of its own it speaks from the same address."""
+    ours, theirs = stream.extra_attributes, SocketAttribute
+    return bool(ours[theirs.local_address]()[0] == ours[theirs.remote_address]()[0])
+
+
+async def _tunnelled(stream: SocketStream, host: str, port: int, proxy: _HostProxy) -> bytes:
+    peer = Peer.client(stream)
+    authority = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
+    try:
+        await peer.send(
+            h11.Request(method=b"CONNECT", target=authority, headers=[(b"host", authority), *proxy.headers])
+        )
+        await peer.send(h11.EndOfMessage())
+        event = await peer.event()
+        while isinstance(event, h11.InformationalResponse):
+            event = await peer.event()
+    except TROUBLE as fault:
+        raise OSError(f"the proxy of this machine gave no answer: {fault}") from fault
+    if not isinstance(event, h11.Response) or event.status_code not in _OK:
+        status = event.status_code if isinstance(event, h11.Response) else "nothing"
+        raise OSError(f"the proxy of this machine answered with {status}")
+    return peer.http.trailing_data[0]

@@ -1,0 +1,365 @@
+"""The filtering proxy between listeners of the test's own: what goes through, and what never does."""
+
+from __future__ import annotations
+
+import stat
+
+import anyio
+import pytest
+from anyio.abc import SocketStream
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from proxied import ENOUGH_S, Server, closed_port, get, hello, stand
+
+from codetaste.errors import ConfigError
+from codetaste.sandbox import egress
+from codetaste.sandbox.client_hello import NotTls, server_name
+from codetaste.sandbox.proxy import CONNECTIONS, Visit
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_request_with_a_whole_url_reaches_the_named_host() -> None:
+    async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        said = await proxy.ask(
+            get(
+                "http://Web.test/a/b?c=d",
+                "Connection: x-mine",
+                "X-Mine: 1",
+                "Proxy-Authorization: Basic c2VjcmV0",
+            )
+        )
+        assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert said.endswith(b"\r\n\r\nhello")
+        assert b"connection: close" in said
+        (heard,) = server.heard
+        assert heard.startswith(b"GET /a/b?c=d HTTP/1.1\r\n")
+        assert b"Host: Web.test\r\n" in heard.replace(b"host:", b"Host:")
+        assert b"x-mine" not in heard.lower()
+        assert b"proxy-" not in heard.lower()
+        assert proxy.visits == [Visit("web.test", 80)]
+
+
+async def test_bodies_of_every_framing_pass_both_ways_whole() -> None:
+    body = bytes(range(256)) * 5000
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    async with Server(answer).listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        request = get("http://web.test/", f"Content-Length: {len(body)}", method="POST", body=body)
+        said = await proxy.ask(request)
+        assert said.count(b"\r\n\r\n") >= 1
+        assert body[:10_000] in said
+        assert said.endswith(b"0\r\n\r\n")
+        assert body in server.heard[0]
+        chunked = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (b"one", b"two")) + b"0\r\n\r\n"
+        await proxy.ask(get("http://web.test/", "Transfer-Encoding: chunked", method="PUT", body=chunked))
+        assert server.heard[1].endswith(b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+
+
+async def test_an_answer_that_ends_with_its_connection_and_one_without_a_body_pass() -> None:
+    async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+
+        async def until_closed(stream: SocketStream, _head: bytes) -> None:
+            await stream.send(b"HTTP/1.0 200 OK\r\n\r\nall that there is")
+            await stream.aclose()
+
+        server.answer = until_closed
+        assert (
+            (await proxy.ask(get("http://web.test/")))
+            .rstrip(b"\r\n0")
+            .endswith(b"all that there is\r\n0"[:17])
+        )
+        server.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n"
+        said = await proxy.ask(get("http://web.test/", method="HEAD"))
+        assert b"content-length: 1234" in said.lower()
+
+
+async def test_a_stream_of_events_arrives_as_it_is_sent() -> None:
+    told = anyio.Event()
+
+    async def events(stream: SocketStream, _head: bytes) -> None:
+        await stream.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+        await told.wait()
+        await stream.send(b"data: 2\n\n")
+        await stream.aclose()
+
+    async with Server(events).listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        with anyio.fail_after(ENOUGH_S):
+            async with await anyio.connect_unix(proxy.socket) as stream:
+                await stream.send(get("http://web.test/"))
+                said = b""
+                while b"data: 1" not in said:
+                    said += await stream.receive()
+                told.set()
+                while b"data: 2" not in said:
+                    said += await stream.receive()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(get("http://other.test/"), id="another name"),
+        pytest.param(get("http://web.test.other.test/"), id="a name below another"),
+        pytest.param(get("http://web.test:81/"), id="another port"),
+        pytest.param(get("http://127.0.0.1:{port}/"), id="its address"),
+        pytest.param(get("http://[::ffff:127.0.0.1]:{port}/"), id="its address as version 6"),
+        pytest.param(get("http://localhost:{port}/"), id="localhost"),
+        pytest.param(
+            b"CONNECT web.test:80 HTTP/1.1\r\nHost: web.test:80\r\n\r\n", id="a tunnel for plain HTTP"
+        ),
+        pytest.param(b"CONNECT web.test:22 HTTP/1.1\r\nHost: web.test:22\r\n\r\n", id="a tunnel elsewhere"),
+        pytest.param(b"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: a\r\n\r\n", id="a tunnel to an address"),
+    ],
+)
+async def test_nothing_else_is_reached_and_it_is_said(request_: bytes) -> None:
+    async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        said = await proxy.ask(request_.replace(b"{port}", str(server.port).encode()))
+        assert said.startswith(b"HTTP/1.1 403 "), said
+        assert b"not among what may be reached" in said
+        assert server.heard == []
+        (visit,) = proxy.visits
+        assert visit.refused
+        assert visit.host in str(visit)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n", id="no proxy's request"),
+        pytest.param(get("https://web.test/"), id="another scheme"),
+        pytest.param(get("ftp://web.test/"), id="yet another scheme"),
+        pytest.param(b"GET http://web.test/ HTTP/1.1\r\nHost: other.test\r\n\r\n", id="another host"),
+        pytest.param(b"GET http://web.test/ HTTP/1.1\r\nHost: web.test\r\nHost: a\r\n\r\n", id="two hosts"),
+        pytest.param(b"GET http://web.test/ HTTP/1.1\r\n\r\n", id="no host"),
+        pytest.param(get("http://a@web.test/"), id="a user"),
+        pytest.param(get("http://web.test@other.test/"), id="a user that looks like a host"),
+        pytest.param(get("http://web.test\\@other.test/"), id="a backslash"),
+        pytest.param(get("http://web.test:0/"), id="no port"),
+        pytest.param(get("http://web.test:80:80/"), id="two ports"),
+        pytest.param(get("http://"), id="nobody"),
+        pytest.param(
+            get("http://web.test/", "Content-Length: 1", "Content-Length: 2", method="POST"), id="two lengths"
+        ),
+        pytest.param(get("http://web.test/", "Content-Length: +5", method="POST"), id="a strange length"),
+        pytest.param(
+            get("http://web.test/", "Content-Length: 4", "Transfer-Encoding: chunked", method="POST"),
+            id="a length and chunks",
+        ),
+        pytest.param(
+            get("http://web.test/", "Transfer-Encoding: xchunked", method="POST"), id="a strange encoding"
+        ),
+        pytest.param(
+            get("http://web.test/", "Transfer-Encoding: gzip, chunked", method="POST"), id="two encodings"
+        ),
+        pytest.param(
+            b"GET http://web.test/ HTTP/1.1\r\nHost : web.test\r\n\r\n", id="a space before the colon"
+        ),
+        pytest.param(b"GET http://web.test/ HTTP/1.1\r\nHost: web.test\r\nA: b\0c\r\n\r\n", id="a zero"),
+        pytest.param(get("http://web.test/", "A: " + "b" * 100_000), id="a head without end"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", id="TLS"),
+        pytest.param(b"CONNECT web.test HTTP/1.1\r\nHost: web.test\r\n\r\n", id="a tunnel to no port"),
+        pytest.param(
+            b"CONNECT web.test:443 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+            id="a tunnel with a body",
+        ),
+    ],
+)
+async def test_what_is_malformed_is_refused_and_reaches_nobody(request_: bytes) -> None:
+    async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        said = await proxy.ask(request_, half_close=True)
+        assert said.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 ", b"HTTP/1.1 431 ")), said
+        assert server.heard == []
+
+
+async def test_a_second_request_behind_the_first_is_never_passed_on() -> None:
+    async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        first = get("http://web.test/first", "Content-Length: 2", method="POST", body=b"ab")
+        said = await proxy.ask(first + get("http://web.test/second"))
+        assert said.count(b"HTTP/1.1 ") == 1
+        assert [heard.count(b"HTTP/1.1") for heard in server.heard] == [1]
+
+
+async def test_a_tunnel_begins_with_tls_for_the_host_that_was_asked_for() -> None:
+    async def echo(stream: SocketStream, _head: bytes) -> None:
+        await stream.send(b"server's hello")
+
+    async with Server(echo).listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        for name in ("web.test", ""):
+            sent = hello(name)
+            stream = await proxy.tunnel("web.test:443")
+            with anyio.fail_after(ENOUGH_S):
+                async with stream:
+                    for at in range(0, len(sent), 100):
+                        await stream.send(sent[at : at + 100])
+                    await stream.send(b"\n\r\n\r\n")
+                    assert await stream.receive() == b"server's hello"
+            assert server.heard[-1].startswith(sent)
+        count = len(server.heard)
+        for first in (
+            hello("other.test"),
+            b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"SSH-2.0-x\r\n",
+            b"\x16\x03\x01\x00\x01\x02",
+        ):
+            stream = await proxy.tunnel("web.test:443")
+            with anyio.fail_after(ENOUGH_S):
+                async with stream:
+                    await stream.send(first)
+                    with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                        await stream.receive()
+        assert b"".join(server.heard[count:]) == b""
+        assert sum("else than TLS" in visit.refused for visit in proxy.visits) >= 2
+
+
+async def test_a_tunnel_to_a_named_port_carries_anything_and_half_closes() -> None:
+    async def count(stream: SocketStream, head: bytes) -> None:
+        total = len(head)
+        try:
+            while True:
+                total += len(await stream.receive())
+        except anyio.EndOfStream:
+            await stream.send(b"%d bytes" % total)
+            await stream.aclose()
+
+    async with Server(count).listening() as server, stand(f"any.test:9418=127.0.0.1:{server.port}") as proxy:
+        request = b"CONNECT any.test:9418 HTTP/1.1\r\nHost: any.test:9418\r\n\r\n"
+        said = await proxy.ask(request + b"early\n\r\n\r\n", b"x" * 1_000_000, half_close=True)
+        assert said.endswith(b"1000010 bytes")
+
+
+async def test_a_name_that_leads_into_a_private_network_needs_an_entry_that_says_so() -> None:
+    async with Server().listening() as server:
+        async with stand(f"localhost:{server.port}") as proxy:
+            said = await proxy.ask(get(f"http://localhost:{server.port}/"))
+            assert said.startswith(b"HTTP/1.1 403 ")
+            assert b"private network" in said
+            assert server.heard == []
+        async with stand(f"localhost:{server.port}=private", f"127.0.0.1:{server.port}") as proxy:
+            for host in ("localhost", "127.0.0.1"):
+                said = await proxy.ask(get(f"http://{host}:{server.port}/"))
+                assert said.endswith(b"hello")
+
+
+async def test_a_host_that_cannot_be_reached_or_makes_no_sense_is_an_answer() -> None:
+    async with (
+        Server(b"SSH-2.0-nonsense\r\n\r\n").listening() as server,
+        stand(f"no.test=127.0.0.1:{closed_port()}", f"bad.test=127.0.0.1:{server.port}") as proxy,
+    ):
+        said = await proxy.ask(get("http://no.test/"))
+        assert said.startswith(b"HTTP/1.1 502 ")
+        assert b"cannot be reached" in said
+        assert (await proxy.ask(get("http://bad.test/"))).startswith(b"HTTP/1.1 502 ")
+
+
+async def test_more_connections_than_are_served_wait_and_none_is_lost() -> None:
+    async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        idle = [await anyio.connect_unix(proxy.socket) for _ in range(CONNECTIONS)]
+        answers: list[bytes] = []
+
+        async def ask() -> None:
+            answers.append(await proxy.ask(get("http://web.test/")))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(ask)
+            await anyio.sleep(0.2)
+            assert answers == []
+            for stream in idle:
+                await stream.aclose()
+        assert len(answers) == 5
+        assert all(said.endswith(b"hello") for said in answers)
+
+
+async def test_a_client_that_goes_away_ends_its_connection_to_the_server() -> None:
+    gone = anyio.Event()
+
+    async def wait(stream: SocketStream, _head: bytes) -> None:
+        await stream.send(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000)
+        try:
+            while True:
+                await stream.send(b"x" * 1000)
+                await anyio.sleep(0.01)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            gone.set()
+
+    async with Server(wait).listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
+        async with await anyio.connect_unix(proxy.socket) as stream:
+            await stream.send(get("http://web.test/"))
+            await stream.receive()
+        with anyio.fail_after(ENOUGH_S):
+            await gone.wait()
+
+
+async def test_the_machines_own_proxy_is_used_but_not_for_what_an_entry_places() -> None:
+    async with Server().listening() as between, Server().listening() as server:
+        environ = {
+            "http_proxy": f"http://user:p%40ss@127.0.0.1:{between.port}",
+            "no_proxy": "direct.test,.inner.test",
+        }
+        environ["HTTPS_PROXY"] = f"127.0.0.1:{between.port}"
+        hosts = ("far.test", "far.test:22", f"near.test=127.0.0.1:{server.port}", "direct.test")
+        async with stand(*hosts, environ=environ) as proxy:
+            assert (await proxy.ask(get("http://far.test/x"))).endswith(b"hello")
+            head = between.heard[0].lower()
+            assert head.startswith(b"get http://far.test/x http/1.1\r\n")
+            assert b"proxy-authorization: basic dxnlcjpwqhnz" in head
+            assert (await proxy.ask(get("http://near.test/"))).endswith(b"hello")
+            assert len(server.heard) == 1
+            assert (await proxy.ask(get("http://direct.test/"))).startswith(b"HTTP/1.1 502 ")
+            between.answer = b"HTTP/1.1 200 fine\r\n\r\nbanner"
+            stream = await proxy.tunnel("far.test:22")
+            async with stream:
+                with anyio.fail_after(ENOUGH_S):
+                    assert await stream.receive() == b"banner"
+            assert between.heard[1].startswith(b"CONNECT far.test:22 HTTP/1.1\r\n")
+            between.answer = b"HTTP/1.1 407 no\r\nContent-Length: 0\r\n\r\n"
+            said = await proxy.ask(b"CONNECT far.test:22 HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert said.startswith(b"HTTP/1.1 502 ")
+            assert b"407" in said
+        with pytest.raises(ConfigError, match="http://HOST:PORT"):
+            async with stand("a.test", environ={"https_proxy": "socks5://127.0.0.1:1"}):
+                pass
+
+
+async def test_the_socket_is_one_that_a_strangers_user_may_use_and_no_neighbour_finds() -> None:
+    async with stand("web.test") as proxy:
+        assert stat.S_IMODE(proxy.socket.stat().st_mode) == 0o666
+        assert stat.S_IMODE(proxy.socket.parent.stat().st_mode) == 0o711
+        assert stat.S_IMODE(proxy.socket.parent.parent.stat().st_mode) == 0o700
+        assert [each.name for each in proxy.socket.parent.iterdir()] == [proxy.socket.name]
+        assert proxy.env["https_proxy"] == proxy.env["HTTPS_PROXY"] == "http://127.0.0.1:8788"
+        assert "127.0.0.1" in proxy.env["no_proxy"]
+    assert not proxy.socket.parent.parent.exists()
+
+
+def test_policies_join() -> None:
+    assert egress.none() == egress.joined() == egress.joined(egress.none(), egress.none())
+    assert egress.joined(egress.gateway(egress.Path("/a")), egress.open_network()).network
+
+
+@given(some.binary(max_size=600), some.integers(0, 600))
+@settings(max_examples=300)
+def test_whatever_comes_instead_of_a_hello_is_told_from_one(noise: bytes, cut: int) -> None:
+    real = hello("web.test")
+    for data in (noise, real[:cut] + noise, b"\x16\x03\x01" + noise):
+        try:
+            assert isinstance(server_name(data), str | None)
+        except NotTls:
+            continue
+
+
+def test_a_hello_is_read_whole_or_asks_for_more_and_in_any_number_of_records() -> None:
+    real = hello("Web.Test")
+    assert server_name(real) == "web.test"
+    assert all(server_name(real[:cut]) is None for cut in range(len(real)))
+    message = real[5:]
+    split = b"".join(
+        real[:3] + len(part).to_bytes(2, "big") + part for part in (message[:7], message[7:90], message[90:])
+    )
+    assert server_name(split) == "web.test"
+    assert server_name(hello("")) == ""
+
+
+async def test_an_error_while_the_proxy_runs_comes_out_as_itself() -> None:
+    with pytest.raises(KeyError, match="mine"):
+        async with egress.allowlist(["web.test"], environ={}):
+            raise KeyError("mine")
