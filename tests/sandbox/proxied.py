@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -98,6 +99,7 @@ def get(url: str, *headers: str, method: str = "GET", body: bytes = b"") -> byte
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+@functools.lru_cache
 def hello(name: str) -> bytes:
     """The first bytes of a TLS client that asks for ``name``, "" for one that names nobody."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
