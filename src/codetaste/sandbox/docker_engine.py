@@ -10,7 +10,7 @@ import json
 import re
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -18,7 +18,7 @@ from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN, places
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from aiodocker import Docker
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
     Params = Mapping[str, str] | Sequence[tuple[str, str]]
 
+_T = TypeVar("_T")
 CALL_S = 60.0
 """How long one call may take; an engine on a busy machine needs seconds to start a container."""
 _GREETING_S = 5.0
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Between asking an engine that is gone: a restart takes some seconds."""
 _OLDEST = (1, 40)
 """Docker 19.03: the first whose API has all that is asked here."""
 _UNREACHABLE = 900
@@ -36,6 +39,10 @@ _UNREACHABLE = 900
 _NOT_FOUND, _FAULT = 404, 400
 _FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
 _NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
+
+
+class EngineGone(SandboxError):
+    """The engine does not answer, or broke off: it may be restarting."""
 
 
 @dataclass(slots=True)
@@ -81,8 +88,7 @@ class ContainerEngine:
             DockerError: the engine refused. Use it within :func:`asking`.
         """
         data = None if body is None else json.dumps(body).encode()
-        kind = "application/json"
-        async with self.stream(method, path, params=params or {}, data=data, content_type=kind) as answer:
+        async with self.stream(method, path, params=params or {}, data=data) as answer:
             content = await answer.read()
             return json.loads(content) if content.strip() else None
 
@@ -94,9 +100,8 @@ class ContainerEngine:
         *,
         params: Params,
         data: bytes | AsyncIterable[bytes] | None = None,
-        content_type: str = "application/x-tar",
     ) -> AsyncIterator[ClientResponse]:
-        """Make a call whose body or answer is streamed; a refusal is raised as aiodocker does.
+        """Make a call whose answer is streamed, as is its body, an archive, unless it is bytes of JSON.
 
         Raises:
             DockerError: the engine refused. Use it within :func:`asking`.
@@ -105,7 +110,8 @@ class ContainerEngine:
         from aiohttp import ClientTimeout  # noqa: PLC0415
 
         url = f"{self.client.docker_host}/{self.client.api_version}/{path}"
-        headers = {"Content-Type": content_type}
+        kind = "application/json" if isinstance(data, bytes) else "application/x-tar"
+        headers = {} if data is None else {"Content-Type": kind}
         async with self.client.session.request(
             method, url, params=params, data=data, headers=headers, timeout=ClientTimeout()
         ) as response:
@@ -159,6 +165,7 @@ def asking(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iter
 
     Raises:
         SandboxMissing: the image is not there: trying again does not help.
+        EngineGone: nobody answers, in time or at all.
         SandboxError: anything else.
     """
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
@@ -173,18 +180,52 @@ def asking(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iter
     except DockerError as error:
         raise _explained(said, error) from error
     except TimeoutError:
-        raise SandboxError(f"{said}: no answer within {within_s:g} s; see the engine's own log") from None
+        raise EngineGone(f"{said}: no answer within {within_s:g} s; see the engine's own log") from None
     except (ClientError, OSError, ValueError, KeyError, TypeError) as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())
-        raise SandboxError(
+        raise EngineGone(
             f"{said}: the connection was lost ({reason}); see that the engine is running"
         ) from error
+
+
+async def patiently(engine: ContainerEngine, what: str, ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Ask, and again for some seconds as long as the engine is gone: it may be restarting.
+
+    Raises:
+        SandboxError: as of :func:`asking`.
+    """
+    for pause_s in _PAUSES_S:
+        try:
+            with asking(engine, what):
+                return await ask()
+        except EngineGone:
+            await anyio.sleep(pause_s)
+    with asking(engine, what):
+        return await ask()
+
+
+async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
+    """Delete what is at ``path`` of the engine's API; it may be gone already.
+
+    Raises:
+        SandboxError: as of :func:`asking`.
+    """
+    from aiodocker import DockerError  # noqa: PLC0415 - heavy
+
+    async def ask() -> None:
+        try:
+            await engine.call("DELETE", path, params)
+        except DockerError as error:
+            if error.status != _NOT_FOUND:
+                raise
+
+    await patiently(engine, f"delete {path}", ask)
 
 
 def _explained(said: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
     reason = " ".join(str(error.message).split())
     if error.status == _UNREACHABLE:
-        return SandboxError(f"{said}: it does not answer; see that the engine is running")
+        return EngineGone(f"{said}: it does not answer; see that the engine is running")
     if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
         return SandboxMissing(
             f"{said}: {reason}; build one (codetaste image build --lean) or name one that is there"

@@ -9,10 +9,10 @@ import tempfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-import anyio
 from anyio import to_thread
 
 from codetaste.errors import ConfigError, SandboxError
+from codetaste.sandbox.docker_archive import pieces
 from codetaste.sandbox.docker_engine import asking
 from codetaste.sandbox.docker_labels import IMAGE, no_labels
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _BUILD_S = 2 * 3600.0
 _COMMIT_S = 600.0
-_CHUNK = 256 * 1024
 _IN_MEMORY = 8 * 1024**2
 _NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
 
@@ -78,7 +77,7 @@ async def build_image(
     split_name(name)
     params = {"t": name, "rm": "1", "forcerm": "1", "labels": json.dumps({IMAGE: what})}
     with await to_thread.run_sync(_context, folder) as context, asking(engine, f"build {name}", _BUILD_S):
-        async with engine.stream("POST", "build", params=params, data=_chunks(context)) as answer:
+        async with engine.stream("POST", "build", params=params, data=pieces(context)) as answer:
             async for line in _progress(answer):
                 tell(line)
         return await image_id(engine, name)
@@ -166,9 +165,3 @@ def _context(folder: Path) -> IO[bytes]:
         archive.add(folder, arcname=".")
     spool.seek(0)
     return spool
-
-
-async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
-    while chunk := await to_thread.run_sync(file.read, _CHUNK):
-        yield chunk
-        await anyio.lowlevel.checkpoint()

@@ -29,7 +29,6 @@ class Order:
         env: variables of the container, over its image's.
         labels: see ``docker_labels``.
         network: its name, "" for none.
-        quota: have the engine itself bound the size of the files.
     """
 
     spec: BoxSpec
@@ -39,11 +38,10 @@ class Order:
     env: Mapping[str, str]
     labels: Mapping[str, str]
     network: str = ""
-    quota: bool = False
 
 
-def container_config(order: Order, kind: str = DOCKER) -> dict[str, Any]:
-    """Return the body of the engine's call that makes a container."""
+def container_config(order: Order, kind: str, *, quota: bool) -> dict[str, Any]:
+    """Return the body of the call that makes a container; ``quota``: the engine itself bounds its files."""
     spec = order.spec
     return {
         "Image": order.image,
@@ -72,11 +70,9 @@ def container_config(order: Order, kind: str = DOCKER) -> dict[str, Any]:
             ],
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges", f"seccomp={box_profile()}"],
-            # Init collects the dead whose parents are gone; Node does not.
-            "Init": True,
             "LogConfig": _log(kind),
             "Mounts": _mounts(order),
-            **({"StorageOpt": {"size": str(spec.disk_bytes)}} if order.quota else {}),
+            **({"StorageOpt": {"size": str(spec.disk_bytes)}} if quota else {}),
             **_read_only(spec),
         },
     }

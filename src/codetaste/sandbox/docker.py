@@ -1,0 +1,214 @@
+"""Boxes in containers of Docker or Podman.
+
+The engine is asked to make, start and delete a container, to stop it, and for archives in and out. Commands
+do not go through it: a program inside (``warden.py``) runs them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.errors import SandboxError
+from codetaste.sandbox.box import Mount
+from codetaste.sandbox.ca_bundle import INSIDE, variables, wants_bundle
+from codetaste.sandbox.docker_box import DockerBox
+from codetaste.sandbox.docker_disk import DiskWatch
+from codetaste.sandbox.docker_engine import asking, delete
+from codetaste.sandbox.docker_facts import accounts_of
+from codetaste.sandbox.docker_image import commit_container
+from codetaste.sandbox.docker_labels import labels
+from codetaste.sandbox.docker_socket import DOCKER
+from codetaste.sandbox.docker_spec import Order, container_config
+from codetaste.sandbox.warden import control
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from anyio.abc import TaskGroup
+
+    from codetaste.sandbox.box import Box, BoxSpec
+    from codetaste.sandbox.docker_engine import ContainerEngine
+    from codetaste.sandbox.warden import Control
+
+_STARTS_AT_ONCE = 4
+_START_S = 120.0
+_NETWORK_LIFETIME_S = 7 * 24 * 3600.0
+
+
+@dataclass(slots=True)
+class DockerBoxes:
+    """Opens boxes in one engine, for one run."""
+
+    engine: ContainerEngine
+    run: str
+    image: str
+    folder: Path
+    bundle: Path | None
+    warn: Callable[[str], None]
+    _tasks: TaskGroup
+    _disk: DiskWatch
+    _starts: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_STARTS_AT_ONCE))
+    _network: str = ""
+    _accounts: dict[str, tuple[Mount, ...]] = field(default_factory=dict)
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+    @property
+    def kind(self) -> str:
+        """What contains: "docker" or "podman"."""
+        return self.engine.kind
+
+    def open(self, spec: BoxSpec) -> AbstractAsyncContextManager[Box]:
+        """Start a box; at the end of the block it and all that it wrote are gone.
+
+        Raises:
+            SandboxMissing: its image is not there.
+            SandboxError: it cannot be had; the message says what to do.
+        """
+        return self._opened(spec)
+
+    @asynccontextmanager
+    async def _opened(self, spec: BoxSpec) -> AsyncIterator[Box]:
+        name = f"codetaste-{secrets.token_hex(6)}"
+        folder = self.folder / name
+        await self._get_to_know(spec.image or self.image)
+        network = await self._shared_network() if spec.egress.network else ""
+        try:
+            async with control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as held:
+                try:
+                    with anyio.CancelScope(shield=True):  # or nobody would know that it is there
+                        ident = await self._created(name, spec, held, network)
+                    box = DockerBox(self.engine, name, spec, held)
+                    async with self._starts:
+                        with asking(self.engine, f"start a box of {spec.image or self.image}", _START_S):
+                            await self.engine.call("POST", f"containers/{name}/start")
+                        await box.ready()
+                    self._tasks.start_soon(box.attend)
+                    if not self.engine.quota:
+                        self._disk.add(ident, spec.disk_bytes, box.fill, volumes=spec.read_only_root)
+                    try:
+                        yield box
+                    finally:
+                        self._disk.remove(ident)
+                        box.close()
+                finally:
+                    await self._delete(name)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
+
+    async def _created(self, name: str, spec: BoxSpec, held: Control, network: str) -> str:
+        """Make the container and return its id."""
+        image = spec.image or self.image
+        trusted = self.bundle if wants_bundle(spec.egress) else None
+        order = Order(
+            spec=spec,
+            image=image,
+            command=held.argv,
+            mounts=(
+                *held.mounts,
+                *self._accounts[image],
+                *((Mount(trusted, INSIDE),) if trusted else ()),
+            ),
+            env={**(variables(INSIDE) if trusted else {}), **spec.egress.env, **spec.env},
+            labels=labels(self.run, spec.job, spec.lifetime_s),
+            network=network,
+        )
+        config = container_config(order, self.engine.kind, quota=bool(self.engine.quota))
+        with asking(self.engine, f"make a box of {image}"):
+            return (await self.engine.client.containers.create(config, name=name)).id
+
+    async def _get_to_know(self, image: str) -> None:
+        async with self._lock:
+            if image not in self._accounts:
+                self._accounts[image] = await accounts_of(self.engine, image, self.run, self.folder)
+
+    async def _delete(self, name: str) -> None:
+        """Delete a container with all that it wrote, whatever its state; a reaper comes for what is left."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await delete(self.engine, f"containers/{name}", v="1", force="1")
+            except SandboxError as error:
+                self.warn(f"{error}; it is removed when the next run starts")
+
+    async def _shared_network(self) -> str:
+        """Return the network of all boxes that may reach everything, made for the first of them."""
+        async with self._lock:
+            if not self._network:
+                name = f"codetaste-{secrets.token_hex(6)}"
+                apart = {"com.docker.network.bridge.enable_icc": "false"} if self.kind == DOCKER else {}
+                with anyio.CancelScope(shield=True), asking(self.engine, "make a network"):
+                    body = {"Name": name, "Driver": "bridge", "Options": apart}
+                    body["Labels"] = labels(self.run, "", _NETWORK_LIFETIME_S)
+                    await self.engine.call("POST", "networks/create", body=body)
+                    self._network = name
+            return self._network
+
+    async def close(self) -> None:
+        """Remove what the boxes had in common."""
+        if self._network:
+            with anyio.CancelScope(shield=True):
+                try:
+                    await delete(self.engine, f"networks/{self._network}")
+                except SandboxError as error:
+                    self.warn(f"{error}; it is removed when the next run starts")
+
+
+@asynccontextmanager
+async def docker_boxes(
+    engine: ContainerEngine,
+    *,
+    run: str,
+    image: str,
+    folder: Path,
+    bundle: Path | None,
+    warn: Callable[[str], None],
+) -> AsyncIterator[DockerBoxes]:
+    """Open boxes in ``engine`` for the time of the block.
+
+    Args:
+        engine: which has answered.
+        run: whose boxes they are: their label.
+        image: of boxes whose spec names none.
+        folder: of this machine, for what each box has mounted while it lives; made if need be, and private.
+        bundle: certificate authorities for boxes that reach more than this machine.
+        warn: is told what could not be removed.
+    """
+    fault_inside: BaseException | None = None
+    async with anyio.create_task_group() as tasks:
+        await to_thread.run_sync(_make, folder)
+        disk = DiskWatch(engine, run)
+        tasks.start_soon(disk.watch)
+        boxes = DockerBoxes(engine, run, image, folder, bundle, warn, tasks, disk)
+        try:
+            yield boxes
+        except BaseException as fault:  # noqa: BLE001 (raised again below, without a group around it)
+            fault_inside = fault
+        await boxes.close()
+        tasks.cancel_scope.cancel()
+    if fault_inside is not None:
+        raise fault_inside
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+async def commit(box: Box, name: str, what: str = "box") -> str:
+    """Keep the files of a box as the image ``name``, and return its id; mounts and volumes are not in it.
+
+    Raises:
+        ConfigError: ``name`` cannot be the name of an image.
+        SandboxError: it is no container, or the engine cannot.
+    """
+    if not isinstance(box, DockerBox):
+        raise SandboxError(f"a box of {box.kind} cannot be kept as an image: it needs a container engine")
+    return await commit_container(box.engine, box.name, name, what)
