@@ -1,4 +1,4 @@
-"""What is wrong in a TOML file that a person wrote: a line for each mistake, by the key as it stands there."""
+"""What is wrong in a TOML file that a person wrote: a line for each mistake, by the key as it stands."""
 
 from __future__ import annotations
 

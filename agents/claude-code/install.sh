@@ -1,0 +1,16 @@
+#!/bin/sh
+# Claude Code is a script for Node up to 2.0, and a program for each platform later. Nothing it depends on is needed but itself.
+set -eu
+cd "$CODETASTE_TREE"
+case $CODETASTE_VERSION in
+[01].* | 2.0.*)
+	npm install --omit=optional "@anthropic-ai/claude-code@$CODETASTE_VERSION"
+	mkdir -p node/bin
+	cp "$CODETASTE_NODE/bin/node" node/bin/node
+	cd node_modules/@anthropic-ai/claude-code/vendor
+	find . -mindepth 2 -maxdepth 2 -type d ! -name "$CODETASTE_ARCH-linux" -exec rm -rf {} +
+	;;
+*)
+	npm install "@anthropic-ai/claude-code-linux-$CODETASTE_ARCH@$CODETASTE_VERSION"
+	;;
+esac

@@ -1,0 +1,19 @@
+#!/bin/sh
+# cli.js itself, and no launcher: those start a child that goes on when they are told to end.
+set -eu
+set -- "$CODETASTE_AGENT/node/bin/node" --expose-gc --max-old-space-size=4096 --require "$CODETASTE_AGENT/adapter/userinfo.cjs" \
+	"$CODETASTE_AGENT/node_modules/@qwen-code/qwen-code/cli.js" "$@"
+[ -n "${CODETASTE_TOKEN-}" ] || exec "$@" # --version
+
+mkdir -p "$HOME/.qwen"
+cat >"$HOME/.qwen/settings.json" <<'SETTINGS'
+{
+  "privacy": {"usageStatisticsEnabled": false},
+  "telemetry": {"enabled": false},
+  "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
+  "model": {"generationConfig": {"maxRetries": 0, "timeout": 3600000}}
+}
+SETTINGS
+export OPENAI_BASE_URL="$CODETASTE_BASE_URL/v1" OPENAI_API_KEY="$CODETASTE_TOKEN" OPENAI_MODEL="$CODETASTE_MODEL"
+[ "$CODETASTE_OPTION_MAX_SESSION_TURNS" = -1 ] || set -- "$@" --max-session-turns "$CODETASTE_OPTION_MAX_SESSION_TURNS"
+exec "$@" --auth-type openai -m "$CODETASTE_MODEL" --yolo --output-format stream-json

@@ -1,0 +1,161 @@
+"""An adapter: the folder that makes a command-line agent usable here, read and checked.
+
+No code is in it but scripts that run in a box.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from codetaste.errors import ConfigError
+from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, Manifest
+from codetaste.mistakes import mistakes, suggestion
+from codetaste.resources import resource_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from codetaste.harness.manifest import Protocol, Scalar
+
+MANIFEST = "agent.toml"
+PUBLISHED = "agent_config.json"
+_MOST_FILES, _MOST_BYTES = 1000, 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A harness that can be installed and run.
+
+    Attributes:
+        name: what configs call it: its folder's name.
+        folder: where it lies.
+        manifest: what it says of itself.
+        digest: of all its files: SHA-256, in hexadecimal digits.
+        published: whether the folder keeps the published contract (``run_agent``) and has no agent.toml.
+    """
+
+    name: str
+    folder: Path
+    manifest: Manifest
+    digest: str
+    published: bool = False
+
+    @property
+    def protocol(self) -> Protocol:
+        """What it speaks to its model."""
+        return self.manifest.protocol
+
+    def version(self, wanted: str | None = None) -> str:
+        """Return the release to take: ``wanted``, which need not be one that was tried, or the default.
+
+        Raises:
+            ConfigError: it cannot be a release.
+        """
+        version = self.manifest.default if wanted is None else wanted
+        if not re.fullmatch(VERSION_PATTERN, version):
+            raise ConfigError(f"version {version!r} of {self.name}: no release is called so")
+        return version
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Scalar]:
+        """Return all options with their values.
+
+        Raises:
+            ConfigError: one line for each that is unknown or of the wrong kind.
+        """
+        try:
+            return self.manifest.settled(dict(given))
+        except ValueError as error:
+            raise ConfigError(*(f"options.{line}" for line in error.args)) from None
+
+
+def adapter_names() -> list[str]:
+    """Return the names of the adapters that come with codetaste."""
+    return sorted(path.parent.name for path in resource_dir("agents").glob(f"*/{MANIFEST}"))
+
+
+def load_adapter(harness: str, base_dir: Path) -> Adapter:
+    """Read the adapter that a config's ``harness`` names; blocks.
+
+    Args:
+        harness: one of ours by its name, or the path of a folder, relative to ``base_dir``.
+        base_dir: where the config file lies.
+
+    Raises:
+        ConfigError: there is none, or one line for each mistake in it.
+    """
+    if re.fullmatch(NAME_PATTERN, harness) and harness in adapter_names():
+        return read_adapter(resource_dir("agents") / harness)
+    folder = base_dir / harness
+    if not folder.is_dir():
+        known = [*adapter_names(), "codetaste"]
+        raise ConfigError(
+            f"harness {harness!r}: neither an agent that comes with codetaste nor a folder"
+            f"{suggestion(harness, known)}"
+        )
+    return read_adapter(folder.resolve())
+
+
+def read_adapter(folder: Path) -> Adapter:
+    """Read the adapter in ``folder``.
+
+    Raises:
+        ConfigError: one line for each mistake.
+    """
+    if not re.fullmatch(NAME_PATTERN, name := folder.name.lower().replace("_", "-").replace(".", "-")):
+        raise ConfigError(f"{folder}: an agent's folder is called by letters, digits and -")
+    if not (folder / MANIFEST).is_file():
+        if (folder / PUBLISHED).is_file():
+            from codetaste.harness.published import published_manifest  # noqa: PLC0415 - seldom
+
+            return Adapter(name, folder, published_manifest(folder), _digest(folder), published=True)
+        raise ConfigError(f"{folder}: there is neither {MANIFEST} nor {PUBLISHED} in it")
+    manifest = _read_manifest(folder / MANIFEST)
+    missing = [
+        f"{folder / MANIFEST}: {key}: there is no file {script} beside it"
+        for key, script in (("install", manifest.install), ("run", manifest.run))
+        if script and not (folder / script).is_file()
+    ]
+    if missing:
+        raise ConfigError(*missing)
+    return Adapter(name, folder, manifest, _digest(folder))
+
+
+def _read_manifest(path: Path) -> Manifest:
+    import tomli  # noqa: PLC0415 - only here
+
+    try:
+        raw = tomli.loads(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    except (tomli.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(*(f"{path}: {line}" for line in mistakes(error, raw, Manifest))) from None
+
+
+def _digest(folder: Path) -> str:
+    """Return the SHA-256 of all files: paths and contents."""
+    total = hashlib.sha256()
+    size = 0
+    files = sorted(path for path in folder.rglob("*") if not path.is_dir())
+    if len(files) > _MOST_FILES:
+        raise ConfigError(f"{folder}: it has more than {_MOST_FILES} files, so it is no agent's folder")
+    for path in files:
+        if path.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
+            raise ConfigError(f"{path}: an agent's folder has plain files only, so that it can be copied")
+        content = path.read_bytes()
+        size += len(content)
+        if size > _MOST_BYTES:
+            raise ConfigError(f"{folder}: more than {_MOST_BYTES} bytes, so it is no agent's folder")
+        for part in (path.relative_to(folder).as_posix().encode(), content):
+            total.update(len(part).to_bytes(8, "big") + part)
+    return total.hexdigest()

@@ -1,0 +1,81 @@
+"""The published harness' own contract for agents, taken as an adapter.
+
+Such a folder has ``agent_config.json`` (id, agent, model); ``run_agent``, which reads
+``/task_description/description.md``, works in ``/testbed`` and says how it ended in
+``/output/inference_metadata.json``; and perhaps ``setup_system.sh``. The scripts in the folder beside this
+module do what its container did with them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import ConfigError
+from codetaste.harness.manifest import VERSION_PATTERN, Manifest
+
+if TYPE_CHECKING:
+    from codetaste.harness.manifest import Protocol
+
+SCRIPTS = Path(__file__).with_name("published_scripts")
+RUN_AGENT, SETUP = "run_agent", "setup_system.sh"
+SEEN_AT = "/agent"
+"""Where such an agent expects its folder."""
+_PROTOCOLS: dict[str, Protocol] = {"anthropic": "anthropic", "openai": "openai", "local": "none"}
+_REST: Protocol = "openai-chat"
+_METADATA = {"codetaste": "metadata"}
+"""How run.sh marks the line with what the agent wrote about its end."""
+
+
+def published_manifest(folder: Path) -> Manifest:
+    """Read ``agent_config.json`` and say of the agent what an agent.toml would.
+
+    Raises:
+        ConfigError: one line for each mistake.
+    """
+    path = folder / "agent_config.json"
+    try:
+        config = json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from None
+    wrong = [f"{path}: {problem}" for problem in _mistakes(config)]
+    if not (folder / RUN_AGENT).is_file():
+        wrong.append(f"{folder}: there is no {RUN_AGENT} in it")
+    if wrong:
+        raise ConfigError(*wrong)
+    agent = config["agent"]
+    version = re.sub(r"[^A-Za-z0-9._+-]", "-", str(agent.get("version") or "published"))
+    if not re.fullmatch(VERSION_PATTERN, version):
+        version = "published"
+    return Manifest.model_validate(
+        {
+            "protocol": _PROTOCOLS.get(agent["provider"].lower(), _REST),
+            "versions": (version,),
+            "default": version,
+            "about": f"{config['id']}, an agent of the published harness",
+            "install": "install.sh" if (folder / SETUP).is_file() else "",
+            "ends": (
+                {"when": _METADATA | {"finish_reason": "success"}, "outcome": "success"},
+                {"when": _METADATA | {"finish_reason": "error_max_budget_usd"}, "outcome": "budget"},
+                {"when": _METADATA, "outcome": "error", "message": "finish_reason"},
+            ),
+            "figures": {"cost_usd": "cost_usd"},
+        }
+    )
+
+
+def _mistakes(config: Any) -> list[str]:  # noqa: ANN401 - JSON
+    if not isinstance(config, dict):
+        return ["not an object"]
+    wrong = [] if isinstance(config.get("id"), str) and config["id"] else ["id: missing"]
+    for name in ("agent", "model"):
+        part = config.get(name)
+        if not isinstance(part, dict):
+            wrong.append(f"{name}: missing")
+            continue
+        wrong += [
+            f"{name}.{key}: missing" for key in ("name", "provider") if not isinstance(part.get(key), str)
+        ]
+    return wrong
