@@ -22,9 +22,11 @@ app = App(
 )
 rules_app = App(name="rules", help="Work with OpenGrep rules.")
 tool_app = App(name="tool", help="Try the rule agent's tools on a real instance, without any model.")
+image_app = App(name="image", help="The images that coding agents' containers are made of.")
 app.command(run_command, name="run")
 app.command(rules_app)
 app.command(tool_app)
+app.command(image_app)
 
 
 @app.command
@@ -196,6 +198,73 @@ def call(
 
     trial = trying.Trial(name, instance, args, benchmark, repos, direction, as_json=json_)
     return guarded(lambda: anyio.run(trying.call_tool, trial), as_json=json_)
+
+
+@image_app.command(name="build")
+def build_image(
+    *,
+    lean: Annotated[bool, Parameter(negative=())] = False,
+    dockerfile: Path | None = None,
+    name: str = "",
+    mirror_less: Annotated[bool, Parameter(negative=())] = False,
+    engine: str = "auto",
+    socket: Path | None = None,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Build an image for coding agents: a lean Debian, where no registry can be reached, or your own.
+
+    Args:
+        lean: Debian with git, Python and ripgrep, from this machine's package mirrors, by mmdebstrap.
+        dockerfile: A folder with a Dockerfile; all of it is sent to the engine.
+        name: What to call the image; the lean one has a name already.
+        mirror_less: Leave no package mirrors in the lean image.
+        engine: docker, podman, or auto: whichever answers.
+        socket: Where it listens; otherwise DOCKER_HOST, CONTAINER_HOST and the usual places.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import image  # noqa: PLC0415 - only here
+
+    wanted = image.Wanted(lean, dockerfile, name, not mirror_less)
+    where = image.Where(engine, socket, json_)
+    return guarded(lambda: anyio.run(image.build, wanted, where), as_json=json_)
+
+
+@image_app.command(name="list")
+def list_images(
+    *, engine: str = "auto", socket: Path | None = None, json_: Annotated[bool, _JSON] = False
+) -> int:
+    """List the images that codetaste made.
+
+    Args:
+        engine: docker, podman, or auto: whichever answers.
+        socket: Where it listens.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import image  # noqa: PLC0415 - only here
+
+    return guarded(lambda: anyio.run(image.show, image.Where(engine, socket, json_)), as_json=json_)
+
+
+@image_app.command(name="rm")
+def remove_image(
+    name: str,
+    /,
+    *,
+    engine: str = "auto",
+    socket: Path | None = None,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Remove an image that codetaste made.
+
+    Args:
+        name: The image.
+        engine: docker, podman, or auto: whichever answers.
+        socket: Where it listens.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import image  # noqa: PLC0415 - only here
+
+    return guarded(lambda: anyio.run(image.remove, name, image.Where(engine, socket, json_)), as_json=json_)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from codetaste.early import in_good_order, leave_quietly
-from codetaste.errors import Cause, CodetasteError, ConfigError, ToolMissing
+from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,7 +177,7 @@ def _fault_of(error: BaseException) -> _Fault | None:
     if len(known) < len(errors):
         said = [f"{type(each).__name__}: {each}" for each in errors if not isinstance(each, CodetasteError)]
         return _Fault(1, Cause.FAULT, tuple(said), handled=False)
-    bad_input = any(isinstance(each, ConfigError | ToolMissing) for each in known)
+    bad_input = any(isinstance(each, ConfigError | ToolMissing | SandboxMissing) for each in known)
     messages = tuple(line for each in known for line in str(each).splitlines())
     return _Fault(_BAD_INPUT if bad_input else 1, known[0].cause, messages)
 

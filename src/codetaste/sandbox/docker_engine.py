@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
-from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN, places
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, places
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
     problems: list[str] = []
     for place in places(engine, socket):
         if not await anyio.Path(place.socket).exists():
-            if place.name in {"the config", "DOCKER_HOST", "CONTAINER_HOST"}:
+            if place.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
                 problems.append(f"{place.socket} ({place.name}) is not there")
             continue
         client = Docker(url=f"unix://{place.socket}")

@@ -131,6 +131,17 @@ async def image_id(engine: ContainerEngine, name: str) -> str:
     return str((await engine.call("GET", f"images/{name}/json"))["Id"])
 
 
+async def must_have(engine: ContainerEngine, name: str) -> None:
+    """See that an image is there.
+
+    Raises:
+        SandboxMissing: it is not; the message says what to do.
+        SandboxError: the engine does not answer.
+    """
+    with asking(engine, f"make boxes of {name}"):
+        await image_id(engine, name)
+
+
 def split_name(name: str) -> tuple[str, str]:
     """Return repository and tag of an image's name, "latest" where it has none.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCKER, PODMAN, AUTO = "docker", "podman", "auto"
+NAMED = "as named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
     ssh://) do not count: folders of this one are mounted.
     """
     if socket is not None:
-        return (Place("the config", socket),)
+        return (Place(NAMED, socket),)
     own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     found = {
         DOCKER: [
