@@ -148,7 +148,7 @@ class Connection:
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
                 raise self._refusal(response, answer) from None
             if hasattr(error, "request"):
-                raise _lost(error.__cause__ or error) from error
+                raise lost(error.__cause__ or error) from error
             raise
         try:
             return await self._read(stream.response, answer)
@@ -172,7 +172,7 @@ class Connection:
             raise ModelUnavailable("the provider fell silent in the middle of the reply") from error
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise ModelUnavailable(
-                f"the connection was lost in the middle of the reply ({_named(error)})"
+                f"the connection was lost in the middle of the reply ({named(error)})"
             ) from error
         if not wanted:
             said = one_line(body.decode("utf-8", "replace"))
@@ -230,15 +230,16 @@ def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 -
     return generator
 
 
-def _lost(cause: BaseException) -> ModelUnavailable:
+def lost(cause: BaseException) -> ModelUnavailable:
     """Return the error for a request without a response; unbilled when it was certainly never sent."""
     import httpx2  # noqa: PLC0415 - heavy
 
     unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     what = "cannot be reached" if unsent else "was lost before it answered"
-    return ModelUnavailable(f"the provider {what} ({_named(cause)})", unbilled=unsent)
+    return ModelUnavailable(f"the provider {what} ({named(cause)})", unbilled=unsent)
 
 
-def _named(error: BaseException) -> str:
+def named(error: BaseException) -> str:
+    """Return the name of an error with its message, in one line."""
     said = one_line(str(error))
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

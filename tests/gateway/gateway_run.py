@@ -1,0 +1,100 @@
+"""Jobs at a gateway, for tests: a session with one job or more, whose bodies talk to it as programs do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from codetaste.gateway.access import Access
+from codetaste.gateway.gateway import Gateway, open_gateway
+from codetaste.gateway.served import Served
+from codetaste.llm.metered import MeteredModel
+from codetaste.llm.pricing import Price
+from codetaste.llm.ratelimit import RateLimiter
+from codetaste.llm.scripted import ScriptedModel
+from codetaste.orchestration.budget import Limits, Snapshot
+from codetaste.orchestration.job import Job, JobContext, Json, Outcome
+from codetaste.orchestration.session import open_session
+
+PRICE = Price(input=Decimal(3), output=Decimal(15))
+PATHS = {"anthropic": "/v1/messages", "openai": "/v1/responses", "openai-chat": "/v1/chat/completions"}
+PROTOCOLS = tuple(PATHS)
+Body = Callable[[JobContext, Gateway], Awaitable[Json]]
+
+
+def scripted(folder: Path, script: Any, model_id: str = "m", *, slots: int = 8) -> Served:
+    """A scripted model as the gateway serves it."""
+    model = ScriptedModel(model_id, script, price=PRICE, ledger=folder / f"{model_id}.ledger.jsonl")
+    return Served(MeteredModel(model, PRICE, RateLimiter(model_id, most=slots)), f"{model_id}-of-provider")
+
+
+async def run(
+    folder: Path, models: list[Served], body: Body, *, usd: str | None = None, **more: Any
+) -> tuple[Outcome, Snapshot]:
+    """One session with a gateway and one job."""
+    limits = Limits() if usd is None else Limits(usd=Decimal(usd))
+    async with (
+        open_session(folder / "run", limits, retries={}, grace_s=more.pop("grace_s", 5.0)) as session,
+        open_gateway({model.id: model for model in models}, folder / "run", **more) as gateway,
+    ):
+
+        async def work(ctx: JobContext) -> Json:
+            return await body(ctx, gateway)
+
+        outcomes = await session.run([Job("job", work, session.budget, "f")])
+        return outcomes["job"], session.budget.snapshot()
+
+
+@asynccontextmanager
+async def admitted(
+    ctx: JobContext, gateway: Gateway, protocol: Any = "anthropic", models: list[str] | None = None
+) -> AsyncIterator[tuple[Access, httpx.AsyncClient]]:
+    """A job that is let in, with a client that has its token."""
+    transcript = gateway.socket.parent.parent / "transcript.jsonl"
+    async with (
+        gateway.admit(ctx, models=models or ["m"], protocol=protocol, transcript=transcript) as access,
+        client_of(gateway, access.token) as client,
+    ):
+        yield access, client
+
+
+@asynccontextmanager
+async def client_of(gateway: Gateway, token: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client on the gateway's socket."""
+    transport = httpx.AsyncHTTPTransport(uds=str(gateway.socket))
+    headers = {"x-api-key": token}
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://gateway", headers=headers, timeout=30.0
+    ) as client:
+        yield client
+
+
+def asked(protocol: str, words: str = "hello", **more: Any) -> dict[str, Any]:
+    """A request's body with one tool."""
+    said = [{"role": "user", "content": words}]
+    schema = {"type": "object", "properties": {"command": {"type": "string"}}}
+    match protocol:
+        case "anthropic":
+            tool = {"name": "bash", "description": "Run it.", "input_schema": schema}
+            body: dict[str, Any] = {"messages": said, "max_tokens": 2000, "system": "Be short."}
+        case "openai":
+            tool = {"type": "function", "name": "bash", "description": "Run it.", "parameters": schema}
+            body = {"input": [{"type": "message", **said[0]}], "instructions": "Be short.", "store": False}
+        case _:
+            tool = {"type": "function", "function": {"name": "bash", "parameters": schema}}
+            body = {"messages": [{"role": "system", "content": "Be short."}, *said], "max_tokens": 2000}
+    return {"model": "m", **body, "tools": [tool], **more}
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "run" / "journal.jsonl").read_text().splitlines()]
+
+
+def transcript(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "run" / "transcript.jsonl").read_text().splitlines()]
