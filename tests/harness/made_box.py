@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -85,7 +84,3 @@ def archive_of(*members: tuple[str, Any], end: bool = True) -> bytes:
                 archive.addfile(info)
         length = archive.offset
     return packed.getvalue() if end else packed.getvalue()[:length]
-
-
-def touch_in(folder: Path, name: bytes) -> str:
-    return os.fsdecode(os.path.join(os.fsencode(folder), name))

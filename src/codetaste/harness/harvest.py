@@ -46,6 +46,7 @@ class HarvestLimits:
         file_bytes: one file that is new or changed.
         content_bytes: all files that are new or changed, together.
         patch_bytes: the patch.
+        spool_bytes: room on disk for what is read, ignored files included; what finds none is read again.
         read_s: reading /testbed once.
         git_s: each step of git's.
     """
@@ -55,6 +56,7 @@ class HarvestLimits:
     file_bytes: int = 32 * 1024**2
     content_bytes: int = 128 * 1024**2
     patch_bytes: int = 256 * 1024**2
+    spool_bytes: int = 256 * 1024**2
     read_s: float = 600.0
     git_s: float = 120.0
 
@@ -106,7 +108,7 @@ async def harvest(box: Box, testbed: Testbed, limits: HarvestLimits | None = Non
 async def _harvest(box: Box, testbed: Testbed, limits: HarvestLimits, folder: Path) -> Harvest:
     base = await to_thread.run_sync(_base_entries, testbed)
     repository = await to_thread.run_sync(private_repository, folder, testbed, limits.git_s)
-    bounds = SnapshotLimits(limits.new_files, limits.file_bytes, limits.content_bytes)
+    bounds = SnapshotLimits(limits.new_files, limits.file_bytes, limits.spool_bytes)
     with (folder / "spool").open("w+b") as spool:
         snapshot = Snapshot(b"testbed", base, spool, bounds)
         fault = await read_tree(box, snapshot, limits.stream_bytes, limits.read_s)

@@ -83,10 +83,10 @@ async def _ignored(
     known = snapshot.spooled | {entry.identity for entry in snapshot.base.values()}
     now = _gitignores({name: snapshot.base[name] for name in snapshot.same} | snapshot.changed)
     now = {name: entry for name, entry in now.items() if entry.identity in known}
-    ignored = await repository.ignored(sorted(new), now)
+    ignored = await repository.ignored(new, now)
     before = _gitignores(snapshot.base)
     if ignored and before != now:
-        hidden = ignored - await repository.ignored(sorted(ignored), before)
+        hidden = ignored - await repository.ignored(ignored, before)
         if hidden:
             notes.append(f"{_some(hidden)} left out: only the agent's .gitignore files ignore that")
     return ignored

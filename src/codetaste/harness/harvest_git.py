@@ -18,7 +18,7 @@ from codetaste.harness.testbed_making import quoted
 from codetaste.source.git import run_git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
     from typing import IO
 
@@ -40,6 +40,8 @@ _RENAMES = ("-M50%", "-l1000")
 
 _FAST = ("-c", "core.compression=0", "-c", "pack.compression=0", "-c", "fastimport.unpackLimit=0")
 _FILE_LIST_BYTES = 1 << 30
+_SOME_BLOB = b"1" * 40
+"""Stands for contents that do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class PrivateRepository:
         await to_thread.run_sync(_rewind, spool)
         await self._git(*_FAST, "fast-import", "--quiet", "--depth=0", stdin=spool)
 
-    async def ignored(self, names: Iterable[bytes], gitignores: Mapping[bytes, Entry]) -> set[bytes]:
+    async def ignored(self, names: Collection[bytes], gitignores: Mapping[bytes, Entry]) -> set[bytes]:
         """Return which of ``names`` git ignores where ``gitignores`` (by name) are all .gitignore files.
 
         Raises:
@@ -73,19 +75,19 @@ class PrivateRepository:
             return set()
         index = self.folder / "ignore-index"
         await to_thread.run_sync(_remove, index)
-        env = {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "1"}
-        lines = (
-            b"%o %s\t%s\0" % (entry.mode, entry.identity.hex().encode(), name)
-            for name, entry in gitignores.items()
-        )
-        await self._fed(lines, "update-index", "-z", "--index-info", env=env)
+        env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(self.folder / "empty")}
+        lines = [b"100644 %s\t%s\0" % (_SOME_BLOB, name) for name in names if name not in gitignores]
+        lines += [
+            b"100644 %s\t%s\0" % (entry.identity.hex().encode(), name) for name, entry in gitignores.items()
+        ]
+        await self._fed(lines, "update-index", "-z", "--replace", "--index-info", env=env)
         # git reads a .gitignore that is not in the work tree from the index where it is marked so.
         marked = (name + b"\0" for name in gitignores)
-        env["GIT_WORK_TREE"] = str(self.folder / "empty")
         await self._fed(marked, "update-index", "-z", "--skip-worktree", "--stdin", env=env)
-        asked = (name + b"\0" for name in names)
-        found = await self._fed(asked, "check-ignore", "-z", "--stdin", env=env, fine=(0, 1))
-        return set(found.output.split(b"\0")) - {b""}
+        found = await self._git(
+            "ls-files", "-z", "--cached", "--ignored", "--exclude-per-directory=.gitignore", env=env
+        )
+        return set(found.output.split(b"\0")).intersection(names)
 
     async def commit(self, changed: Mapping[bytes, Entry], deleted: Iterable[bytes]) -> None:
         """Make R with these changes the tree that ``patch`` and ``applies`` speak of.
@@ -133,13 +135,12 @@ class PrivateRepository:
         lines: Iterable[bytes],
         *args: str,
         env: Mapping[str, str] | None = None,
-        fine: tuple[int, ...] = (0,),
     ) -> GitResult:
         path = self.folder / "input"
         await to_thread.run_sync(_write, path, lines)
         stdin = await to_thread.run_sync(path.open, "rb")
         try:
-            return await self._git(*args, stdin=stdin, env=env, fine=fine)
+            return await self._git(*args, stdin=stdin, env=env)
         finally:
             stdin.close()
 
@@ -149,7 +150,6 @@ class PrivateRepository:
         stdin: IO[bytes] | int = subprocess.DEVNULL,
         env: Mapping[str, str] | None = None,
         output_bytes: int = _FILE_LIST_BYTES,
-        fine: tuple[int, ...] = (0,),
     ) -> GitResult:
         result = await run_git(
             *args,
@@ -159,7 +159,7 @@ class PrivateRepository:
             env=env,
             stdin=stdin,
         )
-        if result.exit_code not in fine:
+        if not result.ok:
             lines = result.complaint.strip().splitlines() or [f"git ended with {result.exit_code}"]
             raise SourceError(lines[0])
         return result

@@ -177,7 +177,7 @@ class Snapshot:
     def _begin(self, name: bytes, mode: int, size: int) -> None:
         # A .gitignore decides what else counts: there is room for it.
         small = name.rpartition(b"/")[2] == b".gitignore" and size <= _GITIGNORE_BYTES
-        room = self._spool_at + size <= self.limits.spool_bytes
+        room = self.wanted is not None or self._spool_at + size <= self.limits.spool_bytes
         digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
         self._open = _Content(name, mode, size, digest, spooling=room or small)
 
