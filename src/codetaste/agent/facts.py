@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(slots=True)
@@ -39,10 +39,21 @@ class Facts:
         self._pending.clear()
         return taken
 
-    def drop_pending(self) -> None:
-        """Forget what was added since the last call: the tool failed."""
+    def drop_pending(self) -> list[list[Any]]:
+        """Forget what was added since the last call, and return it: that call failed, or is no news."""
+        dropped = [[kind, fact] for kind, fact in self._pending]
         self._pending.clear()
+        return dropped
 
     def restore(self, taken: list[list[Any]]) -> None:
         """Put back what an earlier process settled."""
         self._settled.extend((kind, fact) for kind, fact in taken)
+
+
+class HasFacts(Protocol):
+    """What the loop asks of an agent's context; the tools ask for more."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the tools have established."""
+        ...

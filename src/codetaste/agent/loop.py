@@ -1,7 +1,8 @@
 """The tool-use loop: a model speaks, its tools answer, until it finishes or something ends it.
 
 Every reply and every answer is an effect of the job (``orchestration/job.py``): after a crash the same loop
-runs through what was recorded without buying or doing anything twice, and goes on with the next turn. What a
+runs through what was recorded without buying anything twice, and goes on with the next turn. Only calls of
+tools that say so are made again, for what they changed died with the process (``agent/rebuild.py``). What a
 model gets wrong (a reply cut off, a call that cannot be read, a tool that does not exist) goes back to it as
 an error, a bounded number of times in a row.
 """
@@ -13,23 +14,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from codetaste.agent.rebuild import NOT_THE_MODELS, make_again
 from codetaste.agent.tool import BadArguments, bound
-from codetaste.errors import BudgetExceeded, EngineError, JournalError, SandboxError, ToolError
+from codetaste.errors import BudgetExceeded, ToolError
 from codetaste.llm.messages import Message, Request, Stop, Text, ToolResult
 from codetaste.orchestration.events import ToolCalled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codetaste.agent.facts import Facts
+    from codetaste.agent.facts import HasFacts
     from codetaste.agent.tool import Tool
     from codetaste.llm.messages import Reply, ToolCall
-    from codetaste.llm.metered import MeteredModel
     from codetaste.orchestration.job import JobContext
 
-
-_NOT_THE_MODELS = (BudgetExceeded, EngineError, JournalError, SandboxError)
-"""What no model can mend, and no answer may record: the job's own retries make the call again."""
 
 CUT_OFF = "Your reply was cut off at its limit of {limit} tokens."
 
@@ -46,13 +44,11 @@ class End(StrEnum):
     TIMEOUT = "timeout"
 
 
-class HasFacts(Protocol):
-    """What the loop asks of an agent's context; the tools ask for more."""
+class Asked(Protocol):
+    """Who speaks in a conversation: a metered model, or what stands in front of one."""
 
-    @property
-    def facts(self) -> Facts:
-        """What the tools have established."""
-        ...
+    async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
+        """Answer ``request`` as effect ``name`` of the job; see ``MeteredModel.complete``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class Conversation:
 
 
 async def converse(
-    brief: Brief, model: MeteredModel, context: HasFacts, job: JobContext, conversation: Conversation
+    brief: Brief, model: Asked, context: HasFacts, job: JobContext, conversation: Conversation
 ) -> End:
     """Let ``model`` work with ``brief.tools`` until it finishes, gives up, or exhausts turns or budget.
 
@@ -120,7 +116,7 @@ async def converse(
 
 
 async def _turns(
-    brief: Brief, model: MeteredModel, context: HasFacts, job: JobContext, conversation: Conversation
+    brief: Brief, model: Asked, context: HasFacts, job: JobContext, conversation: Conversation
 ) -> End:
     mistakes_in_a_row = 0
     while conversation.turns < brief.max_turns:
@@ -211,7 +207,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
             content, is_error, mistake = str(error), True, True
         except ToolError as error:
             content, is_error = str(error), True
-        except _NOT_THE_MODELS:
+        except NOT_THE_MODELS:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool that fails must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
@@ -229,6 +225,8 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
 
     recorded: Any = await job.effect(name, run)
     if replayed:
+        if tool.rebuilds and not recorded["mistake"]:
+            await make_again(tool, call, context, job, name, recorded)
         context.facts.restore(recorded["facts"])
     return _Answered(
         ToolResult(call.id, recorded["content"], is_error=recorded["is_error"]),

@@ -45,13 +45,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model can call. ``digest`` changes when the code of its file does."""
+    """A function that a model can call. ``digest`` changes when the code of its file does.
+
+    ``rebuilds``: its calls change something that dies with the process (a box), so that recorded ones are
+    made again when a conversation is taken up; what they answered the first time stands.
+    """
 
     spec: ToolSpec
     function: Callable[..., Awaitable[str | Answer]]
     arguments: type[BaseModel]
     output_limit: int
     digest: str
+    rebuilds: bool = False
 
     async def call(self, context: Any, arguments: Mapping[str, Any]) -> Answer:  # noqa: ANN401 - the agent's own
         """Check ``arguments`` against the schema, run the function, bound what it says.
@@ -74,18 +79,24 @@ class Tool:
 @overload
 def tool(function: Callable[..., Awaitable[str | Answer]], /) -> Tool: ...
 @overload
-def tool(*, output_limit: int = OUTPUT_LIMIT) -> Callable[[Callable[..., Awaitable[str | Answer]]], Tool]: ...
 def tool(
-    function: Callable[..., Awaitable[str | Answer]] | None = None, /, *, output_limit: int = OUTPUT_LIMIT
+    *, output_limit: int = OUTPUT_LIMIT, rebuilds: bool = False
+) -> Callable[[Callable[..., Awaitable[str | Answer]]], Tool]: ...
+def tool(
+    function: Callable[..., Awaitable[str | Answer]] | None = None,
+    /,
+    *,
+    output_limit: int = OUTPUT_LIMIT,
+    rebuilds: bool = False,
 ) -> Tool | Callable[[Callable[..., Awaitable[str | Answer]]], Tool]:
-    """Make a tool of an async function; ``output_limit`` is in characters.
+    """Make a tool of an async function; ``output_limit`` is in characters, ``rebuilds`` as ``Tool`` says.
 
     Raises:
         TypeError: the function cannot be described to a model; the message says what is missing.
     """
     if function is not None:
-        return _make(function, output_limit)
-    return lambda decorated: _make(decorated, output_limit)
+        return _make(function, output_limit, rebuilds=rebuilds)
+    return lambda decorated: _make(decorated, output_limit, rebuilds=rebuilds)
 
 
 def load_tools(paths: Sequence[str], *, base_dir: Path) -> tuple[Tool, ...]:
@@ -124,7 +135,7 @@ def bound(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int) -> Tool:
+def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int, *, rebuilds: bool) -> Tool:
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - heavy
 
     name = getattr(function, "__name__", "")
@@ -140,7 +151,7 @@ def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int) -
         description="\n\n".join(filter(None, [docstring.short_description, docstring.long_description])),
         parameters=_schema(arguments),
     )
-    return Tool(spec, function, arguments, output_limit, _digest(function))
+    return Tool(spec, function, arguments, output_limit, _digest(function), rebuilds)
 
 
 def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:

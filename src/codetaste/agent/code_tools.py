@@ -1,0 +1,182 @@
+"""The tools of our own coding agent: run commands in a box, edit a file there exactly, finish.
+
+Both that change the box are run again when a conversation is taken up in a new box, so that its files are
+there again (``agent/rebuild.py``); their recorded answers stand.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.agent.box_files import encoded, place, read_file, write_file
+from codetaste.agent.tool import Answer, tool
+from codetaste.errors import ToolError
+from codetaste.sandbox.sandbox import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.agent.facts import Facts
+    from codetaste.sandbox.box import Box
+
+MAX_COMMAND_BYTES = 100_000
+"""Linux takes no argument of 128 KiB."""
+EXIT_CODE = "exit code"
+"""The kind of the facts that hold how commands ended: what a command run again is compared by."""
+_SHOWN_LINES = 10
+_LONE_NEWLINE = re.compile(rb"(?<!\r)\n")
+# One stream, so that a model reads what was said in the order in which it was said.
+_SHELL = 'exec 2>&1; command -v bash >/dev/null && exec bash -c "$0"; exec sh -c "$0"'
+
+
+@dataclass(frozen=True, slots=True)
+class CodeContext:
+    """What the tools work on.
+
+    Attributes:
+        box: where the agent works.
+        facts: what the tools have established.
+        note: shows a line of text to the person who watches.
+        command_s: the longest time that one command may ask for, in seconds.
+        output_bytes: of one command's output that are kept, its beginning and its end.
+    """
+
+    box: Box
+    facts: Facts
+    note: Callable[[str], None] = lambda _text: None
+    command_s: float = 600.0
+    output_bytes: int = 24 * 1024
+
+
+@tool(rebuilds=True)
+async def bash(context: CodeContext, command: str, timeout_s: float = 120.0) -> str:
+    """Run a shell command in the sandbox and return what it prints, standard output and error in one.
+
+    Every command is a new shell that starts in /testbed: variables and the working folder are forgotten
+    afterwards, files are kept. There is no terminal and no input. Nothing that a command starts outlives it:
+    what must run beside something else belongs into one command. Long output is cut in the middle.
+
+    Args:
+        context: What the tools work on.
+        command: Any command for bash, pipes and several lines included.
+        timeout_s: Seconds after which it is ended; 600 at most.
+    """
+    raw = encoded(command, "the command")
+    if b"\0" in raw or len(raw) > MAX_COMMAND_BYTES:
+        raise ToolError(f"a command has at most {MAX_COMMAND_BYTES:,} bytes, and none of them is NUL")
+    wall_s = min(max(timeout_s, 1.0), context.command_s)
+    context.note(f"$ {command}")
+    limits = Limits(wall_s=wall_s, output_bytes=context.output_bytes)
+    done = await context.box.run(["/bin/sh", "-c", _SHELL, command], limits=limits)
+    context.facts.add(EXIT_CODE, done.exit_code)
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    if done.timed_out:
+        ending = f"[ended after {wall_s:g} s]"
+    elif done.exit_code:
+        ending = f"[exit code {done.exit_code}]"
+    else:
+        return said or "[no output, exit code 0]"
+    return f"{said}{'' if not said or said.endswith(chr(10)) else chr(10)}{ending}"
+
+
+@tool(rebuilds=True)
+async def edit(
+    context: CodeContext,
+    path: str,
+    old: str,
+    new: str,
+    replace_all: bool = False,
+    create: bool = False,
+) -> str:
+    """Replace a piece of text in a file, or make a new file.
+
+    The old text must be in the file exactly as given, white space and indentation included, and only once:
+    give enough of the lines around it. Line endings stay as the file has them.
+
+    Args:
+        context: What the tools work on.
+        path: The file, below /testbed (where relative paths begin) or /output.
+        old: The text that is there now; empty to make a new file.
+        new: The text that is to be there instead; empty to delete the old one.
+        replace_all: Replace every place where the old text is.
+        create: Make a new file that holds the new text, and the folders it needs.
+    """
+    where = place(path)
+    before, after = encoded(old, "the old text"), encoded(new, "the new text")
+    content = await read_file(context.box, where)
+    if create or not old:
+        _check_new(path, old, content, create=create)
+        await write_file(context.box, where, after)
+        context.note(f"made {path}")
+        return f"Made {path}."
+    if content is None:
+        raise ToolError(f"{path}: there is no such file")
+    changed, lines = replaced(content, before, after, every=replace_all)
+    await write_file(context.box, where, changed)
+    context.note(f"edited {path}")
+    return f"Edited {path} at {_lines(lines)}."
+
+
+@tool
+async def finish(context: CodeContext, summary: str = "") -> Answer:
+    """End the work. What is in /testbed and /output now is the result.
+
+    Args:
+        context: What the tools work on.
+        summary: What was done, in a few sentences.
+    """
+    context.note(f"finished: {summary}" if summary else "finished")
+    return Answer("The work is done.", finish=True)
+
+
+CODE_TOOLS = (bash, edit, finish)
+
+
+def replaced(content: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, list[int]]:
+    r"""Return ``content`` with ``old`` replaced by ``new``, and the lines, from 1, where ``old`` began.
+
+    Where all lines of ``content`` end with \r\n, so do those of ``old`` and ``new``.
+
+    Raises:
+        ToolError: ``old`` is not there, or more often than once and not ``every`` place is meant.
+    """
+    if b"\r\n" in content and not _LONE_NEWLINE.search(content):
+        old, new = (_LONE_NEWLINE.sub(b"\r\n", text) for text in (old, new))
+    if old == new:
+        raise ToolError("the old and the new text are the same")
+    lines: list[int] = []
+    at, line, counted = content.find(old), 1, 0
+    while at >= 0:
+        line, counted = line + content.count(b"\n", counted, at), at
+        lines.append(line)
+        at = content.find(old, at + len(old))
+    if not lines:
+        hint = "; it is there with other white space" if _squeezed(old) in _squeezed(content) else ""
+        raise ToolError(f"the old text is not in the file{hint}: look at the file again")
+    if len(lines) > 1 and not every:
+        raise ToolError(
+            f"the old text is in the file {len(lines)} times ({_lines(lines)}): give more of what is around "
+            "the place that is meant, or replace_all"
+        )
+    return content.replace(old, new), lines
+
+
+def _check_new(path: str, old: str, content: bytes | None, *, create: bool) -> None:
+    if old:
+        raise ToolError("a new file has no old text: leave it empty, or leave create out")
+    if content is not None:
+        raise ToolError(f"{path}: the file is there already; give the old text that is to be replaced")
+    if not create:
+        raise ToolError(f"{path}: there is no such file; to make it, say create")
+
+
+def _squeezed(text: bytes) -> bytes:
+    return b"".join(text.split())
+
+
+def _lines(lines: list[int]) -> str:
+    shown = ", ".join(map(str, lines[:_SHOWN_LINES]))
+    more = len(lines) - _SHOWN_LINES
+    return f"line{'s' if len(lines) > 1 else ''} {shown}{f' and {more} more' if more > 0 else ''}"
