@@ -1,9 +1,9 @@
 """Recorded tool calls made again, so that what died with an earlier process is there once more.
 
 A box and its files end with the process that opened it. When a conversation is taken up from the journal,
-each recorded call of a tool that changes the box is made again in the new one, in order. Nothing is bought: the
-model was told the recorded answers, and they stand. Where a call now ends otherwise than it did, the files may
-differ from what the model believes, and the person who watches is told.
+each recorded call of a tool that changes the box is made again in the new one, in order. Nothing is bought:
+the model was told the recorded answers, and they stand. Where a call now ends otherwise than it did, the
+files may differ from what the model believes, and the person who watches is told.
 """
 
 from __future__ import annotations
