@@ -53,10 +53,15 @@ async def run(
 
 @asynccontextmanager
 async def admitted(
-    ctx: JobContext, gateway: Gateway, protocol: Any = "anthropic", models: list[str] | None = None
+    ctx: JobContext,
+    gateway: Gateway,
+    protocol: Any = "anthropic",
+    models: list[str] | None = None,
+    *,
+    name: str = "transcript.jsonl",
 ) -> AsyncIterator[tuple[Access, httpx.AsyncClient]]:
     """A job that is let in, with a client that has its token."""
-    transcript = gateway.socket.parent.parent / "transcript.jsonl"
+    transcript = gateway.socket.parent.parent / name
     async with (
         gateway.admit(ctx, models=models or ["m"], protocol=protocol, transcript=transcript) as access,
         client_of(gateway, access.token) as client,
