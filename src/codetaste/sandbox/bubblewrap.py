@@ -20,9 +20,11 @@ from codetaste.sandbox.order import OPEN_FILES, SCRATCH_BYTES, Order, Start
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from codetaste.sandbox.view import SystemView
+
 WORKDIR = "/testbed"
 _TOOLS = "/tools"
-_NSSWITCH = "passwd: files\ngroup: files\nhosts: files\n"
+NSSWITCH = "passwd: files\ngroup: files\nhosts: files\n"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _DEV_LINKS = (
     ("/proc/self/fd", "fd"),
@@ -60,8 +62,8 @@ def start(program: Path, order: Order) -> Start:
     guard = new_guard()
     # Root inside is root out here as far as files go, and device nodes cannot be mounted read-only: their
     # modes are the host's.
-    filter_fd = _in_memory(seccomp.program(seccomp.Gaps(files=os.getuid() == 0)))
-    accounts = {path: _in_memory(text.encode()) for path, text in _accounts().items()}
+    filter_fd = in_memory(seccomp.program(seccomp.Gaps(files=os.getuid() == 0)))
+    accounts = {path: in_memory(text.encode()) for path, text in _accounts().items()}
     arguments = (
         *(
             "--unshare-all",
@@ -75,7 +77,7 @@ def start(program: Path, order: Order) -> Start:
         *("--json-status-fd", str(reported), "--seccomp", str(filter_fd)),
         # Only so that the command does not inherit it.
         *("--sync-fd", str(guard.reading)),
-        *_system(order),
+        *system_options(order.view),
         *(part for path, fd in accounts.items() for part in ("--file", str(fd), path)),
         *_devices(),
         # Read-only: to root without any capability, /proc/sys is still his own.
@@ -90,7 +92,7 @@ def start(program: Path, order: Order) -> Start:
         *_environment(order),
     )
     # By descriptor: a command line can be read inside, and the paths out here are nobody's business there.
-    options = _in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
+    options = in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
     argv = (
         str(program),
         "--args",
@@ -108,8 +110,8 @@ def start(program: Path, order: Order) -> Start:
     )
 
 
-def _system(order: Order) -> Iterator[str]:
-    view = order.view
+def system_options(view: SystemView) -> Iterator[str]:
+    """Yield the options that show ``view``."""
     for path in view.folders:
         yield from ("--ro-bind", path, path)
     for path, target in view.links:
@@ -155,11 +157,12 @@ def _accounts() -> dict[str, str]:
     return {
         "/etc/passwd": f"{name}:x:{uid}:{gid}::/nonexistent:/bin/sh\n",
         "/etc/group": f"{name}:x:{gid}:\n",
-        "/etc/nsswitch.conf": _NSSWITCH,
+        "/etc/nsswitch.conf": NSSWITCH,
     }
 
 
-def _in_memory(content: bytes) -> int:
+def in_memory(content: bytes) -> int:
+    """Return a descriptor that gives ``content``; the caller closes it."""
     descriptor = os.memfd_create("codetaste")
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox import cgroup
+from codetaste.sandbox.ending import end_namespace, gone
 from codetaste.sandbox.order import SCRATCH_BYTES
 from codetaste.sandbox.output import Kept
 from codetaste.sandbox.sandbox import Completed
@@ -23,6 +23,8 @@ from codetaste.sandbox.status import Report
 from codetaste.sandbox.usage import folder_bytes, tree_usage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from anyio.abc import ByteReceiveStream, Process
 
     from codetaste.sandbox.order import Start
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 _FLOOD_BYTES = 64 * 1024**2
 _WATCH_EVERY_S = 0.1
-_REPORT_WITHIN_S = 2.0
 _END_WITHIN_S = 10.0
 _DRAIN_WITHIN_S = 2.0
 _KILLED = 128 + signal.SIGKILL
@@ -180,7 +181,7 @@ async def _end(running: _Running) -> None:
             await process.wait()
         inside = running.report.first_inside()
         if inside is not None:
-            await _gone(inside)
+            await gone(inside)
         if running.start.guard is not None:
             running.start.guard.release()
         running.ended = True
@@ -191,34 +192,10 @@ async def _end_gently(running: _Running) -> None:
     process = running.process
     with anyio.move_on_after(_END_WITHIN_S / 2), contextlib.suppress(ProcessLookupError):
         if running.start.namespaced:
-            with anyio.move_on_after(_REPORT_WITHIN_S):
-                # Asked again and again, for it is there within a millisecond or two.
-                while running.report.first_inside() is None and process.returncode is None:  # noqa: ASYNC110
-                    await anyio.sleep(0.002)
-            inside = running.report.first_inside()
-            if inside is not None and _parent(inside) == process.pid:
-                os.kill(inside, signal.SIGKILL)
+            await end_namespace(process, running.report)
         else:
             process.terminate()  # the launcher ends all its descendants, then itself
-        await process.wait()
-
-
-def _parent(pid: int) -> int | None:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    return None
-
-
-async def _gone(pid: int) -> None:
-    """Wait until ``pid`` has ended; as the first process of a namespace it ends after all the others."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except OSError:
-        return
-    try:
-        await anyio.wait_readable(descriptor)
-    finally:
-        os.close(descriptor)
+            await process.wait()
 
 
 def _completed(running: _Running, out: Kept, err: Kept, wall_s: float) -> Completed:

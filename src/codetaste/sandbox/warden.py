@@ -23,6 +23,7 @@ import anyio
 from anyio.abc import SocketListener, UNIXSocketStream
 
 from codetaste.errors import SandboxError
+from codetaste.sandbox.beside import beside
 from codetaste.sandbox.box import GID, TESTBED, UID, Mount, Way
 from codetaste.sandbox.contained import Command, serve
 from codetaste.sandbox.frames import HELLO, PING, STOP, Frame, Frames
@@ -117,7 +118,7 @@ class Control:
                 "the image needs /bin/sh, mkfifo and the C++ library (libstdc++6)"
             )
 
-    async def run(  # noqa: PLR0913 (as Box.run)
+    async def run(
         self,
         command: Sequence[str],
         *,
@@ -210,7 +211,7 @@ class Control:
             await self._listener.aclose()
             self._listener = None
         with contextlib.suppress(OSError):
-            (self.folder / _SOCKET).unlink()  # noqa: ASYNC240 (one call to the kernel)
+            (self.folder / _SOCKET).unlink()
 
     async def _read(self, frames: Frames) -> None:
         assert self._stream is not None  # noqa: S101 (let in before)
@@ -268,19 +269,16 @@ async def control(
         held._listener = await SocketListener.from_socket(_listening(folder))  # noqa: SLF001
     except OSError as fault:
         raise SandboxError(f"no box can be controlled from {folder}: {fault}") from fault
-    fault_inside: BaseException | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(held.serve)
-        try:
-            yield held
-        except BaseException as fault:  # noqa: BLE001 (raised again below, without a group around it)
-            fault_inside = fault
-        await held.stop()
-        tasks.cancel_scope.cancel()
-    with anyio.CancelScope(shield=True):
-        await held._close_door()  # noqa: SLF001
-    if fault_inside is not None:
-        raise fault_inside
+    try:
+        async with beside() as tasks:
+            tasks.start_soon(held.serve)
+            try:
+                yield held
+            finally:
+                await held.stop()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await held._close_door()  # noqa: SLF001
 
 
 async def _first(stream: anyio.abc.SocketStream, frames: Frames) -> Frame:

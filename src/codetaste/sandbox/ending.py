@@ -1,0 +1,49 @@
+"""The end of a process namespace: its first process, when killed, takes all others with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from anyio.abc import Process
+
+    from codetaste.sandbox.status import Report
+
+_REPORT_WITHIN_S = 2.0
+
+
+async def end_namespace(process: Process, report: Report) -> None:
+    """Kill the first process inside of what ``process`` contains, and wait for ``process``."""
+    with contextlib.suppress(ProcessLookupError):
+        with anyio.move_on_after(_REPORT_WITHIN_S):
+            # Asked again and again, for it is there within a millisecond or two.
+            while report.first_inside() is None and process.returncode is None:  # noqa: ASYNC110
+                await anyio.sleep(0.002)
+        inside = report.first_inside()
+        if inside is not None and _parent(inside) == process.pid:
+            os.kill(inside, signal.SIGKILL)
+    await process.wait()
+
+
+async def gone(pid: int) -> None:
+    """Wait until ``pid`` has ended; as the first process of a namespace it ends after all the others."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _parent(pid: int) -> int | None:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    return None

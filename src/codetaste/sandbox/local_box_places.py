@@ -1,0 +1,58 @@
+"""The writable places of a local box, as folders out here, and who owns what is in them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+TEMPORARY = "/tmp"  # noqa: S108 (inside)
+_NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: "home", TEMPORARY: "tmp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom files belong to out here: uid 1000 itself where we may say so, and us where it is only a name."""
+
+    real: bool
+
+    def take(self, descriptor: int) -> None:
+        """Give away an open file or folder."""
+        if self.real:
+            os.fchown(descriptor, UID, GID)
+
+    def take_link(self, name: str, folder: int) -> None:
+        """Give away the link ``name`` in an open folder."""
+        if self.real:
+            os.chown(name, UID, GID, dir_fd=folder, follow_symlinks=False)
+
+
+def make_places(folder: Path, owner: Owner) -> Mapping[str, Path]:
+    """Make the places in ``folder``; return where each path inside is."""
+    places = {path: folder / name for path, name in _NAMES.items()}
+    for path in places.values():
+        path.mkdir()
+        path.chmod(0o755)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        owner.take(descriptor)
+        os.close(descriptor)
+    places[TEMPORARY].chmod(0o1777)
+    return places
+
+
+def remove(folder: Path) -> None:
+    """Remove ``folder`` with all that agents have left in it, also where they have locked us out. Blocks."""
+    # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+    remove_all = ["/bin/rm", "-rf", "--", str(folder)]
+    if subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL).returncode:
+        subprocess.run(
+            ["/bin/chmod", "-R", "u+rwX", "--", str(folder)], check=False, stderr=subprocess.DEVNULL
+        )
+        subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL)

@@ -1,0 +1,145 @@
+"""The bubblewrap around a local box: this machine's system, read-only, and the box's own writable folders.
+
+Root makes namespaces without a user namespace, and the program inside becomes uid 1000 for real: nothing of
+root's is its own. For everybody else uid 1000 is a name inside for oneself.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from codetaste.sandbox.box import GID, HOME, UID
+from codetaste.sandbox.box_filter import box_program
+from codetaste.sandbox.bubblewrap import in_memory, system_options
+from codetaste.sandbox.guard import Guard, new_guard
+from codetaste.sandbox.local_box_places import TEMPORARY
+from codetaste.sandbox.view import SYSTEM_PATH, system_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.sandbox.box import BoxSpec
+    from codetaste.sandbox.warden import Control
+
+OWN_PROCESSES = 16
+"""Bubblewrap's, the guard's, and those of the program inside with its threads."""
+_SHARED_MEMORY_BYTES = 256 * 1024**2
+_BLOCK = 512
+_SETTINGS = (
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/mime.types",
+)
+_FILES = {
+    "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nagent:x:{UID}:{GID}:agent:{HOME}:/bin/bash\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
+    "/etc/group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+_HOSTS = "127.0.0.1 localhost box\n::1 localhost\n"
+_LIMITED = 'ulimit -f {blocks}; {processes}exec "$@"'
+_PROCESSES = "ulimit -p {count} 2>/dev/null || ulimit -u {count}; "
+
+
+@dataclass(frozen=True, slots=True)
+class BoxStart:
+    """A program that, when started, is a box; ``status`` is read as ``Report`` does."""
+
+    argv: tuple[str, ...]
+    passed: tuple[int, ...]
+    status: int
+    guard: Guard
+
+
+def privileged() -> bool:
+    """Return whether boxes are made with root's privileges, not in a user namespace."""
+    return os.geteuid() == 0
+
+
+def base_environment(spec: BoxSpec) -> dict[str, str]:
+    """Return the variables of every command in the box."""
+    own = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "TMPDIR": TEMPORARY}
+    return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
+
+
+def start(program: Path, spec: BoxSpec, control: Control, places: Mapping[str, Path]) -> BoxStart:
+    """Return how to start a box under the bubblewrap at ``program``; blocks.
+
+    Raises:
+        OSError: there is no room for another descriptor.
+    """
+    status, reported = os.pipe()
+    guard = new_guard()
+    files = {**_FILES} if spec.egress.network else {**_FILES, "/etc/hosts": _HOSTS}
+    contents = {path: in_memory(text.encode()) for path, text in files.items()}
+    seccomp = in_memory(box_program())
+    mounts = {mount.target: mount.source for mount in (*control.mounts, *spec.mounts)}
+    arguments = (
+        *_namespaces(network=spec.egress.network),
+        *("--json-status-fd", str(reported), "--seccomp", str(seccomp)),
+        # Only so that the program inside does not inherit it.
+        *("--sync-fd", str(guard.reading)),
+        *_folders((*mounts, *places, *_SETTINGS, "/run/x")),
+        *system_options(system_view()),
+        *(part for path, fd in contents.items() for part in ("--perms", "0644", "--file", str(fd), path)),
+        *(part for path in _settings(spec) for part in ("--ro-bind", path, path)),
+        # The device folder is memory that nobody counts: only what is mounted there can be written to.
+        *("--dev", "/dev", "--perms", "1777", "--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
+        *("--remount-ro", "/dev", "--proc", "/proc"),
+        *(part for target, source in mounts.items() for part in ("--ro-bind", str(source), target)),
+        *(part for path, folder in places.items() for part in ("--bind", str(folder), path)),
+        *("--symlink", TEMPORARY, "/var/tmp", "--symlink", "/run", "/var/run"),  # noqa: S108 (inside)
+        *("--remount-ro", "/", "--chdir", "/", "--clearenv"),
+        *(part for pair in base_environment(spec).items() for part in ("--setenv", *pair)),
+    )
+    # By descriptor: a command line can be read inside, and the paths out here are nobody's business there.
+    options = in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
+    inside = ("/bin/sh", "-c", _limits(spec), "sh", *control.argv)
+    argv = (str(program), "--args", str(options), "--", *inside)
+    passed = (options, reported, seccomp, guard.reading, *contents.values())
+    return BoxStart(guard.over(argv), passed, status, guard)
+
+
+def _namespaces(*, network: bool) -> Iterator[str]:
+    yield from (
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--hostname",
+        "box",
+    )
+    if not network:
+        yield "--unshare-net"
+    # The program inside is the first process: it must be the one that adopts orphans.
+    yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+    if privileged():
+        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    else:
+        yield from ("--unshare-user", "--uid", str(UID), "--gid", str(GID))
+
+
+def _folders(paths: tuple[str, ...]) -> Iterator[str]:
+    """Make what lies above ``paths``: folders that bubblewrap makes of itself may be closed to uid 1000."""
+    above = {str(parent) for path in paths for parent in PurePosixPath(path).parents if parent.name}
+    for folder in sorted({*above, "/var"}):
+        yield from ("--perms", "0755", "--dir", folder)
+
+
+def _settings(spec: BoxSpec) -> Iterator[str]:
+    wanted = (*_SETTINGS, "/etc/hosts", "/etc/resolv.conf") if spec.egress.network else _SETTINGS
+    yield from (path for path in wanted if Path(path).exists())
+
+
+def _limits(spec: BoxSpec) -> str:
+    # Of root's boxes the kernel would count all processes of uid 1000 on this machine together.
+    processes = "" if privileged() else _PROCESSES.format(count=spec.processes + OWN_PROCESSES)
+    return _LIMITED.format(blocks=spec.disk_bytes // _BLOCK, processes=processes)

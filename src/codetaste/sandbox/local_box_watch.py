@@ -1,0 +1,46 @@
+"""What a local box uses: no limit of the kernel bounds all of it together, so it is looked at repeatedly."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.sandbox.local_box_start import OWN_PROCESSES
+from codetaste.sandbox.usage import folder_bytes, tree_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from codetaste.sandbox.box import BoxSpec
+
+OUT_OF_MEMORY, DISK_FULL, TOO_MANY = "out of memory", "disk full", "too many processes"
+_MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
+_SHARE = 20
+"""Looking takes at most one part in so many of the time: a million files must not cost a core."""
+
+
+async def until_used_up(pid: int, spec: BoxSpec) -> str:
+    """Wait until what runs below ``pid`` exceeds memory or processes; return which."""
+    while True:
+        began = time.monotonic()
+        used = await to_thread.run_sync(tree_usage, pid, spec.memory_bytes)
+        if used.memory_bytes > spec.memory_bytes:
+            return OUT_OF_MEMORY
+        if used.threads > spec.processes + OWN_PROCESSES:
+            return TOO_MANY
+        await anyio.sleep(max(_MEMORY_EVERY_S, _SHARE * (time.monotonic() - began)))
+
+
+async def until_full(folders: Sequence[Path], spec: BoxSpec) -> str:
+    """Wait until what lies in ``folders`` exceeds the disk; return how that is called."""
+    while True:
+        began, total = time.monotonic(), 0
+        for folder in folders:
+            total += await to_thread.run_sync(folder_bytes, folder, spec.disk_bytes - total)
+            if total > spec.disk_bytes:
+                return DISK_FULL
+        await anyio.sleep(max(_DISK_EVERY_S, _SHARE * (time.monotonic() - began)))
