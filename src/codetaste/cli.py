@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import Annotated
 
@@ -23,7 +24,9 @@ app = App(
 rules_app = App(name="rules", help="Work with OpenGrep rules.")
 tool_app = App(name="tool", help="Try the rule agent's tools on a real instance, without any model.")
 image_app = App(name="image", help="The images that coding agents' containers are made of.")
+agents_app = App(name="agents", help="Command-line coding agents: what there is, what is installed.")
 app.command(run_command, name="run")
+app.command(agents_app)
 app.command(rules_app)
 app.command(tool_app)
 app.command(image_app)
@@ -121,6 +124,31 @@ def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
         return 0 if report.usable else 1
 
     return guarded(answer, as_json=json_)
+
+
+@agents_app.default
+def list_agents(*, json_: Annotated[bool, _JSON] = False) -> int:
+    """List the command-line agents that a config can name, their releases and options.
+
+    Args:
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import agents  # noqa: PLC0415 - only here
+
+    return guarded(lambda: agents.list_agents(as_json=json_), as_json=json_)
+
+
+@agents_app.command
+def install(*names: str, json_: Annotated[bool, _JSON] = False) -> int:
+    """Install agents now; a run installs what it needs by itself.
+
+    Args:
+        names: NAME or NAME@VERSION, or the folder of one of your own; default all, in their default releases.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import agents  # noqa: PLC0415 - only here
+
+    return guarded(lambda: anyio.run(partial(agents.install_agents, names, as_json=json_)), as_json=json_)
 
 
 @rules_app.command

@@ -15,7 +15,7 @@ from codetaste.llm.messages import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.harness.manifest import Counted, Ending, Figures, Manifest, Pick, Scalar
+    from codetaste.harness.manifest import Counted, Ending, Figures, Manifest, Pick, Wanted
 
 LINE_BYTES = 16 * 1024**2
 """A longer line is passed over."""
@@ -23,7 +23,7 @@ MESSAGE_CHARS = 20_000
 """What is kept of the last words."""
 _MOST_COUNTED = 1_000_000
 _MOST = 10**15
-_MOST_USD = Decimal(10) ** 9
+_MOST_USD, _DIGITS = Decimal(10) ** 9, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,14 @@ def _parts(event: dict[str, Any], pick: Pick | None) -> Iterator[Any]:
             yield member
 
 
-def _fits(event: Any, when: Mapping[str, Scalar]) -> bool:  # noqa: ANN401 - JSON
-    return all(any(found == wanted for found in _at(event, place)) for place, wanted in when.items())
+def _fits(event: Any, when: Mapping[str, Wanted]) -> bool:  # noqa: ANN401 - JSON
+    return all(any(_is(found, wanted) for found in _at(event, place)) for place, wanted in when.items())
+
+
+def _is(found: Any, wanted: Wanted) -> bool:  # noqa: ANN401 - JSON
+    choices = wanted if isinstance(wanted, tuple) else (wanted,)
+    # In Python 1 == True, in an agent.toml it is not.
+    return any(type(found) is type(choice) and found == choice for choice in choices)
 
 
 def _at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
@@ -185,7 +191,7 @@ def _usd(event: Any, place: str | None) -> Decimal | None:  # noqa: ANN401 - JSO
     if type(found) not in {int, float}:
         return None
     amount = Decimal(str(found))
-    return amount if amount.is_finite() and 0 <= amount <= _MOST_USD else None
+    return round(amount, _DIGITS) if amount.is_finite() and 0 <= amount <= _MOST_USD else None
 
 
 def _usage(event: Any, figures: Figures) -> Usage | None:  # noqa: ANN401 - JSON

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Protocol = Literal["anthropic", "openai", "openai-chat", "none"]
 Outcome = Literal["success", "budget", "error"]
 Scalar = bool | int | str
+Wanted = Scalar | tuple[Scalar, ...]
+"""What must stand at a place: this, or one of these."""
 VERSION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,39}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,39}$"
 _RESERVED = ("CODETASTE_", "LD_")
@@ -57,7 +59,7 @@ class Ending(Section):
     Of an event the first entry that fits decides; of a run, the last such event.
     """
 
-    when: dict[Place, Scalar]
+    when: dict[Place, Wanted]
     """Places and what must stand there."""
     outcome: Outcome
     """What the program says by it."""
@@ -70,11 +72,11 @@ class Ending(Section):
 class Pick(Section):
     """Which parts of which events are meant."""
 
-    when: dict[Place, Scalar] = Field(default_factory=dict)
+    when: dict[Place, Wanted] = Field(default_factory=dict)
     """Of an event: places and what must stand there."""
     each: Place | None = None
     """A list in the event whose members are looked at, one by one; otherwise the event itself is."""
-    where: dict[Place, Scalar] = Field(default_factory=dict)
+    where: dict[Place, Wanted] = Field(default_factory=dict)
     """Of such a member: places and what must stand there."""
 
 

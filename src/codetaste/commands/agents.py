@@ -1,0 +1,110 @@
+"""``codetaste agents``: which command-line agents there are, and what is installed of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.assembly import cache_dir
+from codetaste.command import say, tell
+from codetaste.errors import ConfigError
+from codetaste.harness.adapter import adapter_names, load_adapter
+from codetaste.harness.install import installed, is_installed, planned
+from codetaste.harness.tree_files import tree_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.harness.adapter import Adapter
+    from codetaste.harness.install import Installed
+
+_MB = 1_000_000
+
+
+def list_agents(*, as_json: bool) -> int:
+    """Print the agents that come with codetaste; returns the exit code."""
+    cache = cache_dir(tell)
+    agents = [_told(load_adapter(name, Path()), cache) for name in adapter_names()]
+    say(json.dumps(agents, indent=2) if as_json else "\n".join(_lines(agents)))
+    return 0
+
+
+async def install_agents(names: Sequence[str], *, as_json: bool) -> int:
+    """Install agents, each named as NAME or NAME@VERSION, one after the other; returns the exit code.
+
+    Raises:
+        ConfigError: one line for each that there is not.
+        ToolMissing: one of them cannot be installed.
+    """
+    cache = await to_thread.run_sync(cache_dir, tell)
+    wanted = await to_thread.run_sync(_wanted, names)
+    trees: list[Installed] = []
+    for adapter, version in wanted:
+        trees.append(await installed(adapter, version, cache, tell))
+        if not as_json:
+            say(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
+    if as_json:
+        told = [{"name": each.adapter.name, **_release(each)} for each in trees]
+        say(json.dumps(told, indent=2))
+    return 0
+
+
+def _wanted(names: Sequence[str]) -> list[tuple[Adapter, str | None]]:
+    """Find what is named; a path may have an @ in it, a version cannot have a slash."""
+    wanted: list[tuple[Adapter, str | None]] = []
+    problems: list[str] = []
+    for text in names or adapter_names():
+        name, at, version = text.rpartition("@")
+        if not at or "/" in version:
+            name, version = text, ""
+        try:
+            adapter = load_adapter(name, Path())
+            adapter.version(version or None)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            continue
+        wanted.append((adapter, version or None))
+    if problems:
+        raise ConfigError(*problems)
+    return wanted
+
+
+def _told(adapter: Adapter, cache: Path) -> dict[str, Any]:
+    manifest = adapter.manifest
+    return {
+        "name": adapter.name,
+        "about": manifest.about,
+        "protocol": adapter.protocol,
+        "default": manifest.default,
+        "versions": [_release(planned(adapter, version, cache)) for version in manifest.versions],
+        "options": {
+            name: {"default": option.default, "choices": list(option.choices), "about": option.about}
+            for name, option in manifest.options.items()
+        },
+    }
+
+
+def _release(tree: Installed) -> dict[str, Any]:
+    here = is_installed(tree)
+    told = {"version": tree.version, "id": tree.id, "installed": here}
+    return {**told, "tree": str(tree.tree), "bytes": tree_bytes(tree.tree)} if here else told
+
+
+def _lines(agents: Sequence[dict[str, Any]]) -> list[str]:
+    lines = []
+    for agent in agents:
+        lines.append(f"{agent['name']}: {agent['about']} ({agent['protocol']})")
+        for release in agent["versions"]:
+            marks = ["default"] if release["version"] == agent["default"] else []
+            marks.append(
+                f"installed, {release['bytes'] // _MB} MB" if release["installed"] else "not installed"
+            )
+            lines.append(f"  {release['version']}: {', '.join(marks)}")
+        for name, option in agent["options"].items():
+            choices = f" ({', '.join(map(str, option['choices']))})" if option["choices"] else ""
+            about = f": {option['about']}" if option["about"] else ""
+            lines.append(f"  option {name} = {json.dumps(option['default'])}{choices}{about}")
+    return lines
