@@ -66,11 +66,7 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     }
     marker = request.options.get("cache_control", {"type": "ephemeral"})
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
-    messages = [
-        {"role": message.role, "content": blocks}
-        for message in request.messages
-        if (blocks := message_blocks(message))
-    ]
+    messages = [said for message in request.messages if (said := wire_message(message))["content"]]
     body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens, "stream": True}
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "auto"}}
@@ -87,6 +83,14 @@ def wire_tool(tool: ToolSpec) -> dict[str, Any]:
     if tool.raw is not None and tool.raw.protocol == PROTOCOL:
         return dict(tool.raw.blocks[0])
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+
+
+def wire_message(message: Message) -> dict[str, Any]:
+    """Return a message as this protocol has it; one with another role than ours was kept as a whole."""
+    match message.raw:
+        case Raw(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if protocol == PROTOCOL:
+            return dict(whole)
+    return {"role": message.role, "content": message_blocks(message)}
 
 
 def message_blocks(message: Message) -> list[dict[str, Any]]:

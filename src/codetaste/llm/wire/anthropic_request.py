@@ -99,8 +99,11 @@ def _message(said: Mapping[str, Any], where: str) -> Message:
         blocks = [{"type": "text", "text": content}]
     else:
         blocks = optional_rows(content, f"{where}.content")
-    by_model = said.get("role") == "assistant"
-    neutral = Message("assistant" if by_model else "user", tuple(_neutral(blocks, where)))
+    role = string(said.get("role"), f"{where}.role")
+    neutral = Message("assistant" if role == "assistant" else "user", tuple(_neutral(blocks, where)))
+    if role != neutral.role:
+        # Programs say "system" in the middle, too; there is no place for it in neutral words.
+        return replace(neutral, raw=Raw(PROTOCOL, ({**said, "content": blocks},)))
     exact = message_blocks(neutral) == blocks
     return neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(blocks)))
 

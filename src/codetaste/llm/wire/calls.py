@@ -23,6 +23,8 @@ _DEPTH = 100
 """Nesting of arguments beyond which nobody means it."""
 _LONGEST_NAME = 64
 _LONGEST_ID = 64
+FREEFORM_INPUT = "input"
+"""A freeform tool takes a text; among neutral arguments it stands under this name."""
 _ERROR = "Error: "
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 

@@ -143,7 +143,9 @@ def _mended(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mended_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call["function"]
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return dict(call)  # of a tool that takes a text; what makes no sense is for the server to refuse
     name, arguments = wire_name(function.get("name")), wire_arguments(function.get("arguments"))
     return {**call, "function": {**function, "name": name, "arguments": arguments}}
 

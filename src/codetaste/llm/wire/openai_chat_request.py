@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
-from codetaste.llm.wire.calls import read_call, result_of
+from codetaste.llm.wire.calls import FREEFORM_INPUT, read_call, result_of
 from codetaste.llm.wire.openai_chat import CAPS, PROTOCOL, wire_messages, wire_tool
 from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
 from codetaste.llm.wire.request import (
@@ -46,14 +46,13 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     of_stream = table(body.get("stream_options") or {}, "stream_options")
     if more := {name: value for name, value in of_stream.items() if name != _USAGE}:
         options["stream_options"] = more
-    own = [tool for tool in tools if tool.get("type", "function") == "function"]
-    if built_in := [tool for tool in tools if tool not in own]:
+    if built_in := [tool for tool in tools if not _is_own(tool)]:
         options["tools"] = built_in
     system, said = _system(said)
     request = Request(
         system=system,
         messages=tuple(_messages(said)),
-        tools=tuple(_tool(tool) for tool in own),
+        tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
         max_output_tokens=cap or UNCAPPED,
         options=options,
     )
@@ -68,6 +67,11 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         prefixes=prefixes_of(body, "messages"),
         include_usage=flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
     )
+
+
+def _is_own(tool: Mapping[str, Any]) -> bool:
+    """Whether the program runs a tool itself and says what it takes."""
+    return bool(tool.get("type", "function") == "function")
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:
@@ -103,7 +107,7 @@ def _messages(said: list[dict[str, Any]]) -> Iterator[Message]:
 
 def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
     content = message.get("content")
-    if message.get("role") == "tool":
+    if string(message.get("role"), "messages: role") == "tool":
         call_id = string(message.get("tool_call_id"), "messages: tool_call_id")
         yield result_of(call_id, shown(content))
         return
@@ -113,6 +117,9 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
         yield from (Text(shown([part])) for part in optional_rows(content, "messages: content"))
     for call in optional_rows(message.get("tool_calls"), "messages: tool_calls"):
         call_id = string(call.get("id"), "messages: the id of a tool call")
-        function = call.get("function")
-        function = function if isinstance(function, dict) else {}
-        yield read_call(call_id, function.get("name"), function.get("arguments"))
+        function, freeform = call.get("function"), call.get("custom")
+        if isinstance(freeform, dict):
+            yield read_call(call_id, freeform.get("name"), {FREEFORM_INPUT: freeform.get("input")})
+        else:
+            function = function if isinstance(function, dict) else {}
+            yield read_call(call_id, function.get("name"), function.get("arguments"))

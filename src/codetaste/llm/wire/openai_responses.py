@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import MalformedReply
 from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult
 from codetaste.llm.wire.calls import (
+    FREEFORM_INPUT,
     arguments_text,
     distinct_ids,
     read_call,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 PROTOCOL = "openai-responses"
 
 FREEFORM_CALL = "custom_tool_call"
-FREEFORM_INPUT = "input"
-"""A freeform tool takes a text; among neutral arguments it stands under this name."""
 CALLS = ("function_call", FREEFORM_CALL, "local_shell_call")
 """Kinds of items that ask for a tool which runs where we are."""
 

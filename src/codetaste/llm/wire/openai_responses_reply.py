@@ -7,9 +7,9 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Stop, ToolCall
+from codetaste.llm.wire.calls import FREEFORM_INPUT
 from codetaste.llm.wire.openai_responses import (
     FREEFORM_CALL,
-    FREEFORM_INPUT,
     PROTOCOL,
     REASONS,
     message_items,

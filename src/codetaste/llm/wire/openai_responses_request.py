@@ -7,10 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
-from codetaste.llm.wire.calls import result_of
+from codetaste.llm.wire.calls import FREEFORM_INPUT, result_of
 from codetaste.llm.wire.openai_responses import (
     CALLS,
-    FREEFORM_INPUT,
     PROTOCOL,
     message_items,
     neutral_blocks,
@@ -42,6 +41,9 @@ _WRITTEN = {
     "tool_choice": "auto",
     "parallel_tool_calls": True,
 }
+_FREEFORM = "custom"
+_OWN = ("function", _FREEFORM)
+"""Kinds of tools that a program runs itself and describes."""
 _SCHEMA = {
     "type": "object",
     "properties": {FREEFORM_INPUT: {"type": "string"}},
@@ -63,14 +65,13 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     tools = optional_rows(body.get("tools"), "tools")
     cap = cap_of(body, CAPS)
     options = options_of(body, _READ, _WRITTEN)
-    own = [tool for tool in tools if tool.get("type") in ("function", "custom")]
-    if built_in := [tool for tool in tools if tool not in own]:
+    if built_in := [tool for tool in tools if tool.get("type") not in _OWN]:
         options["tools"] = built_in
     instructions = body.get("instructions")
     request = Request(
         system=instructions if isinstance(instructions, str) else "",
         messages=tuple(_messages(items)),
-        tools=tuple(_tool(tool) for tool in own),
+        tools=tuple(_tool(tool) for tool in tools if tool.get("type") in _OWN),
         max_output_tokens=cap or UNCAPPED,
         options=options,
     )
@@ -83,13 +84,13 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         cap=cap,
         apart=apart_in(body, "input"),
         prefixes=prefixes_of(body, "input"),
-        freeform=frozenset(tool["name"] for tool in own if tool["type"] == "custom"),
+        freeform=frozenset(tool["name"] for tool in tools if tool.get("type") == _FREEFORM),
     )
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     given = tool.get("parameters")
-    schema = _SCHEMA if tool["type"] == "custom" else given if isinstance(given, dict) else {}
+    schema = _SCHEMA if tool["type"] == _FREEFORM else given if isinstance(given, dict) else {}
     name, description = string(tool.get("name"), "tools: name"), str(tool.get("description") or "")
     neutral = ToolSpec(name, description, schema)
     if wire_tool(neutral) == tool:

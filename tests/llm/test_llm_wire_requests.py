@@ -1,0 +1,334 @@
+"""What programs send is read without loss, and what costs more than its tokens is told by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loopback_provider import PROTOCOLS, Protocol
+from test_llm_wire_fuzz import odd, spoilt
+from wire_cases import BODIES, OWN_MARKERS, requests
+
+from codetaste.errors import MalformedRequest
+from codetaste.llm.codec import request_from_json, request_to_json
+from codetaste.llm.messages import Request, Text, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.wire.request import UNCAPPED, WireRequest, parse_body
+from codetaste.llm.wire.serving import SERVING
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+MARKER = {"cache_control": {"type": "ephemeral"}}
+
+ANTHROPIC: dict[str, Any] = {
+    "model": "sonnet",
+    "max_tokens": 32000,
+    "stream": True,
+    "metadata": {"user_id": "u"},
+    "thinking": {"type": "adaptive"},
+    "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+    "system": [{"type": "text", "text": "billing"}, {"type": "text", "text": "Be brief.", **MARKER}],
+    "tools": [
+        {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}},
+        {"name": "Later", "description": "", "input_schema": {"type": "object"}, "defer_loading": True},
+    ],
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "Go."}, PICTURE]},
+        {"role": "system", "content": [{"type": "text", "text": "# Environment"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "xx"},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"tool_use_id": "t1", "type": "tool_result", "content": "a.py", "is_error": False, **MARKER},
+                {"type": "tool_result", "tool_use_id": "t2", "content": [PICTURE], "is_error": True},
+            ],
+        },
+    ],
+}
+RESPONSES: dict[str, Any] = {
+    "model": "gpt",
+    "stream": True,
+    "store": False,
+    "include": ["reasoning.encrypted_content"],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "prompt_cache_key": "k",
+    "reasoning": {"effort": "medium"},
+    "instructions": "Be brief.",
+    "tools": [
+        {"type": "tool_search", "execution": "client"},
+        {"type": "function", "name": "shell", "description": "Run.", "strict": True, "parameters": {}},
+        {"type": "custom", "name": "apply_patch", "description": "Patch.", "format": {"type": "grammar"}},
+    ],
+    "input": [
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Rules."}]},
+        {"type": "message", "id": "m1", "role": "user", "content": [{"type": "input_text", "text": "Go."}]},
+        {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "c2ln"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": '{ "cmd": "ls"}'},
+        {"type": "custom_tool_call", "call_id": "c2", "name": "apply_patch", "input": "*** Begin"},
+        {"type": "function_call_output", "call_id": "c1", "output": "a.py"},
+        {
+            "type": "custom_tool_call_output",
+            "call_id": "c2",
+            "output": [{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": "data:"}],
+        },
+    ],
+}
+CHAT: dict[str, Any] = {
+    "model": "qwen",
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "max_tokens": 8000,
+    "max_completion_tokens": 8000,
+    "tool_choice": "auto",
+    "tools": [{"type": "function", "function": {"name": "look", "parameters": {}, "strict": True}}],
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Context."}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Got it."}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Go."},
+                {"type": "image_url", "image_url": {"url": "data:"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": "hm",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{ "at": "x" }'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "name": "look", "content": "a.py"},
+        {"role": "developer", "content": "Hurry."},
+    ],
+}
+REAL: dict[Protocol, dict[str, Any]] = {"anthropic": ANTHROPIC, "openai": RESPONSES, "openai-chat": CHAT}
+
+
+def read(protocol: Protocol, body: Any) -> WireRequest:
+    return SERVING[protocol].read_request(parse_body(json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(requests())
+@settings(max_examples=100, deadline=None)
+def test_what_our_own_clients_send_is_read_as_what_they_were_asked(
+    protocol: Protocol, request_: Request
+) -> None:
+    request_ = replace(request_, options=OWN_MARKERS.get(protocol, {}))
+    wire = read(protocol, BODIES[protocol](request_, "some-model"))
+    assert wire.request == request_
+    assert (wire.model, wire.stream, wire.cap) == ("some-model", True, request_.max_output_tokens)
+    assert wire.include_usage
+    assert (wire.main, wire.apart) == (bool(request_.tools), ())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_a_program_says_goes_back_word_for_word_in_its_own_protocol(protocol: Protocol) -> None:
+    body = REAL[protocol]
+    wire = read(protocol, body)
+    kept = request_from_json(json.loads(json.dumps(request_to_json(wire.request))))
+    assert kept == wire.request
+    again = BODIES[protocol](kept, wire.model)
+    # What is added is what the providers take for granted, or a cap where there was none.
+    added = {"tool_choice": {"type": "auto"}} if protocol == "anthropic" else {}
+    added |= {"max_output_tokens": UNCAPPED} if protocol == "openai" else {}
+    assert again == {**body, **added}
+
+
+def test_all_that_scripts_and_transcripts_want_to_know_is_there_in_neutral_words() -> None:
+    wires = {protocol: read(protocol, body) for protocol, body in REAL.items()}
+    assert [tool.name for tool in wires["anthropic"].request.tools] == ["Bash", "Later"]
+    assert [tool.name for tool in wires["openai"].request.tools] == ["shell", "apply_patch"]
+    assert wires["openai"].freeform == {"apply_patch"}
+    assert [wire.request.system for wire in wires.values()] == ["billing\n\nBe brief.", *["Be brief."] * 2]
+    assert [wire.cap for wire in wires.values()] == [32000, None, 8000]
+    assert wires["openai"].request.max_output_tokens == UNCAPPED
+    assert all(wire.main and wire.stream and not wire.apart for wire in wires.values())
+    calls = {protocol: wire.request.messages for protocol, wire in wires.items()}
+    assert calls["anthropic"][2].content == (Text("I look."), ToolCall("t1", "Bash", {"command": "ls"}))
+    assert calls["anthropic"][3].content == (
+        ToolResult("t1", "a.py"),
+        ToolResult("t2", "[image]", is_error=True),
+    )
+    assert [message.text for message in calls["openai"]] == ["Rules.\nGo.", "I look.", ""]
+    assert calls["openai"][1].tool_calls[1] == ToolCall("c2", "apply_patch", {"input": "*** Begin"})
+    assert calls["openai"][2].content[1] == ToolResult("c2", "ok\n[input_image]")
+    assert calls["openai-chat"][3].tool_calls == (ToolCall("c1", "look", {"at": "x"}),)
+    assert calls["openai-chat"][4].content == (ToolResult("c1", "a.py"), Text("Hurry."))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_call_without_tools_is_one_on_the_side(protocol: Protocol) -> None:
+    body = {**REAL[protocol], "tools": []}
+    assert not read(protocol, body).main
+    assert read(protocol, {**body, "tools": [{"type": "local_shell"}]}).main
+    del body["tools"]
+    assert not read(protocol, {**body, "stream": None}).main
+
+
+FUNCTION = {"type": "function", "name": "f", "parameters": {}}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more", "apart"),
+    [
+        (
+            "anthropic",
+            {"tools": [{"type": "web_search_20250305", "name": "w"}]},
+            "tools (web_search_20250305)",
+        ),
+        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}, ""),
+        ("anthropic", {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
+        ("anthropic", {"mcp_servers": []}, ""),
+        ("anthropic", {"service_tier": "auto"}, "service_tier"),
+        ("anthropic", {"service_tier": "standard_only"}, ""),
+        ("anthropic", {"speed": "fast"}, "speed"),
+        (
+            "anthropic",
+            {"context_management": {"edits": [{"type": "compact_20260112"}]}},
+            "context_management",
+        ),
+        (
+            "anthropic",
+            {"system": [{"type": "text", "text": "x", "cache_control": {"ttl": "1h"}}]},
+            "a cache for 1h",
+        ),
+        ("anthropic", {"system": [{"type": "text", "text": "x", "cache_control": {"ttl": "5m"}}]}, ""),
+        (
+            "anthropic",
+            {"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "base64"}}]}]},
+            "a part of type document",
+        ),
+        (
+            "anthropic",
+            {"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "text"}}]}]},
+            "",
+        ),
+        ("openai", {"tools": [{"type": "web_search", "external_web_access": True}]}, "tools (web_search)"),
+        ("openai", {"tools": [{"type": "code_interpreter"}, FUNCTION]}, "tools (code_interpreter)"),
+        ("openai", {"tools": [{"type": "namespace", "name": "n", "tools": [FUNCTION]}]}, ""),
+        ("openai", {"tools": [{"type": "namespace", "tools": [{"type": "mcp"}]}]}, "tools (mcp)"),
+        ("openai", {"background": True}, "background"),
+        ("openai", {"background": False}, ""),
+        ("openai", {"previous_response_id": "resp_1"}, "previous_response_id"),
+        ("openai", {"input": [{"type": "item_reference", "id": "x"}]}, "a part of type item_reference"),
+        ("openai-chat", {"n": 2}, "n"),
+        ("openai-chat", {"n": 1, "best_of": None}, ""),
+        ("openai-chat", {"modalities": ["text", "audio"], "audio": {}}, "modalities"),
+        ("openai-chat", {"web_search_options": {"user_location": None}}, "web_search_options"),
+        (
+            "openai-chat",
+            {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]},
+            "a part of type file",
+        ),
+    ],
+)
+def test_what_costs_more_than_its_tokens_is_told_by_name(
+    protocol: Protocol, more: dict[str, Any], apart: str
+) -> None:
+    assert ", ".join(read(protocol, {**REAL[protocol], **more}).apart) == apart
+
+
+def test_arguments_of_a_tool_are_data_whatever_they_look_like() -> None:
+    looks = {"type": "file", "cache_control": {"ttl": "1h"}, "content": [{"type": "document"}]}
+    call = {"type": "tool_use", "id": "t", "name": "Write", "input": looks}
+    body = {**ANTHROPIC, "messages": [{"role": "assistant", "content": [call]}]}
+    assert read("anthropic", body).apart == ()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more", "told"),
+    [
+        ("anthropic", {"model": None}, "model: must be a text, not null"),
+        ("anthropic", {"max_tokens": 0}, "max_tokens: must be a whole number above 0, not 0"),
+        ("anthropic", {"max_tokens": True}, "max_tokens: must be a whole number above 0, not true"),
+        ("anthropic", {"stream": "yes"}, 'stream: must be true or false, not "yes"'),
+        ("anthropic", {"messages": {"a": 1}}, 'messages: must be a list, not {"a": 1}'),
+        ("anthropic", {"messages": [{"content": "x"}]}, "messages[0].role: must be a text, not null"),
+        ("anthropic", {"messages": [{"role": "user", "content": 1}]}, "messages[0].content: must be a list"),
+        (
+            "anthropic",
+            {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
+            "messages[0]: the id of a tool_result: must be a text, not null",
+        ),
+        ("anthropic", {"tools": [{"input_schema": {}}]}, "tools.name: must be a text, not null"),
+        ("openai", {"input": 5}, "input: must be a list, not 5"),
+        ("openai", {"input": [{"type": "function_call_output"}]}, "input: the call_id of an output: must be"),
+        ("openai", {"max_output_tokens": 1.5}, "max_output_tokens: must be a whole number above 0, not 1.5"),
+        ("openai-chat", {"tools": [{"function": 1}]}, "tools: function: must be an object, not 1"),
+        ("openai-chat", {"stream_options": [1]}, "stream_options: must be an object, not [1]"),
+        ("openai-chat", {"messages": [{"role": "tool", "content": ""}]}, "messages: tool_call_id: must be"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_named_in_one_line(
+    protocol: Protocol, more: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(MalformedRequest) as caught:
+        read(protocol, {**REAL[protocol], **more})
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"\xff", b"[" * 10_000, b'{"a": NaN}', b'{"a": 1e999}', b"[" * 300 + b"]" * 300]
+)
+def test_a_body_that_is_no_json_is_named_in_one_line(data: bytes) -> None:
+    with pytest.raises(MalformedRequest) as caught:
+        parse_body(data)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_whatever_is_sent_is_a_request_or_named_as_malformed(protocol: Protocol, data: st.DataObject) -> None:
+    said = data.draw(spoilt([REAL[protocol]]) | st.lists(odd, min_size=1, max_size=1))
+    for body in said:
+        try:
+            wire = read(protocol, body)
+        except MalformedRequest as error:
+            fault = str(error)
+        else:
+            fault = ""
+        assert (len(fault) < 600, "\n" in fault) == (True, False)
+        if fault:
+            continue
+        assert wire.request.max_output_tokens >= 1
+        assert all(tool.name.strip() for tool in wire.request.tools)
+        assert request_from_json(json.loads(json.dumps(request_to_json(wire.request)))) == wire.request
+        for written in BODIES.values():
+            json.dumps(written(wire.request, "m"))
+
+
+def test_a_tool_goes_to_other_protocols_in_neutral_words() -> None:
+    tool = read("openai", RESPONSES).request.tools[1]
+    assert anthropic_tool(tool) == {
+        "name": "apply_patch",
+        "description": "Patch.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        },
+    }
+
+
+def anthropic_tool(tool: ToolSpec) -> Any:
+    body = BODIES["anthropic"](Request("", (), (tool,), options={"cache_control": False}), "m")
+    return body["tools"][0]

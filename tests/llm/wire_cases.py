@@ -1,0 +1,74 @@
+"""Conversations and replies as every protocol can say them, for tests that send them there and back."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+
+from codetaste.llm.messages import Message, Reply, Request, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.wire import anthropic, openai_chat, openai_responses
+
+BODIES = {
+    "anthropic": anthropic.request_body,
+    "openai": openai_responses.request_body,
+    "openai-chat": openai_chat.request_body,
+}
+LOOK = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
+OWN_MARKERS: dict[str, dict[str, Any]] = {"anthropic": {"cache_control": False}}
+"""Options by which a writer leaves the cache to whoever asks."""
+
+words = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+said = words.filter(str.strip)
+results = said.filter(lambda text: not text.startswith("Error: ")) | st.just("")
+names = st.sampled_from(["look", "find-it", "a_b"])
+data = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, width=32) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+).filter(lambda value: value not in (float("inf"), float("-inf")))
+arguments = st.dictionaries(words, data, max_size=3).filter(lambda value: "inf" not in repr(value))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    """A request as our own clients write it: words before calls, results before words."""
+    messages = [Message("user", tuple(Text(draw(said)) for _ in range(draw(st.integers(1, 2)))))]
+    number = 0
+    for _ in range(draw(st.integers(0, 3))):
+        texts = draw(st.lists(said, max_size=2))
+        calls = []
+        for name in draw(st.lists(names, min_size=0 if texts else 1, max_size=2)):
+            number += 1
+            calls.append(ToolCall(f"call_{number}", name, draw(arguments)))
+        messages.append(Message("assistant", (*map(Text, texts), *calls)))
+        answers = [ToolResult(call.id, draw(results), is_error=draw(st.booleans())) for call in calls]
+        texts = draw(st.lists(said, min_size=0 if answers else 1, max_size=2))
+        messages.append(Message("user", (*answers, *map(Text, texts))))
+    tools = draw(st.sampled_from([(), (LOOK,), (LOOK, ToolSpec("find-it", "", {"type": "object"}))]))
+    return Request(draw(st.just("") | said), tuple(messages), tools, draw(st.integers(1, 100_000)))
+
+
+@st.composite
+def usages(draw: st.DrawFn) -> Usage:
+    count = st.integers(0, 10**7)
+    output = draw(count)
+    return Usage(draw(st.integers(1, 10**7)), draw(count), draw(count), output, draw(st.integers(0, output)))
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> Reply:
+    """A reply that all three protocols can say: at most one text, then calls."""
+    texts = draw(st.lists(said | st.builds(str.__mul__, said, st.integers(1, 60)), max_size=1))
+    called = draw(st.lists(names, max_size=3))
+    calls = [ToolCall(f"call_{place}", name, draw(arguments)) for place, name in enumerate(called)]
+    ends = [Stop.TOOL_USE, Stop.LENGTH] if calls else [Stop.END, Stop.LENGTH, Stop.REFUSAL, Stop.OTHER]
+    message = Message("assistant", (*map(Text, texts), *calls))
+    return Reply(message, draw(st.sampled_from(ends)), draw(usages() | st.none()), "m", "req_1")
+
+
+def cut(draw: st.DrawFn, whole: bytes) -> list[bytes]:
+    """Cut a body into pieces anywhere."""
+    places = sorted(draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    return [whole[start:end] for start, end in pairwise([0, *places, len(whole)])]
