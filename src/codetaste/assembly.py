@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +20,11 @@ from anyio import to_thread
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
+from codetaste.flows.casting import adapters_of
 from codetaste.llm.pricing import budget_problems, price_entry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from codetaste.agent.tool import Tool
     from codetaste.benchmark.catalog import Benchmark
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.config import Config
     from codetaste.flows.discover import Surroundings
+    from codetaste.harness.adapter import Adapter
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
     from codetaste.llm.pricing import PriceEntry
@@ -50,10 +52,14 @@ class Assembly:
     benchmark: Benchmark
     instances: tuple[Instance, ...]
     tools: tuple[Tool, ...]
+    adapters: Mapping[str, Adapter] = field(default_factory=dict)
+    """Of the agents that some track uses and that are programs, by the agent's id."""
 
     def used_models(self) -> tuple[ModelConfig, ...]:
         """The models that some flow of the config uses."""
         wanted = set(self.config.discover.models) if self.config.discover else set()
+        wanted |= {agent.model for agent in self.config.used_agents()}
+        wanted |= {track.judge for track in self.config.tracks if track.judge is not None}
         return tuple(model for model in self.config.models if model.id in wanted)
 
     def rules(self) -> RulesConfig:
@@ -95,9 +101,11 @@ def assemble(config: Config, base_dir: Path) -> Assembly:
         if config.run.budget_usd is not None or config.discover.budget_usd is not None:
             for name in dict.fromkeys(config.discover.models):
                 problems.extend(budget_problems(config.model_by_id(name)))
+    found = adapters_of(config.used_agents(), config.tracks, config.models, base_dir)
+    problems.extend(found.problems)
     if problems or benchmark is None:
-        raise ConfigError(*problems)
-    return Assembly(config, base_dir, benchmark, instances, tools)
+        raise ConfigError(*dict.fromkeys(problems))
+    return Assembly(config, base_dir, benchmark, instances, tools, found.by_agent)
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:

@@ -60,6 +60,10 @@ class Config(Section):
         """Return the model that the file calls ``name``; it was checked to be there."""
         return next(model for model in self.models if model.id == name)
 
+    def used_agents(self) -> list[AgentConfig]:
+        """The agents that some track uses."""
+        return [agent for agent in self.agents if any(track.takes(agent.id) for track in self.tracks)]
+
     def labels(self) -> dict[str, str]:
         """What to call each model before people, by id: one that a program plays says so."""
         played = {model.id for model in self.models if model.provider == "scripted"}

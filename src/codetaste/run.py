@@ -9,7 +9,6 @@ if __name__ == "__main__":
 
 import json
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,12 +19,10 @@ from codetaste.assembly import assemble
 from codetaste.command import error_json, guarded, launch, say, tell
 from codetaste.config import read_config
 from codetaste.errors import Cause, ConfigError
-from codetaste.flows.passes import plan as planned_passes
-from codetaste.flows.passes import worst_case_usd
+from codetaste.flows.agenda import agenda
 from codetaste.limits import LiveLimits
-from codetaste.mistakes import suggestion
 from codetaste.report import plans
-from codetaste.report.plans import Plan, PlannedJob
+from codetaste.report.plans import Plan, PlannedJob, PlannedTrial
 from codetaste.stopping import Stop, like_ctrl_c, listen
 
 if TYPE_CHECKING:
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
 
     from codetaste.assembly import Assembly
     from codetaste.config import Config
-    from codetaste.flows.passes import Pass
+    from codetaste.flows.agenda import Agenda
     from codetaste.llm.pricing import PriceEntry
 
 _STOPPED = 130
@@ -97,7 +94,7 @@ class Planned:
 
     assembly: Assembly
     live: LiveLimits
-    passes: tuple[Pass, ...]
+    agenda: Agenda
     plan: Plan
 
 
@@ -116,11 +113,13 @@ def prepare(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) 
         assembly = assemble(config, path.parent)
     except ConfigError as error:
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    if config.discover is None:
-        raise ConfigError(f"{path}: nothing to do: there is no section of a flow, such as [discover]")
-    passes = _chosen(planned_passes(config.discover, assembly.instances, config.labels()), only)
-    assembly.benchmark.check_descriptions({each.instance.id: each.instance for each in passes}.values())
-    return Planned(assembly, live, passes, _plan(config, passes, assembly.prices()))
+    if config.discover is None and not config.tracks:
+        raise ConfigError(
+            f"{path}: nothing to do: there is no section of a flow, such as [discover] or [[tracks]]"
+        )
+    wanted = agenda(config.discover, config.agents, config.tracks, assembly.instances, config.labels(), only)
+    wanted.check_descriptions(assembly.benchmark)
+    return Planned(assembly, live, wanted, _plan(config, wanted, assembly.prices()))
 
 
 async def execute(planned: Planned, options: Options) -> int:
@@ -139,7 +138,7 @@ async def execute(planned: Planned, options: Options) -> int:
         stop.scope = tasks.cancel_scope
         await tasks.start(listen, stop)
         summary = await carry_out(
-            planned.assembly, planned.live, planned.passes, planned.plan, rerun=options.rerun, stop=stop
+            planned.assembly, planned.live, planned.agenda, planned.plan, rerun=options.rerun, stop=stop
         )
         tasks.cancel_scope.cancel()
     if summary is not None:
@@ -150,27 +149,25 @@ async def execute(planned: Planned, options: Options) -> int:
     return _STOPPED
 
 
-def _chosen(passes: Sequence[Pass], only: Sequence[str]) -> tuple[Pass, ...]:
-    """Keep the passes whose key fits one of the globs ``only``.
-
-    Raises:
-        ConfigError: a glob fits none.
-    """
-    for glob in only:
-        if not any(fnmatchcase(each.key, glob) for each in passes):
-            raise ConfigError(f"--only {glob}: fits no job{suggestion(glob, [each.key for each in passes])}")
-    return tuple(each for each in passes if not only or any(fnmatchcase(each.key, glob) for glob in only))
-
-
-def _plan(config: Config, passes: Sequence[Pass], prices: Mapping[str, PriceEntry]) -> Plan:
-    assert config.discover is not None  # noqa: S101 - ``execute`` has checked it
-    planned = {each.sources: PlannedJob(each.sources, (), "") for each in passes}
-    planned |= {each.key: PlannedJob(each.key, (each.sources,), each.model_id) for each in passes}
+def _plan(config: Config, wanted: Agenda, prices: Mapping[str, PriceEntry]) -> Plan:
+    planned: dict[str, PlannedJob] = {}
+    for each in wanted.passes:
+        planned.setdefault(each.sources, PlannedJob(each.sources, (), ""))
+        planned[each.key] = PlannedJob(each.key, (each.sources,), each.model_id)
+    for step in wanted.steps:
+        own = {before.key for before in step.before}
+        for need in step.needs:
+            if need not in own:
+                planned.setdefault(need, PlannedJob(need, (), ""))
+        planned[step.key] = PlannedJob(step.key, step.needs, step.model_id)
     return Plan(
         tuple(planned.values()),
-        worst_case_usd(config.discover, passes),
+        wanted.worst_case_usd(config.discover),
         config.run.budget_usd,
         prices,
+        tuple(
+            PlannedTrial(trial.key, trial.agent.budget_usd, trial.agent.time_limit) for trial in wanted.trials
+        ),
     )
 
 

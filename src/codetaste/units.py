@@ -87,6 +87,16 @@ def format_usd(amount: Decimal) -> str:
     return f"${amount:.2f}" if amount == 0 or amount >= Decimal("0.1") else f"${amount:.4f}"
 
 
+def format_size(size: int) -> str:
+    """Say a size shortly: "812 B", "1.2 KiB", "8.0 GiB"."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:  # noqa: PLR2004 - the next unit
+            return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
 Bytes = Annotated[int, BeforeValidator(parse_size)]
 Usd = Annotated[Decimal, BeforeValidator(parse_usd), PlainSerializer(str, when_used="json")]

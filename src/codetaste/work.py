@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
-from codetaste.assembly import model_digest, open_models, surroundings
+from codetaste.assembly import cache_dir, model_digest, open_models, surroundings
 from codetaste.atomic import write_atomically
 from codetaste.command import tell
-from codetaste.flows import discover, products
+from codetaste.flows import discover, infer, products
+from codetaste.flows.conclusion import conclude
+from codetaste.flows.execution import found
+from codetaste.flows.outputs import output_folder, outputs_root
+from codetaste.flows.site import Cast, open_site
+from codetaste.flows.trials import StepKind
 from codetaste.limits import slots_in_use
 from codetaste.orchestration.control import watch_changes
 from codetaste.orchestration.job import Status
@@ -27,66 +34,85 @@ from codetaste.report.progress import Progress, printable
 from codetaste.report.summary import Line, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from pathlib import Path
 
     from codetaste.assembly import Assembly
+    from codetaste.config import Config
+    from codetaste.flows.agenda import Agenda
     from codetaste.flows.discover import Crew, Surroundings
-    from codetaste.flows.passes import Pass
+    from codetaste.flows.site import Site
     from codetaste.limits import LiveLimits
-    from codetaste.orchestration.job import Outcome
+    from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.session import Session
     from codetaste.report.plans import Plan
     from codetaste.stopping import Stop
 
 
+_GRACE_S, _HARVEST_GRACE_S = 20.0, 60.0
+"""What clean-up may take: what agents leave in large repositories is read then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What the flows of a run need, as far as they have anything to do."""
+
+    out: Path
+    crew: Crew
+    around: Surroundings | None = None
+    site: Site | None = None
+
+
 async def carry_out(
-    assembly: Assembly, live: LiveLimits, passes: Sequence[Pass], plan: Plan, *, rerun: bool, stop: Stop
+    assembly: Assembly, live: LiveLimits, wanted: Agenda, plan: Plan, *, rerun: bool, stop: Stop
 ) -> Summary:
-    """Do the work of ``passes`` and sum it up.
+    """Do the work that is ``wanted`` and sum it up.
 
     Raises:
         ConfigError: a model cannot be made.
         ToolMissing: commands cannot be contained here, or there is no rule engine.
+        SandboxError: nothing here can contain an agent.
         JournalError: the run directory is in use, damaged, or full.
     """
     config = live.config
     out = config.run.out / config.run.name
-    around = await surroundings(assembly.benchmark, out, assembly.rules(), config.sandbox, tell)
-    async with open_models(assembly, out / "models") as models:
-        digests = {model.id: model_digest(model, assembly.base_dir) for model in assembly.used_models()}
-        crew = discover.Crew(models, digests, assembly.tools)
-        return await _run(live, passes, plan, crew, around, rerun=rerun, stop=stop)
+    around: Surroundings | None = None
+    if wanted.passes:
+        around = await surroundings(assembly.benchmark, out, assembly.rules(), config.sandbox, tell)
+    async with open_models(assembly, out / "models") as models, AsyncExitStack() as stack:
+        used = assembly.used_models()
+        digests = {model.id: model_digest(model, assembly.base_dir) for model in used}
+        site: Site | None = None
+        if wanted.steps:
+            cache = await to_thread.run_sync(cache_dir, tell) if around is None else around.cache
+            cast = Cast(models, used, digests, assembly.adapters)
+            opened = open_site(assembly.benchmark, out, cache, config.sandbox, cast, tell)
+            site = await stack.enter_async_context(opened)
+        ground = _Ground(out, discover.Crew(models, digests, assembly.tools), around, site)
+        return await _run(live, wanted, plan, ground, rerun=rerun, stop=stop)
 
 
 async def _run(
-    live: LiveLimits,
-    passes: Sequence[Pass],
-    plan: Plan,
-    crew: Crew,
-    around: Surroundings,
-    *,
-    rerun: bool,
-    stop: Stop,
+    live: LiveLimits, wanted: Agenda, plan: Plan, ground: _Ground, *, rerun: bool, stop: Stop
 ) -> Summary:
-    """Do the work of ``passes`` and sum it up."""
-    config = live.config
-    assert config.discover is not None  # noqa: S101 - whoever planned has checked it
+    config, crew = live.config, ground.crew
     progress, began_s = Progress(), time.monotonic()
-    for line in (*around.warnings, plans.worst_case_line(plan)):
+    for line in (*(ground.around.warnings if ground.around else ()), plans.worst_case_line(plan)):
         tell(line)
     async with (
         shown(progress, config.run.name, sys.stderr) as observer,
-        logged(logs_folder(around.out), lambda text: tell(printable(text))) as logs,
+        logged(logs_folder(ground.out), lambda text: tell(printable(text))) as logs,
         open_session(
-            around.out,
+            ground.out,
             Limits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
             capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max, "cpu": cpus()},
             observers=[observer, logs],
-            rerun={each.key for each in passes} if rerun else frozenset(),
+            rerun=wanted.chosen if rerun else frozenset(),
+            grace_s=_HARVEST_GRACE_S if wanted.steps else _GRACE_S,
         ) as session,
     ):
         await to_thread.run_sync(
-            write_atomically, around.out / "config.json", live.base.model_dump_json(indent=2)
+            write_atomically, ground.out / "config.json", live.base.model_dump_json(indent=2)
         )
         await to_thread.run_sync(live.forget_stale)
         await live.begin(session, crew.models)
@@ -96,24 +122,37 @@ async def _run(
         progress.gauges = partial(slots_in_use, crew.models)
         progress.root = session.budget.snapshot()
         progress.earlier_s = progress.root.wall_s
-        session.add(*discover.jobs(config.discover, passes, crew, around, session.budget.child("discover")))
+        session.add(*_jobs(config, wanted, ground, session))
         stop.session = session
         outcomes = await _work(session, live, crew)
-        await products.write_products(passes, outcomes, around, session.record.blobs)
+        lines = await _concluded(wanted, outcomes, ground, session)
         money = session.budget.snapshot()
     return Summary(
         name=config.run.name,
-        directory=around.out,
+        directory=ground.out,
         money=money,
         wall_s=time.monotonic() - began_s,
-        lines=_lines(passes, outcomes, around),
+        lines=lines,
         scripted=[
             model.id for model in config.models if model.id in crew.models and model.provider == "scripted"
         ],
-        products={each.label: products.product(each, around) for each in passes if outcomes[each.key].usable},
+        products=_products(wanted, outcomes, ground),
         prices=plan.prices,
         stopped=stop.why,
     )
+
+
+def _jobs(config: Config, wanted: Agenda, ground: _Ground, session: Session) -> list[Job]:
+    """Make the jobs of all flows; what several of them need is there once."""
+    made: dict[str, Job] = {}
+    if config.discover is not None and ground.around is not None:
+        budget = session.budget.child("discover")
+        found = discover.jobs(config.discover, wanted.passes, ground.crew, ground.around, budget)
+        made.update({job.key: job for job in found})
+    if ground.site is not None:
+        for job in infer.jobs(wanted.steps, ground.site, session.budget.child("infer")):
+            made.setdefault(job.key, job)
+    return list(made.values())
 
 
 def cpus() -> int:
@@ -132,14 +171,50 @@ async def _work(session: Session, live: LiveLimits, crew: Crew) -> dict[str, Out
     return outcomes
 
 
-def _lines(passes: Sequence[Pass], outcomes: Mapping[str, Outcome], around: Surroundings) -> list[Line]:
-    lines = [
-        Line(outcomes[key], f"sources of {each.instance.id}", "")
-        for key, each in {each.sources: each for each in passes}.items()
-        if not outcomes[key].usable and outcomes[key].status is not Status.SKIPPED
-    ]
-    for each in passes:
-        outcome = outcomes[each.key]
-        path = str(products.rules_file(each, around)) if outcome.usable else ""
-        lines.append(Line(outcome, each.title, each.model_id, discover.found(outcome), path))
+async def _concluded(
+    wanted: Agenda, outcomes: Mapping[str, Outcome], ground: _Ground, session: Session
+) -> list[Line]:
+    """Put what was found into its place; return a line for each failed need, each pass and each trial."""
+    lines, blobs = _failed_needs(wanted, outcomes), session.record.blobs
+    if ground.around is not None:
+        await products.write_products(wanted.passes, outcomes, ground.around, blobs)
+        for each in wanted.passes:
+            outcome = outcomes[each.key]
+            path = str(products.rules_file(each, ground.around)) if outcome.usable else ""
+            lines.append(Line(outcome, each.title, each.model_id, discover.found(outcome), path))
+    if ground.site is not None:
+        budget = session.budget.child("infer")
+        concluded = await conclude(wanted.steps, outcomes, ground.site, budget, blobs)
+        for step in wanted.steps:
+            trial = step.trial
+            if trial.key not in concluded:
+                lines.append(Line(outcomes[step.key], step.title, step.model_id))
+            elif step.kind is StepKind.EXECUTE:
+                outcome = concluded[trial.key]
+                path = str(output_folder(ground.out, trial)) if outcome.usable else ""
+                lines.append(Line(outcome, trial.title, trial.agent.model, found(outcome.value), path))
     return lines
+
+
+def _failed_needs(wanted: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]:
+    titles = {each.sources: f"sources of {each.instance.id}" for each in wanted.passes}
+    for step in wanted.steps:
+        titles.setdefault(step.sources, f"sources of {step.trial.instance.id}")
+        titles.setdefault(step.install, f"the program of {step.trial.agent.id}")
+    return [
+        Line(outcomes[key], title, "")
+        for key, title in titles.items()
+        if key in outcomes and not outcomes[key].usable and outcomes[key].status is not Status.SKIPPED
+    ]
+
+
+def _products(wanted: Agenda, outcomes: Mapping[str, Outcome], ground: _Ground) -> dict[str, Path]:
+    """Name the folders of what was found."""
+    folders: dict[str, Path] = {}
+    if ground.around is not None:
+        for each in wanted.passes:
+            if outcomes[each.key].usable:
+                folders[f"what {each.label} found"] = products.product(each, ground.around)
+    if ground.site is not None:
+        folders["what the agents changed"] = outputs_root(ground.out)
+    return folders

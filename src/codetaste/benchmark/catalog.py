@@ -113,8 +113,8 @@ class Benchmark:
             raise ConfigError(f"{path}: the {track} description of {instance.id} is empty")
         return text
 
-    def check_descriptions(self, instances: Iterable[Instance]) -> None:
-        """Check that every task says, in its instructed text, what is to be done.
+    def check_descriptions(self, instances: Iterable[Instance], track: Track = Track.INSTRUCTED) -> None:
+        """Check that every task says, in its text for ``track``, what is to be done.
 
         Raises:
             ConfigError: one line for each text that is missing, empty or not UTF-8.
@@ -122,7 +122,7 @@ class Benchmark:
         problems: list[str] = []
         for instance in instances:
             try:
-                self.description(instance)
+                self.description(instance, track)
             except ConfigError as error:
                 problems.extend(error.problems)
         if problems:

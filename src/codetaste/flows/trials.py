@@ -9,7 +9,6 @@ one of five.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
@@ -197,17 +196,3 @@ def trials(
 def with_needed(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Add the earlier steps of the same trials that ``steps`` need, each before what needs it."""
     return tuple({each.key: each for step in steps for each in (*step.before, step)}.values())
-
-
-def worst_case_usd(steps: Iterable[Step]) -> Decimal:
-    """Return the most that the trials of ``steps`` can cost by their agents' budgets."""
-    return sum((trial.agent.budget_usd for trial in _trials_of(steps)), Decimal(0))
-
-
-def worst_case_s(steps: Iterable[Step]) -> float:
-    """Return the longest that the trials of ``steps`` can work, one after the other, in seconds."""
-    return sum(trial.agent.time_limit for trial in _trials_of(steps))
-
-
-def _trials_of(steps: Iterable[Step]) -> list[Trial]:
-    return list({step.trial.key: step.trial for step in steps}.values())

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.units import format_usd
+from codetaste.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,15 @@ class PlannedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """A trial, and what all its jobs together may take: US dollars, and seconds at work."""
+
+    key: str
+    usd: Decimal
+    working_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Jobs, what the flows' budgets add up to, and the budget of the run; None where there is no limit.
 
@@ -35,6 +44,7 @@ class Plan:
     flows_usd: Decimal | None
     run_usd: Decimal | None
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
+    trials: tuple[PlannedTrial, ...] = ()
 
     @property
     def worst_case_usd(self) -> Decimal | None:
@@ -49,7 +59,12 @@ def worst_case_line(plan: Plan) -> str:
     most = plan.worst_case_usd
     if most is None:
         return f"{paid} jobs call a model, and no budget limits what they cost"
-    return f"{paid} jobs call a model; all together they can cost {format_usd(most)} at most"
+    said = f"{paid} jobs call a model; all together they can cost {format_usd(most)} at most"
+    if not plan.trials:
+        return said
+    working_s = sum(trial.working_s for trial in plan.trials)
+    trials = "1 trial works" if len(plan.trials) == 1 else f"{len(plan.trials)} trials work"
+    return f"{said}; {trials} {format_duration(working_s)} at most, one after the other"
 
 
 def price_line(model_id: str, entry: PriceEntry) -> str:
@@ -82,6 +97,10 @@ def render(plan: Plan, *, as_json: bool) -> str:
                 "jobs": [
                     {"key": job.key, "needs": list(job.needs), "model": job.lane or None} for job in plan.jobs
                 ],
+                "trials": [
+                    {"key": trial.key, "budget_usd": format(trial.usd, "f"), "time_limit_s": trial.working_s}
+                    for trial in plan.trials
+                ],
                 "prices": prices_json(plan.prices),
                 "worst_case_usd": None if worst is None else format(worst, "f"),
             },
@@ -92,4 +111,8 @@ def render(plan: Plan, *, as_json: bool) -> str:
         f"{job.key:<{width}}  needs {', '.join(job.needs)}" if job.needs else job.key for job in plan.jobs
     ]
     prices = [price_line(name, entry) for name, entry in plan.prices.items()]
-    return "\n".join([*lines, *prices, worst_case_line(plan)])
+    trials = [
+        f"trial {trial.key}: {format_usd(trial.usd)} and {format_duration(trial.working_s)} at most"
+        for trial in plan.trials
+    ]
+    return "\n".join([*lines, *trials, *prices, worst_case_line(plan)])

@@ -265,4 +265,6 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
 
 def products(directory: Path) -> tuple[Path, ...]:
     """Return the folders of a run that hold what it found, each in the published layout."""
-    return tuple(sorted(table.parent for table in directory.glob("*/*/instances.csv")))
+    predicted = directory / "outputs"
+    found = sorted(table.parent for table in directory.glob("*/*/instances.csv"))
+    return (*found, predicted) if predicted.is_dir() else tuple(found)

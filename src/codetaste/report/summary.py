@@ -37,7 +37,7 @@ class Summary:
     """A run that ended.
 
     ``scripted`` names models that only pretend to cost money; ``products`` are the folders of what was found,
-    by the label of the model that found it; ``prices`` are those of the models used, by id.
+    by what it is; ``prices`` are those of the models used, by id.
     """
 
     name: str
@@ -89,7 +89,7 @@ def render(summary: Summary) -> str:
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
         said.append(f"{format_usd(unknown_usd)} is unknown: calls that were cut off may have been billed")
-    said.extend(f"what {label} found lies in {folder}" for label, folder in summary.products.items())
+    said.extend(f"{what} lies in {folder}" for what, folder in summary.products.items())
     said.append(f"everything else lies in {summary.directory}")
     return "\n".join(said)
 
