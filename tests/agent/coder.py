@@ -1,0 +1,62 @@
+"""A coding agent's tools at work in a real box, called from tests that are not coroutines."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from codetaste.agent.code_tools import CodeContext, bash, edit
+from codetaste.agent.facts import Facts
+from codetaste.agent.tool import Tool
+from codetaste.sandbox.box import Box, BoxSpec
+from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.sandbox import Completed, Limits
+
+
+@dataclass(frozen=True)
+class Coder:
+    box: Box
+    portal: BlockingPortal
+    context: CodeContext
+
+    def call(self, tool: Tool, **arguments: Any) -> str:
+        async def call() -> str:
+            return (await tool.call(self.context, arguments)).text
+
+        return self.portal.call(call)
+
+    def edit(self, path: str, old: str, new: str, **more: Any) -> str:
+        return self.call(edit, path=path, old=old, new=new, **more)
+
+    def bash(self, command: str, **more: Any) -> str:
+        return self.call(bash, command=command, **more)
+
+    def put(self, path: str, content: bytes) -> None:
+        """Make a file, whatever the tools think of it."""
+        assert self.raw('mkdir -p "$(dirname "$0")" && cat >"$0"', path, stdin=content).exit_code == 0
+
+    def get(self, path: str) -> bytes:
+        done = self.raw('cat "$0"', path)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
+    def raw(self, script: str, *arguments: str, stdin: bytes = b"") -> Completed:
+        async def run() -> Completed:
+            limits = Limits(output_bytes=16 * 1024**2)
+            return await self.box.run(["/bin/sh", "-c", script, *arguments], limits=limits, stdin=stdin)
+
+        return self.portal.call(run)
+
+
+@contextlib.contextmanager
+def coder_in(folder: Path) -> Iterator[Coder]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(local_boxes(folder).open(BoxSpec("coder"))) as box,
+    ):
+        yield Coder(box, portal, CodeContext(box, Facts(), output_bytes=4096))
