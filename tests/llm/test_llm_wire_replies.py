@@ -1,4 +1,4 @@
-"""What is served as a reply is heard as that reply: by our clients and the official ones, whole or in pieces."""
+"""What is served as a reply is heard as that by our clients and the official ones, whole or in pieces."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any
 
@@ -72,3 +73,47 @@ def cut(draw: st.DrawFn, whole: bytes) -> list[bytes]:
     """Cut a body into pieces anywhere."""
     places = sorted(draw(st.lists(st.integers(0, len(whole)), max_size=8)))
     return [whole[start:end] for start, end in pairwise([0, *places, len(whole)])]
+
+
+# What no provider should say, some of it of the right type.
+odd = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.just(10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(
+        ["[DONE]", "tool_use", "function_call", "error", "stop", "completed", "{", "{}", "\ud800"]
+    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Everything in JSON data that can be replaced: the container and the key."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found: list[tuple[Any, Any]] = []
+    for key, item in list(inner):
+        found += [(value, key), *places(item)]
+    return found
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, said: list[Any]) -> list[Any]:
+    """What a provider says, with some of it replaced, left out, or said twice."""
+    said = copy.deepcopy(said)
+    for _ in range(draw(st.integers(0, 3))):
+        everywhere = places(said)
+        if not everywhere:
+            break
+        container, key = draw(st.sampled_from(everywhere))
+        match draw(st.sampled_from(["replace", "replace", "drop", "again"])):
+            case "replace":
+                container[key] = draw(odd)
+            case "drop":
+                del container[key]
+            case "again" if isinstance(container, list):
+                container.insert(key, copy.deepcopy(container[key]))
+    return said
