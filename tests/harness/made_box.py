@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from codetaste.errors import SandboxError
 from codetaste.harness.testbed import Testbed, prepared_testbed
 from codetaste.sandbox.box import Box
 from codetaste.source.tree import Tree, tree_digest
@@ -18,7 +19,7 @@ PIECE = 10_007
 
 
 class MadeBox:
-    """Only ``get`` of /testbed."""
+    """Only ``get`` of /testbed and of what is below."""
 
     def __init__(self, archive: bytes) -> None:
         self.archive = archive
@@ -26,13 +27,34 @@ class MadeBox:
 
     @asynccontextmanager
     async def get(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        assert path == "/testbed"
         self.readings += 1
-        yield self._pieces()
+        try:
+            archive = self.archive if path == "/testbed" else part_of(self.archive, path[1:])
+        except tarfile.TarError as error:
+            raise SandboxError(str(error)) from error
+        yield self._pieces(archive)
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self.archive), PIECE):
-            yield self.archive[start : start + PIECE]
+    async def _pieces(self, archive: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(archive), PIECE):
+            yield archive[start : start + PIECE]
+
+
+def part_of(archive: bytes, path: str) -> bytes:
+    """The archive of ``path`` alone, named as its last part."""
+    packed = io.BytesIO()
+    above = len(path) - len(path.rpartition("/")[2])
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive)) as whole,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as part,
+    ):
+        found = [member for member in whole if member.name == path or member.name.startswith(path + "/")]
+        if not found:
+            raise SandboxError(f"{path} is not there")
+        for member in found:
+            content = whole.extractfile(member) if member.isreg() else None
+            member.name = member.name[above:]
+            part.addfile(member, content)
+    return packed.getvalue()
 
 
 def box_of(archive: bytes) -> Box:

@@ -253,15 +253,24 @@ async def test_of_too_many_files_the_changes_to_r_are_kept(scene: Scene, tmp_pat
     assert found.problem == "of 40 new files no more than 10 are looked at"
 
 
-async def test_a_stream_without_end_is_cut_and_what_came_before_kept(scene: Scene, tmp_path: Path) -> None:
-    write(scene.path, {"src/b.py": b"changed\n"})
-    (scene.path / "link").unlink()
-    with (scene.path / "zz-endless").open("wb") as file:
+async def test_a_file_without_end_is_told_and_hides_nothing_elsewhere(scene: Scene, tmp_path: Path) -> None:
+    write(
+        scene.path, {"src/b.py": b"changed\n", "kept.o": b"changed", "new": b"not found: R has no such name"}
+    )
+    (scene.path / "src/a.py").unlink()
+    with (scene.path / "endless").open("wb") as file:
         file.truncate(3_000_000)
     found = await scene.harvested(HarvestLimits(stream_bytes=1_500_000))
-    assert found.problem == "/testbed could not be read whole: it holds more than 1,500,000 bytes"
+    assert found.problem == "/testbed could not be read whole: 'testbed/endless' has 3,000,000 bytes"
     # What was not seen may be there still.
-    assert scene.names(found.patch, tmp_path / "judge") == ["M\tsrc/b.py"]
+    assert scene.names(found.patch, tmp_path / "judge") == ["M\tkept.o", "M\tsrc/b.py"]
+
+
+async def test_a_tree_without_end_is_cut_and_what_came_before_kept(scene: Scene, tmp_path: Path) -> None:
+    write(scene.path, {f"many/{number}": bytes(1000) for number in range(1000)} | {"a": b"a"})
+    found = await scene.harvested(HarvestLimits(stream_bytes=700_000))
+    assert found.problem == "/testbed could not be read whole: it holds more than 700,000 bytes"
+    assert scene.names(found.patch, tmp_path / "judge")[0] == "A\ta"
 
 
 async def test_contents_that_had_no_room_beside_ignored_ones_are_read_again(

@@ -95,7 +95,7 @@ def edit(tree: WorkTree, what: str, name: bytes, more: bytes) -> None:
         tree.git(*name.decode().split(), check=False)
         return
     path = tree.path / os.fsdecode(name)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError):  # the second for a link to itself
         if what == "delete":
             remove(path)
         elif what == "move":

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from codetaste.errors import SourceError
+from codetaste.source.writing import show
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -80,11 +81,21 @@ class DamagedTar(SourceError):
     """The stream is no tar archive, or ends too early. What was read before stands."""
 
 
-class TarReader:
-    """Gives the members of a stream, which is fed to it in pieces, to ``taker``."""
+class TarTooLarge(DamagedTar):
+    """The stream is longer than it may be. What was read before stands."""
 
-    def __init__(self, taker: Taker) -> None:
+
+class TarReader:
+    """Gives the members of a stream, which is fed to it in pieces, to ``taker``.
+
+    Args:
+        taker: is given them.
+        limit_bytes: no more is read.
+    """
+
+    def __init__(self, taker: Taker, limit_bytes: int) -> None:
         self._taker = taker
+        self._limit = self._left = limit_bytes
         self._data = b""
         self._at = 0
         self.ended = False
@@ -95,10 +106,14 @@ class TarReader:
         """Read on; b"" says that no more will come. What follows the archive's end is passed over.
 
         Raises:
+            TarTooLarge: it is longer than ``limit_bytes``, or will be.
             DamagedTar: it cannot be read further.
         """
         if self.ended:
             return
+        self._left -= len(data)
+        if self._left < 0:
+            raise TarTooLarge(f"it holds more than {self._limit:,} bytes")
         self._data = self._data[self._at :] + data
         self._at = 0
         if not data:
@@ -131,6 +146,8 @@ class TarReader:
             pending = {}
 
     def _member(self, member: Member) -> Generator[None, None, None]:
+        if member.size > self._left + len(self._data) - self._at:
+            raise TarTooLarge(f"{show(member.name)} has {member.size:,} bytes")
         wanted = self._taker.member(member)
         left, padding = member.size, -member.size % _BLOCK
         while left:
