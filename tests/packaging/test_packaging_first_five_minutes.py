@@ -76,6 +76,7 @@ def test_the_second_command_passes_there_and_skips_what_needs_more(
     assert " passed" in second.output.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_in_a_plain_container_the_first_command_falls_back_to_landlock(
     minimal_archive: Path, docker_engine: DockerEngine
 ) -> None:

@@ -247,6 +247,7 @@ async def test_a_repeated_candidate_costs_nothing_and_a_new_one_beside_it_only_i
     assert grep.asked == []
 
 
+@pytest.mark.slow
 async def test_rules_that_overflow_a_file_together_are_not_put_together_from_apart(
     engine: Engine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
