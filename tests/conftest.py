@@ -72,3 +72,20 @@ def docker_engine() -> Iterator[dockerd.DockerEngine]:
         _missing(f"a Docker engine of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
     with dockerd.running_engine() as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def lean_image(docker_engine: dockerd.DockerEngine, require: Callable[..., None]) -> str:
+    """The lean image's name; it is built once, on the engine of the tests (half a minute)."""
+    require("mmdebstrap")
+    import anyio
+
+    from codetaste.sandbox.docker_engine import connected
+    from codetaste.sandbox.image import LEAN_IMAGE, build_lean
+
+    async def build() -> None:
+        async with connected("docker", docker_engine.socket) as engine:
+            await build_lean(engine, LEAN_IMAGE, lambda _: None)
+
+    anyio.run(build)
+    return LEAN_IMAGE

@@ -22,6 +22,7 @@ from codetaste.errors import ConfigError
 if TYPE_CHECKING:
     from dockerd import DockerEngine
 
+OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = str(Path(sys.executable).with_name("codetaste"))
 
@@ -101,23 +102,24 @@ def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
 
 
 @pytest.mark.parametrize(
-    ("answer", "ready", "detail"),
+    ("answer", "detail"),
     [
-        (b'HTTP/1.0 200 OK\r\n\r\n{"Version"', False, "JSONDecodeError"),
-        (b'HTTP/1.0 200 OK\r\n\r\n{"Version": "27.5.1"}', True, "27.5.1 at "),
-        (b"HTTP/1.0 403 Forbidden\r\n\r\n", False, "403"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", False, "does not answer as an engine does"),
-        (b"", False, "does not answer as an engine does"),
+        (OK + b'{"Version"', "JSONDecodeError"),
+        (OK + b'{"Version": "27.5.1"}', "ApiVersion"),
+        (OK + b'{"Version": "1.12", "ApiVersion": "1.24"}', "too old: it speaks 1.24, 1.40 is needed"),
+        (b"HTTP/1.0 403 Forbidden\r\n\r\n", "403"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "does not answer as an engine does"),
+        (b"", "does not answer as an engine does"),
     ],
 )
-def test_a_container_engine_counts_when_it_answers_as_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, ready: bool, detail: str
+def test_a_container_engine_that_does_not_answer_as_one_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, detail: str
 ) -> None:
     place = tmp_path / "engine.sock"
     monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
     with answering(place, answer):
         finding = found(anyio.run(examine), "DOCKER_HOST")
-    assert finding.ready is ready
+    assert not finding.ready
     assert detail in finding.detail
     assert not finding.needed
 
@@ -134,12 +136,17 @@ def test_a_socket_that_nobody_listens_on_is_no_engine(
     assert str(stale) in finding.detail
 
 
-def test_a_real_docker_engine_is_greeted(
-    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+def test_of_a_real_engine_version_storage_and_the_lean_image_are_told(
+    docker_engine: DockerEngine, lean_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", docker_engine.host)
     version = docker_engine.call("GET", "/version").json()["Version"]
-    assert found(anyio.run(examine), "DOCKER_HOST").detail == f"{version} at {docker_engine.socket}"
+    driver = docker_engine.call("GET", "/info").json()["Driver"]
+    finding = found(anyio.run(examine), "DOCKER_HOST")
+    assert finding.ready
+    assert f"docker {version} at {docker_engine.socket}, {driver}" in finding.detail
+    assert "quotas" in finding.detail
+    assert finding.detail.endswith(f"{lean_image} is there")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the filter is Linux's")

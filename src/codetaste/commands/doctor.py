@@ -20,15 +20,19 @@ import anyio
 import anyio.to_thread
 
 from codetaste.config import read_config
-from codetaste.errors import CodetasteError
+from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.resources import resource_dir
 from codetaste.rules.engine_install import find_engine
+from codetaste.sandbox.docker_engine import NO_ENGINE, connected
+from codetaste.sandbox.docker_facts import find_quota
+from codetaste.sandbox.docker_image import must_have
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, Place, places
 from codetaste.sandbox.engine import probe
+from codetaste.sandbox.image import LEAN_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_GREETING_S = 3.0
 _VERSION_S = 10.0
 
 _GIT_FOR = "only instances whose commits come from a repository need it; the quickstart does not"
@@ -100,7 +104,7 @@ async def examine(configs: Sequence[Path] = ()) -> Report:
             await _program("git", _GIT_FOR, "sudo apt-get install git"),
         ),
         sandbox=await _sandbox(),
-        containers=tuple([await _engine(name, socket) for name, socket in _sockets()]),
+        containers=tuple([await _engine(place) for place in places()]),
         keys=_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
     )
 
@@ -117,7 +121,7 @@ def render(report: Report) -> str:
     blocks = (
         ("tools", report.tools),
         (shell, report.sandbox),
-        ("container engines (optional: nothing uses them yet)", report.containers),
+        ("container engines (optional: coding agents run in bubblewrap without one)", report.containers),
         ("keys (only whether they are set)", report.keys),
     )
     lines = [f"codetaste on {report.system}"]
@@ -196,39 +200,29 @@ async def _program(name: str, purpose: str, remedy: str) -> Finding:
     return Finding(name, ready=False, needed=False, detail=f"{found} does not answer", remedy=remedy)
 
 
-def _sockets() -> list[tuple[str, Path]]:
-    """Where container engines listen: (name, socket), each socket once."""
-    own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
-    named = os.environ.get("DOCKER_HOST", "")
-    places = [
-        *([("DOCKER_HOST", Path(named.removeprefix("unix://")))] if named.startswith("unix://") else ()),
-        ("docker", Path("/var/run/docker.sock")),
-        ("docker, rootless", own / "docker.sock"),
-        ("podman, rootless", own / "podman" / "podman.sock"),
-        ("podman", Path("/run/podman/podman.sock")),
-    ]
-    return list({socket: (name, socket) for name, socket in reversed(places)}.values())[::-1]
-
-
-async def _engine(name: str, socket: Path) -> Finding:
-    """Greet the engine behind a socket."""
-    import httpx  # noqa: PLC0415 - heavy
-
-    remedy = "sudo apt-get install docker.io" if name == "docker" else ""
+async def _engine(place: Place) -> Finding:
+    """Greet the engine behind a socket, and ask what it stores files on and whether it has the lean image."""
+    name, socket = place.name, place.socket
+    remedy = "sudo apt-get install docker.io" if name == DOCKER else ""
     if not await anyio.Path(socket).exists():
         return Finding(name, ready=False, needed=False, detail=f"nothing at {socket}", remedy=remedy)
-    transport = httpx.AsyncHTTPTransport(uds=str(socket))
     try:
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://engine", timeout=_GREETING_S
-        ) as client:
-            answer = await client.get("/version")
-            version = answer.raise_for_status().json()["Version"]
-    except (httpx.HTTPError, OSError, ValueError, KeyError, TypeError) as error:
-        detail = f"{socket} does not answer as an engine does: {type(error).__name__} {error}".rstrip()
+        async with connected(AUTO, socket) as engine:
+            about = f"{engine.kind} {engine.version} at {socket}, {await engine.storage()}"
+            try:
+                await must_have(engine, LEAN_IMAGE)
+                await find_quota(engine, LEAN_IMAGE)
+            except SandboxMissing:
+                remedy = f"codetaste image build --lean --socket {socket}"
+                return Finding(
+                    name, ready=False, needed=False, detail=f"{about}; no lean image", remedy=remedy
+                )
+    except SandboxError as error:
+        detail = str(error).removeprefix(NO_ENGINE).partition("; install and start")[0]
         remedy = "sudo usermod -aG docker $USER, then log in again" if not os.access(socket, os.W_OK) else ""
         return Finding(name, ready=False, needed=False, detail=detail, remedy=remedy)
-    return Finding(name, ready=True, needed=False, detail=f"{version} at {socket}")
+    bound = "with quotas" if engine.quota else "no quotas: what boxes write is watched"
+    return Finding(name, ready=True, needed=False, detail=f"{about} {bound}; {LEAN_IMAGE} is there")
 
 
 def _keys(configs: Sequence[Path]) -> tuple[Finding, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio import to_thread
 
-from codetaste.errors import SandboxError, SandboxMissing
+from codetaste.errors import SandboxError
 from codetaste.sandbox.box import BoxSpec
 from codetaste.sandbox.ca_bundle import find_bundle
 from codetaste.sandbox.docker import docker_boxes
@@ -16,11 +16,11 @@ from codetaste.sandbox.docker_engine import connected
 from codetaste.sandbox.docker_image import must_have
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN
 from codetaste.sandbox.image import LEAN_IMAGE
+from codetaste.sandbox.local_box import local_boxes
 from codetaste.sandbox.reaper import reap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from codetaste.sandbox.box import Boxes
@@ -45,7 +45,11 @@ def box_spec(config: SandboxConfig, job: str, **more: Any) -> BoxSpec:  # noqa: 
 
 @asynccontextmanager
 async def open_boxes(
-    config: SandboxConfig, cache: Path, out: Path, run: str, warn: Callable[[str], None]
+    config: SandboxConfig,
+    cache: Path,  # noqa: ARG001 - for what will be kept of images
+    out: Path,
+    run: str,
+    warn: Callable[[str], None],
 ) -> AsyncIterator[Boxes]:
     """Choose what contains coding agents, and open boxes in it for the time of the block.
 
@@ -64,12 +68,13 @@ async def open_boxes(
         SandboxError: nothing here can contain an agent.
     """
     folder = out / _FOLDER
-    await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003 - of a session that was killed
     async with AsyncExitStack() as held:
         engine = await _engine(held, config, warn)
         if engine is None:
-            yield await held.enter_async_context(_local(config, cache, folder, warn))
+            yield await to_thread.run_sync(local_boxes, folder)
             return
+        # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+        await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
         warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
         try:
             reaped = await reap(engine)
@@ -104,9 +109,3 @@ async def _engine(
         warn(f"agents run in bubblewrap: {error}")
         return None
     return engine
-
-
-def _local(
-    config: SandboxConfig, cache: Path, folder: Path, warn: Callable[[str], None]
-) -> AbstractAsyncContextManager[Boxes]:
-    raise SandboxMissing("local boxes are not there yet")

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.errors import SandboxError
+from codetaste.errors import SandboxError, SandboxMissing
+from codetaste.sandbox.beside import beside
 from codetaste.sandbox.box import Mount
+from codetaste.sandbox.box_filter import box_profile
 from codetaste.sandbox.ca_bundle import INSIDE, variables, wants_bundle
 from codetaste.sandbox.docker_box import DockerBox
 from codetaste.sandbox.docker_disk import DiskWatch
@@ -24,7 +26,7 @@ from codetaste.sandbox.docker_engine import asking, delete
 from codetaste.sandbox.docker_facts import accounts_of
 from codetaste.sandbox.docker_image import commit_container
 from codetaste.sandbox.docker_labels import labels
-from codetaste.sandbox.docker_socket import DOCKER
+from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 from codetaste.sandbox.docker_spec import Order, container_config
 from codetaste.sandbox.warden import control
 
@@ -53,6 +55,7 @@ class DockerBoxes:
     image: str
     folder: Path
     bundle: Path | None
+    seccomp: str
     warn: Callable[[str], None]
     _tasks: TaskGroup
     _disk: DiskWatch
@@ -77,6 +80,11 @@ class DockerBoxes:
 
     @asynccontextmanager
     async def _opened(self, spec: BoxSpec) -> AsyncIterator[Box]:
+        if spec.read_only_root and self.kind == PODMAN:
+            raise SandboxMissing(
+                "podman cannot be asked for a read-only root: in archives of volumes it names files otherwise; "
+                "use docker, or leave sandbox.read_only_root out"
+            )
         name = f"codetaste-{secrets.token_hex(6)}"
         folder = self.folder / name
         await self._get_to_know(spec.image or self.image)
@@ -120,6 +128,7 @@ class DockerBoxes:
             ),
             env={**(variables(INSIDE) if trusted else {}), **spec.egress.env, **spec.env},
             labels=labels(self.run, spec.job, spec.lifetime_s),
+            seccomp=self.seccomp,
             network=network,
         )
         config = container_config(order, self.engine.kind, quota=bool(self.engine.quota))
@@ -182,24 +191,25 @@ async def docker_boxes(
         bundle: certificate authorities for boxes that reach more than this machine.
         warn: is told what could not be removed.
     """
-    fault_inside: BaseException | None = None
-    async with anyio.create_task_group() as tasks:
-        await to_thread.run_sync(_make, folder)
+    seccomp = await to_thread.run_sync(_prepare, folder, engine.kind)
+    async with beside() as tasks:
         disk = DiskWatch(engine, run)
         tasks.start_soon(disk.watch)
-        boxes = DockerBoxes(engine, run, image, folder, bundle, warn, tasks, disk)
+        boxes = DockerBoxes(engine, run, image, folder, bundle, seccomp, warn, tasks, disk)
         try:
             yield boxes
-        except BaseException as fault:  # noqa: BLE001 (raised again below, without a group around it)
-            fault_inside = fault
-        await boxes.close()
-        tasks.cancel_scope.cancel()
-    if fault_inside is not None:
-        raise fault_inside
+        finally:
+            await boxes.close()
 
 
-def _make(folder: Path) -> None:
+def _prepare(folder: Path, kind: str) -> str:
+    """Make the folder, and return the filter of system calls: Docker takes its text, Podman a file's name."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if kind == DOCKER:
+        return box_profile()
+    file = folder / "seccomp.json"
+    file.write_text(box_profile())
+    return str(file.resolve())
 
 
 async def commit(box: Box, name: str, what: str = "box") -> str:

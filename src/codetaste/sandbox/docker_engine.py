@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 CALL_S = 60.0
 """How long one call may take; an engine on a busy machine needs seconds to start a container."""
+NO_ENGINE = "no container engine answers here: "
 _GREETING_S = 5.0
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Between asking an engine that is gone: a restart takes some seconds."""
 _OLDEST = (1, 40)
 """Docker 19.03: the first whose API has all that is asked here."""
+_REASON = 500
 _UNREACHABLE = 900
 """What aiodocker says where there is no status, for nobody answered."""
 _NOT_FOUND, _FAULT = 404, 400
@@ -154,9 +156,7 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
         finally:
             with anyio.CancelScope(shield=True):
                 await client.close()
-    raise SandboxMissing(
-        f"no container engine answers here{': ' if problems else ''}{'; '.join(problems)}; {_fix(engine)}"
-    )
+    raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {_fix(engine)}")
 
 
 @contextmanager
@@ -223,7 +223,7 @@ async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
 
 
 def _explained(said: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
-    reason = " ".join(str(error.message).split())
+    reason = " ".join(str(error.message).split())[:_REASON]
     if error.status == _UNREACHABLE:
         return EngineGone(f"{said}: it does not answer; see that the engine is running")
     if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
@@ -236,12 +236,18 @@ def _explained(said: str, error: Any) -> SandboxError:  # noqa: ANN401 - a Docke
 
 
 async def _greeted(client: Docker, socket: Path) -> ContainerEngine:
-    greeting = ContainerEngine(client, "the engine", "", socket)
-    with asking(greeting, "be used", _GREETING_S):
-        told = await client.version()
+    from aiodocker import DockerError  # noqa: PLC0415 - heavy
+    from aiohttp import ClientError  # noqa: PLC0415
+
+    try:
+        with anyio.fail_after(_GREETING_S):
+            told = await client.version()
         api = tuple(int(part) for part in told["ApiVersion"].split("."))
         parts = {part.get("Name") for part in told.get("Components") or ()}
         version = str(told["Version"])
+    except (ClientError, DockerError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())[:_REASON]
+        raise SandboxError(f"{socket} does not answer as an engine does: {reason}") from error
     kind = PODMAN if "Podman Engine" in parts else DOCKER
     if api < _OLDEST:
         needed = ".".join(map(str, _OLDEST))

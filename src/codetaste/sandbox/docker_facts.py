@@ -62,6 +62,21 @@ async def accounts_of(engine: ContainerEngine, image: str, run: str, folder: Pat
     return await to_thread.run_sync(_mounts, found, folder / name)
 
 
+async def find_quota(engine: ContainerEngine, image: str) -> None:
+    """Note in ``engine`` whether it has quotas.
+
+    Raises:
+        SandboxError: it will not make a container of ``image``.
+    """
+    name = f"codetaste-{secrets.token_hex(6)}"
+    try:
+        with anyio.CancelScope(shield=True):
+            await _create(engine, name, image, labels("", "", _LIFETIME_S))
+    finally:
+        with anyio.CancelScope(shield=True):
+            await delete(engine, f"containers/{name}", v="1", force="1")
+
+
 async def _create(engine: ContainerEngine, name: str, image: str, told: dict[str, str]) -> None:
     """Make a container that is never started, with a quota unless the engine is known to have none."""
     from aiodocker import DockerError  # noqa: PLC0415 - heavy

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _BUILD_S = 2 * 3600.0
 _COMMIT_S = 600.0
+_DEFAULT_REGISTRY = "docker.io/"
+"""What Podman puts in front of a name that has none."""
 _IN_MEMORY = 8 * 1024**2
 _NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
 
@@ -50,9 +52,10 @@ async def import_image(
         ConfigError: ``name`` cannot be the name of an image.
         SandboxError: the engine does not take it.
     """
-    repository, tag = split_name(name)
+    split_name(name)
     changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE}={what}"]
-    params = [("fromSrc", "-"), ("repo", repository), ("tag", tag), ("changes", 'CMD ["/bin/sh"]')]
+    # Repository and tag together: Podman does not look at a tag of its own.
+    params = [("fromSrc", "-"), ("repo", name), ("changes", 'CMD ["/bin/sh"]')]
     params += [("changes", change) for change in changes]
     with asking(engine, f"take {name} in", _BUILD_S):
         async with engine.stream("POST", "images/create", params=params, data=archive) as answer:
@@ -109,7 +112,13 @@ async def list_images(engine: ContainerEngine) -> Sequence[Image]:
     with asking(engine, "list images"):
         found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE]})})
         images = [
-            Image(name, one["Id"], one["Labels"][IMAGE], one["Size"], one["Created"])
+            Image(
+                name.removeprefix(_DEFAULT_REGISTRY),
+                one["Id"],
+                one["Labels"][IMAGE],
+                one["Size"],
+                one["Created"],
+            )
             for one in found
             for name in one.get("RepoTags") or ["(no name)"]
         ]

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID, BoxSpec, Mount
-from codetaste.sandbox.box_filter import box_profile
-from codetaste.sandbox.docker_socket import DOCKER
+from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PLACES = (TESTBED, TASK, OUTPUT, HOME)
 _SCRATCH_BYTES = 2 * 1024**3
+_OPEN_FILES = 16 * 1024
+"""Of one process; Podman would ask for more than many machines give it."""
+_PODMAN_PROCESSES = 32 * 1024
+"""Of a user: it would ask for more than it gives itself. What bounds a box is PidsLimit."""
 _NANO = 10**9
 
 
@@ -28,6 +31,7 @@ class Order:
         mounts: folders and files of this machine beside the box's own, read-only.
         env: variables of the container, over its image's.
         labels: see ``docker_labels``.
+        seccomp: the filter of system calls as this engine takes it.
         network: its name, "" for none.
     """
 
@@ -37,6 +41,7 @@ class Order:
     mounts: Sequence[Mount]
     env: Mapping[str, str]
     labels: Mapping[str, str]
+    seccomp: str
     network: str = ""
 
 
@@ -63,19 +68,27 @@ def container_config(order: Order, kind: str, *, quota: bool) -> dict[str, Any]:
             "PidsLimit": spec.processes,
             # When the machine's memory runs out a box goes first, and not the run that started it.
             "OomScoreAdj": 500,
-            # No single file is larger than all of them may be: holds at once, and where nothing else does.
-            "Ulimits": [
-                {"Name": "core", "Soft": 0, "Hard": 0},
-                {"Name": "fsize", "Soft": spec.disk_bytes, "Hard": spec.disk_bytes},
-            ],
+            "Ulimits": _ulimits(spec, kind),
             "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges", f"seccomp={box_profile()}"],
+            "SecurityOpt": ["no-new-privileges", f"seccomp={order.seccomp}"],
             "LogConfig": _log(kind),
             "Mounts": _mounts(order),
             **({"StorageOpt": {"size": str(spec.disk_bytes)}} if quota else {}),
             **_read_only(spec),
         },
     }
+
+
+def _ulimits(spec: BoxSpec, kind: str) -> list[dict[str, Any]]:
+    limits = {
+        "core": 0,
+        "nofile": _OPEN_FILES,
+        # No single file is larger than all of them may be: holds at once, and where nothing else does.
+        "fsize": spec.disk_bytes,
+    }
+    if kind == PODMAN:
+        limits["nproc"] = _PODMAN_PROCESSES
+    return [{"Name": name, "Soft": value, "Hard": value} for name, value in limits.items()]
 
 
 def _mounts(order: Order) -> list[dict[str, Any]]:
