@@ -91,9 +91,8 @@ class Gateway:
     def _model(self, name: str, protocol: Protocol) -> Served:
         model = self._models.get(name)
         if model is None:
-            raise ConfigError(
-                f"model {name!r}: the gateway does not serve it; there are {', '.join(self._models)}"
-            )
+            served = ", ".join(self._models)
+            raise ConfigError(f"model {name!r}: the gateway does not serve it; it serves {served}")
         if model.upstream is not None and model.upstream.protocol != protocol:
             raise ConfigError(
                 f"model {name!r}: its provider speaks {model.upstream.protocol}, the agent {protocol}; "
