@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
 from codetaste.errors import ConfigError
 from codetaste.harness.install import installed
 from codetaste.sandbox.boxes import open_boxes
@@ -110,15 +112,16 @@ async def open_site(
         SandboxError: nothing here can contain an agent.
         JournalError: the gateway's socket cannot be made.
     """
+    whole = await to_thread.run_sync(out.absolute)  # container engines take no other
     async with AsyncExitStack() as stack:
-        boxes = await stack.enter_async_context(open_boxes(sandbox, cache, out, out.name, warn))
+        boxes = await stack.enter_async_context(open_boxes(sandbox, cache, whole, out.name, warn))
         gateway: Gateway | None = None
         if any(adapter.protocol != "none" for adapter in cast.adapters.values()):
             from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only where it is needed
             from codetaste.gateway.served import served  # noqa: PLC0415
 
             serving = {model.id: served(model, cast.models[model.id]) for model in cast.settings}
-            gateway = await stack.enter_async_context(open_gateway(serving, out))
+            gateway = await stack.enter_async_context(open_gateway(serving, whole))
 
         async def install(agent: AgentConfig) -> Installed:
             return await installed(cast.adapters[agent.id], agent.version, cache, warn)
