@@ -136,7 +136,7 @@ class Exchange:
                 await self._refuse(Refused.BUDGET, f"nothing can be recorded any more: {error}")
             except Exception as error:  # noqa: BLE001 - a fault of ours ends the job, with its traceback there
                 self._access.broke(error)
-                await self._refuse(Refused.UNAVAILABLE, "the gateway failed; the run's log says how")
+                await self._refuse(Refused.GIVEN_UP, "the gateway failed; the run's log says how")
         if scope.cancelled_caught:
             self._written(499, error="given up before it was sent" if not self._flight.cap else "given up")
         self._outlet.close()
@@ -204,7 +204,9 @@ class Exchange:
             self._written(status, error=str(error))
             return
         self._access.tally.failed = one_line(str(error))
-        await self._refuse(Refused.UNAVAILABLE, f"the model cannot be had: {error}")
+        # What had begun may go better another time; what had not was tried often enough here.
+        kind = Refused.UNAVAILABLE if self._outlet.begun.is_set() else Refused.GIVEN_UP
+        await self._refuse(kind, f"the model cannot be had: {error}")
 
     async def _refuse(self, kind: Refused, message: str) -> None:
         started = self._outlet.begun.is_set()
