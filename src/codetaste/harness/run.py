@@ -17,6 +17,7 @@ from codetaste.harness.ending import AgentEnd, errors_of, own_ending
 from codetaste.harness.events import EventReader
 from codetaste.harness.stream import StreamFile
 from codetaste.orchestration.storage import storage_error
+from codetaste.sandbox.beside import beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,12 +108,11 @@ async def run_agent(
     began = anyio.current_time()
     completed: Completed | None = None
     try:
-        async with anyio.create_task_group() as tasks:
+        async with beside() as tasks:
             if stopped is not None:
                 tasks.start_soon(_end_soon_after, stopped, course, grace_s)
             with course.scope:
                 completed = await _run(installed, box, task, limits, env, course)
-            tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(stream.close)

@@ -1,0 +1,155 @@
+"""Agents at work, for tests: a job with a gateway, a box with a small repository, and a program in it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from codetaste.gateway.gateway import open_gateway
+from codetaste.gateway.served import Served
+from codetaste.gateway.tally import Tally
+from codetaste.harness.adapter import load_adapter
+from codetaste.harness.ending import AgentEnd
+from codetaste.harness.harvest import harvest
+from codetaste.harness.install import Installed, installed
+from codetaste.harness.run import Task, run_agent
+from codetaste.harness.testbed import prepared_testbed, testbed_archive
+from codetaste.llm.metered import MeteredModel
+from codetaste.llm.pricing import Price
+from codetaste.llm.ratelimit import RateLimiter
+from codetaste.llm.scripted import ScriptedModel
+from codetaste.orchestration.budget import Limits as Money
+from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.orchestration.session import open_session
+from codetaste.sandbox.box import Box, Boxes, BoxSpec, Egress, Way
+from codetaste.sandbox.sandbox import Limits
+from codetaste.source.tree import Tree
+
+PRICE = Price(input=Decimal(3), output=Decimal(15))
+PROMPT = "Make the greeting new, and add a file.\n"
+PORT = 8787
+PINNED = ("claude-code", "codex", "qwen-code")
+MODELS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "codex@0.169.0": "gpt-5.5"}
+"""What a program is told its model is called: some have tools of their own for models that they know."""
+
+
+@dataclass
+class Trial:
+    """What became of one program."""
+
+    end: AgentEnd | None = None
+    tally: Tally | None = None
+    patch: str = ""
+    budget_usd: Decimal = Decimal(0)
+    spent_usd: Decimal = Decimal(0)
+    requests: list[Any] = field(default_factory=list)
+    events: Path = Path()
+    left_running: str = ""
+
+    @property
+    def done(self) -> AgentEnd:
+        assert self.end is not None
+        return self.end
+
+    @property
+    def counted(self) -> Tally:
+        assert self.tally is not None
+        return self.tally
+
+
+async def agent(name: str, cache: Path) -> Installed:
+    """The program ``NAME`` or ``NAME@VERSION``, installed where no test did it before."""
+    adapter, _, version = name.partition("@")
+    return await installed(load_adapter(adapter, Path()), version or None, cache, print)
+
+
+async def repository(folder: Path) -> Any:
+    """A testbed with one file."""
+    base = folder / "base"
+    base.mkdir(parents=True)
+    (base / "hello.py").write_text("print('old')\n")
+    return await prepared_testbed(Tree(base, "hello"), folder / "cache")
+
+
+async def at_work(
+    folder: Path,
+    boxes: Boxes,
+    program: Installed,
+    script: Callable[[Any], Any],
+    *,
+    usd: str = "10",
+    wall_s: float = 100.0,
+    model: str = "scripted-1",
+    prompt: str = PROMPT,
+    options: dict[str, Any] | None = None,
+    drive: Callable[[Callable[[], Awaitable[AgentEnd]]], Awaitable[AgentEnd | None]] | None = None,
+) -> Trial:
+    """Run ``program`` with a scripted model under a budget; what it leaves is harvested in any case."""
+    trial = Trial(budget_usd=Decimal(usd), events=folder / "events.jsonl")
+
+    def answered(request: Any) -> Any:
+        trial.requests.append(request)
+        return script(request)
+
+    scripted = ScriptedModel("m", answered, price=PRICE, ledger=folder / "ledger.jsonl")
+    served = Served(MeteredModel(scripted, PRICE, RateLimiter("m", most=8)), model)
+    testbed = await repository(folder)
+
+    async def work(ctx: JobContext) -> Json:
+        async with gateway.admit(
+            ctx, models=["m"], protocol=program.adapter.protocol, transcript=folder / "said.jsonl"
+        ) as access:
+            spec = BoxSpec(
+                "trial",
+                mounts=program.mounts,
+                egress=Egress(ways=(Way(PORT, gateway.socket),)),
+                lifetime_s=900.0,
+            )
+            async with boxes.open(spec) as box:
+                await box.put(testbed_archive(testbed, {"/task_description/description.md": prompt.encode()}))
+                task = Task(
+                    prompt, model, f"http://127.0.0.1:{PORT}{access.base_path}", access.token, options or {}
+                )
+
+                async def run() -> AgentEnd:
+                    limits = Limits(wall_s=wall_s)
+                    return await run_agent(program, box, task, limits, trial.events, access.tally.stopped)
+
+                trial.end = await (drive(run) if drive else run())
+                trial.tally = access.tally
+                trial.left_running = await commands_in(box)
+                await box.stop()
+                trial.patch = (await harvest(box, testbed)).patch.decode()
+        return None
+
+    async with (
+        open_session(folder / "run", Money(usd=Decimal(usd)), retries={}) as session,
+        open_gateway({"m": served}, folder / "run") as gateway,
+    ):
+        outcomes = await session.run([Job("job", work, session.budget, "f")])
+        assert outcomes["job"].usable, outcomes["job"]
+        trial.spent_usd = session.budget.snapshot().spent.usd
+    return trial
+
+
+async def commands_in(box: Box) -> str:
+    """The programs that run in a box, but for the one that says so and the box's own."""
+    script = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done"
+    done = await box.run(["/bin/sh", "-c", script], limits=Limits(wall_s=30))
+    lines = done.stdout.decode().splitlines()
+    return "\n".join(
+        line for line in lines if line and "warden.mjs" not in line and "/proc/[0-9]" not in line
+    )
+
+
+def applied(patch: str, folder: Path) -> dict[str, str]:
+    """The files of the small repository with ``patch`` in it."""
+    folder.mkdir()
+    (folder / "hello.py").write_text("print('old')\n")
+    if patch:
+        subprocess.run(["git", "apply", "-"], input=patch.encode(), cwd=folder, check=True)
+    return {path.name: path.read_text() for path in folder.iterdir()}
