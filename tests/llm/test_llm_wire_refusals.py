@@ -18,10 +18,11 @@ STATUSES = {
     Refused.BUDGET: (402, 400, 402),
     Refused.RATE_LIMIT: (429, 429, 429),
     Refused.NOT_ALLOWED_MODEL: (403, 400, 403),
-    Refused.BAD_TOKEN: (401, 401, 401),
+    Refused.BAD_TOKEN: (403, 400, 403),
     Refused.BAD_REQUEST: (400, 400, 400),
     Refused.TOO_LARGE: (413, 400, 413),
     Refused.UNAVAILABLE: (503, 503, 503),
+    Refused.GIVEN_UP: (403, 400, 403),
 }
 
 

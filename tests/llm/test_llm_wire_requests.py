@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback_provider import PROTOCOLS, Protocol
-from wire_bodies import ANTHROPIC, REAL, RESPONSES, read
+from wire_bodies import ANTHROPIC, PICTURE, REAL, RESPONSES, read
 from wire_cases import BODIES, OWN_MARKERS, odd, requests, spoilt
 
 from codetaste.errors import MalformedRequest
 from codetaste.llm.codec import request_from_json, request_to_json
 from codetaste.llm.messages import Request, Text, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.wire.prompt import PER_PICTURE, beyond_bytes, beyond_bytes_of_tool
 from codetaste.llm.wire.request import UNCAPPED, parse_body
 
 
@@ -138,6 +139,22 @@ def test_what_costs_more_than_its_tokens_is_told_by_name(
     protocol: Protocol, more: dict[str, Any], apart: str
 ) -> None:
     assert ", ".join(read(protocol, {**REAL[protocol], **more}).apart) == apart
+
+
+def test_what_has_more_tokens_than_bytes_is_counted_at_its_dearest() -> None:
+    messages = REAL["anthropic"]["messages"]
+    assert [beyond_bytes(message) // PER_PICTURE for message in messages] == [1, 0, 0, 1]
+    assert [beyond_bytes(item) // PER_PICTURE for item in RESPONSES["input"]] == [0] * 7 + [1]
+    assert sum(map(beyond_bytes, REAL["openai-chat"]["messages"])) == PER_PICTURE
+    page = {"type": "document", "source": {"type": "content", "content": [PICTURE, PICTURE]}}
+    assert beyond_bytes({"role": "user", "content": [page]}) == 2 * PER_PICTURE
+    found = {"type": "tool_result", "content": [{"type": "tool_reference", "tool_name": "Later"}]}
+    assert 1000 < beyond_bytes({"role": "user", "content": [found]}) < PER_PICTURE
+    drawn = {"type": "tool_use", "id": "t", "name": "draw", "input": PICTURE}
+    assert beyond_bytes({"role": "assistant", "content": [drawn, {"type": ["image"]}]}) == 0
+    assert [beyond_bytes(odd_) for odd_ in (None, "image", [PICTURE])] == [0, 0, 0]
+    tools = [{"name": "own"}, {"type": "custom"}, {"type": "function"}, {"type": "local_shell"}]
+    assert [beyond_bytes_of_tool(tool) > 1000 for tool in tools] == [False, False, False, True]
 
 
 def test_arguments_of_a_tool_are_data_whatever_they_look_like() -> None:

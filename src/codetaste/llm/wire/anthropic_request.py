@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.llm.messages import Message, Raw, Request, Text, ToolResult, ToolSpec
 from codetaste.llm.wire.anthropic import PROTOCOL, message_blocks, wire_tool
 from codetaste.llm.wire.calls import read_call
-from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
+from codetaste.llm.wire.prompt import apart_in, shown
 from codetaste.llm.wire.request import (
     UNCAPPED,
     WireRequest,
@@ -63,7 +63,6 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         stream=flag(body.get("stream"), "stream"),
         cap=cap,
         apart=apart_in(body, "messages"),
-        prefixes=prefixes_of(body, "messages"),
     )
 
 

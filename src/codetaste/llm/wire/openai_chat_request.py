@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
 from codetaste.llm.wire.calls import FREEFORM_INPUT, read_call, result_of
 from codetaste.llm.wire.openai_chat import CAPS, PROTOCOL, wire_messages, wire_tool
-from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
+from codetaste.llm.wire.prompt import apart_in, shown
 from codetaste.llm.wire.request import (
     UNCAPPED,
     WireRequest,
@@ -64,7 +64,6 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         stream=flag(body.get("stream"), "stream"),
         cap=cap,
         apart=apart_in(body, "messages"),
-        prefixes=prefixes_of(body, "messages"),
         include_usage=flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
     )
 

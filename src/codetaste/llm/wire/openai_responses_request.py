@@ -15,7 +15,7 @@ from codetaste.llm.wire.openai_responses import (
     neutral_blocks,
     wire_tool,
 )
-from codetaste.llm.wire.prompt import apart_in, prefixes_of, shown
+from codetaste.llm.wire.prompt import apart_in, shown
 from codetaste.llm.wire.request import (
     UNCAPPED,
     WireRequest,
@@ -83,7 +83,6 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         stream=flag(body.get("stream"), "stream"),
         cap=cap,
         apart=apart_in(body, "input"),
-        prefixes=prefixes_of(body, "input"),
         freeform=frozenset(tool["name"] for tool in tools if tool.get("type") == _FREEFORM),
     )
 

@@ -1,20 +1,16 @@
-"""What the prompt of a request as a program wrote it can have in tokens, and what in it cannot be bounded.
+"""What of a request as a program wrote it costs more than its bytes tell, and what has no bound at all.
 
-No tokenizer makes more tokens than there are bytes of UTF-8, and JSON in ASCII never has fewer bytes than the
-text that it stands for. So a part is bounded by the length of its JSON, raw blocks, ids and signatures
-included, and all that a body says beside its messages (instructions, tools, settings) is counted as its head.
-Markers of a cache are left out: they are no part of a prompt, and move from message to message. Pictures have
-more tokens than bytes, but never more than is known; what has no such limit is named.
+No tokenizer makes more tokens than there are bytes of UTF-8, and JSON never has fewer bytes than its text: so
+the JSON of a part, raw blocks, ids and signatures included, bounds its tokens. Pictures, and what a provider
+says in words of its own, have more tokens than bytes, but never more than is known. What has no such bound, or
+is billed beside its tokens, is named.
 """
 
 from __future__ import annotations
 
-import json
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.bound import PER_CALL, PER_MESSAGE, PER_TOOL, billed_apart, is_built_in
-from codetaste.llm.prefix import Prefix
+from codetaste.llm.bound import billed_apart, is_built_in
 from codetaste.llm.pricing import STANDARD, lifetimes
 
 if TYPE_CHECKING:
@@ -22,42 +18,19 @@ if TYPE_CHECKING:
 
 PER_PICTURE = 50_000
 """Tokens of the dearest picture that a provider documents (gpt-4o-mini: 2,833 and 8 tiles of 5,667)."""
-_PER_BUILT_IN = 4096
-"""Tokens allowed for a tool that a provider describes to the model in words of its own."""
-_PICTURES = ("image", "input_image", "image_url", "computer_screenshot")
+PER_BUILT_IN = 4096
+"""Tokens allowed for a tool that is described to the model elsewhere than where it is named."""
+_BEYOND = {
+    **dict.fromkeys(("image", "input_image", "image_url", "computer_screenshot"), PER_PICTURE),
+    "tool_reference": PER_BUILT_IN,
+}
 _BOUNDLESS = ("file", "input_file", "container_upload", "input_audio", "video", "video_url", "item_reference")
 """Parts that are not in the request itself, or whose tokens nobody can tell from their bytes."""
 _SHORT = "5m"
-_NO_PROMPT = frozenset(
-    {"model", "stream", "stream_options", "store", "include", "user", "metadata", "client_metadata"}
-    | {"safety_identifier", "prompt_cache_key", "prompt_cache_retention", "cache_control"}
-    | {"max_tokens", "max_output_tokens", "max_completion_tokens"}
-)
-"""What a body says that no model reads."""
-
-
-def prefixes_of(body: Mapping[str, Any], said: str) -> tuple[Prefix, ...]:
-    """Return the beginnings of a prompt, from nothing of what stands under ``said`` to all of it."""
-    head = {
-        name: [_plain(each) for each in value] if isinstance(value, list) else value
-        for name, value in body.items()
-        if name != said and name not in _NO_PROMPT
-    }
-    written = _json(head)
-    tools = _tables(body.get("tools"))
-    size = PER_CALL + len(written) + PER_TOOL * len(tools) + _PER_BUILT_IN * sum(map(is_built_in, tools))
-    key = sha256(written.encode()).digest()
-    prefixes = [Prefix(key, size)]
-    for part in _parts(body.get(said)):
-        written = _json(_plain(part))
-        key = sha256(key + written.encode()).digest()
-        size += PER_MESSAGE + len(written) + sum(_unseen(block, tools) for block in blocks_in(part))
-        prefixes.append(Prefix(key, size))
-    return tuple(prefixes)
 
 
 def apart_in(body: Mapping[str, Any], said: str) -> tuple[str, ...]:
-    """Return the names of what may cost more than the tokens that ``prefixes_of`` and a cap allow for."""
+    """Return the names of what may cost more than the bytes of its prompt and a cap allow for."""
     found = billed_apart(body)
     found.extend(
         name
@@ -87,6 +60,17 @@ def blocks_in(part: object) -> Iterator[dict[str, Any]]:
             yield from blocks_in(inner)
 
 
+def beyond_bytes(said: object) -> int:
+    """Return the tokens that a message or an item may have beyond the bytes of its JSON."""
+    kinds = (block.get("type") for block in blocks_in(said))
+    return sum(_BEYOND.get(kind, 0) for kind in kinds if isinstance(kind, str))
+
+
+def beyond_bytes_of_tool(tool: object) -> int:
+    """Return the tokens that a tool may have beyond the bytes of its JSON."""
+    return PER_BUILT_IN if is_built_in(tool) else 0
+
+
 def shown(content: object) -> str:
     """Return the words of a content, a text or a list of parts, with a mark for what are no words."""
     if isinstance(content, str):
@@ -99,15 +83,6 @@ def _shown(part: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else f"[{part.get('type')}]"
 
 
-def _unseen(block: Mapping[str, Any], tools: list[dict[str, Any]]) -> int:
-    """Return the tokens that a block may have beyond its bytes."""
-    kind = block.get("type")
-    if kind in _PICTURES:
-        return PER_PICTURE
-    # It stands for the description of a tool, which comes into the prompt once more.
-    return max((len(_json(tool)) for tool in tools), default=0) if kind == "tool_reference" else 0
-
-
 def _is_boundless(block: Mapping[str, Any]) -> bool:
     kind, source = block.get("type"), block.get("source")
     if kind == "document":
@@ -116,26 +91,9 @@ def _is_boundless(block: Mapping[str, Any]) -> bool:
     return kind in _BOUNDLESS
 
 
-def _plain(part: Any) -> Any:  # noqa: ANN401 - JSON data
-    """Return a part without markers of the cache, its words always as a list of blocks."""
-    if not isinstance(part, dict):
-        return part
-    plain = {name: value for name, value in part.items() if name != "cache_control"}
-    for name in ("content", "output"):
-        if isinstance(inner := plain.get(name), list):
-            plain[name] = [_plain(each) for each in inner]
-        elif isinstance(inner, str) and "role" in plain:
-            plain[name] = [{"type": "text", "text": inner}]
-    return plain
-
-
 def _parts(said: object) -> list[Any]:
     return said if isinstance(said, list) else [said]
 
 
 def _tables(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _json(value: Any) -> str:  # noqa: ANN401 - JSON data
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Refused(StrEnum):
-    """Why a request is not answered."""
+    """Why a request is not answered. ``UNAVAILABLE`` may pass, ``GIVEN_UP`` has been tried often enough."""
 
     BUDGET = "budget"
     RATE_LIMIT = "rate_limit"
@@ -32,6 +32,7 @@ class Refused(StrEnum):
     BAD_REQUEST = "bad_request"
     TOO_LARGE = "too_large"
     UNAVAILABLE = "unavailable"
+    GIVEN_UP = "given_up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +51,33 @@ class _Words:
     code: str = ""
 
 
+_STOP = "invalid_prompt"
+"""A code at which Codex does not try again when it comes in a stream."""
 _ANTHROPIC = {
     Refused.BUDGET: _Words(402, "permission_error"),
     Refused.RATE_LIMIT: _Words(429, "rate_limit_error"),
     Refused.NOT_ALLOWED_MODEL: _Words(403, "permission_error"),
-    Refused.BAD_TOKEN: _Words(401, "authentication_error"),
+    Refused.BAD_TOKEN: _Words(403, "authentication_error"),
     Refused.BAD_REQUEST: _Words(400, "invalid_request_error"),
     Refused.TOO_LARGE: _Words(413, "request_too_large"),
     Refused.UNAVAILABLE: _Words(503, "api_error"),
+    Refused.GIVEN_UP: _Words(403, "permission_error"),
 }
 _CHAT = {
     Refused.BUDGET: _Words(402, "insufficient_quota", "insufficient_quota"),
     Refused.RATE_LIMIT: _Words(429, "rate_limit_error", "rate_limit_exceeded"),
     Refused.NOT_ALLOWED_MODEL: _Words(403, "permission_error", "model_not_found"),
-    Refused.BAD_TOKEN: _Words(401, "authentication_error", "invalid_api_key"),
-    Refused.BAD_REQUEST: _Words(400, "invalid_request_error", "invalid_prompt"),
+    Refused.BAD_TOKEN: _Words(403, "authentication_error", "invalid_api_key"),
+    Refused.BAD_REQUEST: _Words(400, "invalid_request_error", _STOP),
     Refused.TOO_LARGE: _Words(413, "invalid_request_error", "context_length_exceeded"),
     Refused.UNAVAILABLE: _Words(503, "server_error", "server_error"),
-}
-_FINAL = {Refused.BUDGET, Refused.NOT_ALLOWED_MODEL, Refused.TOO_LARGE}
-_RESPONSES = {
-    kind: _Words(400 if kind in _FINAL else words.status, words.kind, words.code)
-    for kind, words in _CHAT.items()
+    Refused.GIVEN_UP: _Words(403, "permission_error", _STOP),
 }
 _TRANSIENT = frozenset({Refused.RATE_LIMIT, Refused.UNAVAILABLE})
+_RESPONSES = {
+    kind: _Words(words.status if kind in _TRANSIENT else 400, words.kind, words.code)
+    for kind, words in _CHAT.items()
+}
 
 
 def refusal(

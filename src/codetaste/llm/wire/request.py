@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from codetaste.llm.messages import Request
-    from codetaste.llm.prefix import Prefix
 
 Protocol = Literal["anthropic", "openai", "openai-chat"]
 
@@ -40,7 +39,6 @@ class WireRequest:
         cap: the most tokens that the program wants, None where it does not say (then ``request`` has
             ``UNCAPPED``).
         apart: what it asks for that costs more than the tokens counted here, by name.
-        prefixes: the prompt's beginnings, shortest first, with what bounds their tokens.
         freeform: the tools that take a text instead of arguments.
         include_usage: whether a streamed completion is to end with its usage.
     """
@@ -52,7 +50,6 @@ class WireRequest:
     stream: bool
     cap: int | None
     apart: tuple[str, ...] = ()
-    prefixes: tuple[Prefix, ...] = ()
     freeform: frozenset[str] = frozenset()
     include_usage: bool = True
 
