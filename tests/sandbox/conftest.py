@@ -1,7 +1,8 @@
-"""The fixtures of the sandbox's tests; what they are made of is in ``sandbox_stage.py``."""
+"""The fixtures of the sandbox's tests; what they are made of is in the modules that end in ``_stage``."""
 
 from __future__ import annotations
 
+from boxes_stage import box, boxes, token
 from sandbox_stage import interpreter, shell, stage, unharmed
 
-__all__ = ["interpreter", "shell", "stage", "unharmed"]
+__all__ = ["box", "boxes", "interpreter", "shell", "stage", "token", "unharmed"]

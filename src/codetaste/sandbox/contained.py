@@ -92,6 +92,7 @@ class _Course:
     send: Callable[[Frame], Awaitable[None]]
     out: Kept
     err: Kept
+    begun: bool = False
     fed: int = 0
     sink_wanted: bool = True
     reason: str = ""
@@ -144,6 +145,7 @@ class _Course:
                 self.timed_out = True
                 await self.kill()
             elif frame.kind == EXIT:
+                self.told_to_end, self.deadline = True, 0.0  # a box that says nonsense of it is given up
                 return self._exit_code(frame.payload)
             elif frame.kind == REFUSED:
                 said = frame.payload.decode(errors="replace")
@@ -182,12 +184,13 @@ async def serve(
     course.deadline = anyio.current_time() + command.limits.wall_s
     try:
         await course.tell(RUN, json.dumps({**asked, "stdin": bool(command.stdin)}).encode())
+        course.begun = True
         await course.feed(WINDOW_BYTES)
         code = await course.to_the_end()
     except BaseException as fault:
-        refused = isinstance(fault, SandboxError) and not course.told_to_end
-        with anyio.CancelScope(shield=True):
-            if not refused:
+        over = isinstance(fault, SandboxError) and not course.told_to_end
+        if course.begun and not over:
+            with anyio.CancelScope(shield=True):
                 await _abandon(course, lose)
         raise
     return _completed(course, code, time.monotonic() - began)

@@ -32,7 +32,7 @@ from codetaste.sandbox.local_box_start import OWN_PROCESSES, BoxStart, privilege
 from codetaste.sandbox.local_box_watch import until_full, until_used_up
 from codetaste.sandbox.output import Kept
 from codetaste.sandbox.status import Report
-from codetaste.sandbox.warden import Control, control
+from codetaste.sandbox.warden import Control, Liveness, control
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -181,6 +181,7 @@ class LocalBoxes:
 
     folder: Path
     program: Path
+    liveness: Liveness = field(default_factory=Liveness)
 
     @property
     def kind(self) -> str:
@@ -220,10 +221,10 @@ class LocalBoxes:
 
     @asynccontextmanager
     async def _started(self, spec: BoxSpec, folder: Path) -> AsyncIterator[LocalBox]:
-        async with control(
-            folder / "control", ways=spec.egress.ways, lifetime_s=spec.lifetime_s
-        ) as controlled:
-            box, group = await self._box(spec, folder, controlled)
+        inside = folder / "control"
+        opening = control(inside, ways=spec.egress.ways, lifetime_s=spec.lifetime_s, liveness=self.liveness)
+        async with opening as held:
+            box, group = await self._box(spec, folder, held)
             try:
                 yield box
             finally:

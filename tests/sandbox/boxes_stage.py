@@ -1,0 +1,110 @@
+"""Every kind of box that this machine has, for tests of what all of them promise."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from codetaste.sandbox.box import Box, Boxes, BoxSpec
+from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.sandbox import Completed, Limits
+
+
+@asynccontextmanager
+async def in_bubblewrap(_request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Boxes]:
+    yield local_boxes(folder / "boxes")
+
+
+KINDS: dict[str, Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Boxes]]] = {
+    "bubblewrap": in_bubblewrap,
+}
+
+
+@pytest.fixture(params=KINDS)
+async def boxes(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Boxes]:
+    """What opens boxes, once for every kind."""
+    async with KINDS[request.param](request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def box(boxes: Boxes) -> AsyncIterator[Box]:
+    """An open box of every kind, empty."""
+    async with boxes.open(BoxSpec("test")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def token() -> str:
+    """A number to sleep for, that no other process sleeps for."""
+    return f"9{uuid.uuid4().int % 10**9:09d}"
+
+
+async def sh(box: Box, script: str, *, wall_s: float = 60.0, stdin: bytes = b"") -> Completed:
+    """Run a shell script inside."""
+    return await box.run(["sh", "-c", script], limits=Limits(wall_s=wall_s), stdin=stdin)
+
+
+async def inside(box: Box) -> list[str]:
+    """The processes inside but for the box's own two, and the one that looks."""
+    # By the shell alone: what it would start would be seen too.
+    script = 'for one in /proc/[0-9]*; do read -r line <$one/stat && echo "$line"; done 2>/dev/null'
+    done = await sh(box, script)
+    lines = done.stdout.decode(errors="replace").splitlines()
+    return [line for line in lines if int(line.split()[0]) > 2 and "(sh) R" not in line]
+
+
+def archive(*members: tuple[str, bytes | str | None], mode: int = 0o644) -> bytes:
+    """A tar archive as ours are: of files (bytes), links (text: to where) and folders (None)."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.uid = member.gid = 1000
+            member.mode, member.mtime = mode, 1_600_000_000
+            if content is None:
+                member.type, member.mode = tarfile.DIRTYPE, 0o755
+            elif isinstance(content, str):
+                member.type, member.linkname = tarfile.SYMTYPE, content
+            else:
+                member.size = len(content)
+            tar.addfile(member, io.BytesIO(content) if isinstance(content, bytes) else None)
+    return made.getvalue()
+
+
+async def fetched(box: Box, path: str) -> dict[str, tuple[tarfile.TarInfo, bytes]]:
+    """What ``path`` inside has: each member with its content."""
+    async with box.get(path) as chunks:
+        data = b"".join([chunk async for chunk in chunks])
+    with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape") as tar:
+        members = tar.getmembers()
+        files = {one.name: tar.extractfile(one) if one.isreg() else None for one in members}
+        return {
+            one.name: (one, file.read() if (file := files[one.name]) is not None else b"") for one in members
+        }
+
+
+def descendants(pid: int | None = None) -> set[int]:
+    """All living processes that descend from ``pid``, by default from this one."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] not in "ZX":
+                parents[int(folder.name)] = int(fields[1])
+    found, grown = {pid or os.getpid()}, True
+    while grown:
+        more = {one for one, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return found - {pid or os.getpid()}

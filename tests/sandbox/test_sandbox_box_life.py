@@ -1,0 +1,196 @@
+"""A box ends when it is told to, when it uses too much, when its time is over, and with who opened it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from boxes_stage import archive, descendants, fetched, sh
+from sandbox_stage import processes_saying
+
+from codetaste.errors import SandboxError
+from codetaste.sandbox.box import Box, Boxes, BoxSpec, Mount
+from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.sandbox import Limits
+
+pytestmark = pytest.mark.anyio
+MIB = 1024 * 1024
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def until_ended(box: Box, within_s: float = 30.0) -> str:
+    with anyio.move_on_after(within_s):
+        while not box.ended:  # noqa: ASYNC110 (all that a box says of it)
+            await anyio.sleep(0.02)
+    return box.ended
+
+
+async def test_a_stopped_box_runs_nothing_any_more_and_has_not_ended_of_itself(box: Box, token: str) -> None:
+    async with anyio.create_task_group() as tasks:
+        failed = anyio.Event()
+
+        async def run() -> None:
+            with pytest.raises(SandboxError):
+                await sh(box, f"touch begun; sleep {token}")
+            failed.set()
+
+        tasks.start_soon(run)
+        while not processes_saying(f"sleep {token}"):  # noqa: ASYNC110 (a process says nothing)
+            await anyio.sleep(0.02)
+        await box.stop()
+        await box.stop()
+        with anyio.fail_after(10):
+            await failed.wait()
+    assert processes_saying(token) == []
+    with pytest.raises(SandboxError):
+        await box.run(["true"])
+    assert box.ended == ""
+    assert "testbed/begun" in await fetched(box, "/testbed")
+
+
+async def test_nothing_is_left_of_closed_boxes(boxes: Boxes, token: str) -> None:
+    before = descendants()
+    descriptors = open_descriptors()
+    for _ in range(3):
+        async with boxes.open(BoxSpec("test")) as box:
+            await sh(box, f"mkdir -p a/b; chmod 000 a/b a; (setsid sleep {token} &) ; true")
+    with pytest.raises(ValueError, match="of the block"):
+        async with boxes.open(BoxSpec("test")):
+            raise ValueError("of the block")
+    with anyio.move_on_after(0.05):
+        async with boxes.open(BoxSpec("test")) as box:
+            await sh(box, f"sleep {token}")
+    assert processes_saying(token) == []
+    assert descendants() - before == set()
+    assert open_descriptors() == descriptors
+
+
+async def test_boxes_do_not_see_each_other(boxes: Boxes) -> None:
+    async with boxes.open(BoxSpec("one")) as one, boxes.open(BoxSpec("two")) as two:
+        await sh(one, "touch /tmp/mine ~/mine")
+        assert (await sh(two, "ls /tmp ~ /testbed")).stdout.split() == [
+            b"/home/agent:",
+            b"/testbed:",
+            b"/tmp:",
+        ]
+        assert one.ended == two.ended == ""
+
+
+async def test_a_box_whose_time_is_over_ends(boxes: Boxes, token: str) -> None:
+    async with boxes.open(BoxSpec("test", lifetime_s=2.0)) as box:
+        with pytest.raises(SandboxError):
+            await sh(box, f"sleep {token}")
+        assert await until_ended(box)
+        assert processes_saying(token) == []
+
+
+async def test_memory_that_is_used_up_is_named(boxes: Boxes) -> None:
+    script = """
+import time
+held = []
+for _ in range(60):
+    held.append(bytearray(10**7))
+    time.sleep(0.02)
+time.sleep(60)
+"""
+    async with boxes.open(BoxSpec("test", memory_bytes=300 * MIB)) as box:
+        try:
+            done = await box.run(["python3", "-c", script])
+        except SandboxError as error:
+            said = str(error)
+        else:
+            said = done.stderr.decode()
+            assert not done.timed_out
+        assert "out of memory" in said
+        assert await fetched(box, "/testbed")
+
+
+async def test_a_disk_that_is_full_is_named_and_what_was_written_is_there(boxes: Boxes) -> None:
+    async with boxes.open(BoxSpec("test", disk_bytes=20 * MIB)) as box:
+        script = (
+            "echo first >first; i=0; while i=$((i+1)); do head -c 1000000 /dev/zero >f$i; sleep 0.01; done"
+        )
+        with pytest.raises(SandboxError, match="disk full"):
+            await sh(box, script)
+        assert await until_ended(box) == "disk full"
+        assert (await fetched(box, "/testbed/first"))["first"][1] == b"first\n"
+
+
+async def test_mounts_are_seen_and_cannot_be_changed(boxes: Boxes, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "bin").mkdir(parents=True)
+    (tree / "bin" / "hello").write_text("#!/bin/sh\necho hello\n")
+    (tree / "bin" / "hello").chmod(0o755)
+    spec = BoxSpec("test", mounts=(Mount(tree, "/opt/agents/a b"),))
+    async with boxes.open(spec) as box:
+        done = await sh(
+            box, "'/opt/agents/a b/bin/hello'; touch '/opt/agents/a b/x' '/opt/agents/a b/bin/hello'"
+        )
+    assert done.stdout == b"hello\n"
+    assert done.exit_code != 0
+    assert sorted(path.name for path in tree.rglob("*")) == ["bin", "hello"]
+
+
+async def test_many_boxes_at_once(boxes: Boxes) -> None:
+    async def one(number: int) -> None:
+        async with boxes.open(BoxSpec(f"test {number}")) as box:
+            await box.put(archive(("testbed/number", str(number).encode())))
+            assert (await box.run(["cat", "number"])).stdout == str(number).encode()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(one, number)
+
+
+async def test_who_kills_the_boxs_own_program_loses_the_box(box: Box) -> None:
+    with pytest.raises(SandboxError):
+        await sh(box, "touch before; kill -9 -1; sleep 60")
+    assert await until_ended(box)
+    assert "testbed/before" in await fetched(box, "/testbed")
+
+
+async def test_the_first_process_cannot_be_ended_from_inside(box: Box) -> None:
+    done = await sh(box, "for name in TERM INT HUP KILL STOP QUIT USR1; do kill -$name 1; done; echo here")
+    assert done.stdout == b"here\n"
+    assert (await box.run(["echo", "still"], limits=Limits(wall_s=20))).stdout == b"still\n"
+
+
+KILLED = """
+import sys, anyio
+from pathlib import Path
+from codetaste.sandbox.box import BoxSpec
+from codetaste.sandbox.local_box import local_boxes
+async def main():
+    token = sys.argv[2]
+    async with local_boxes(Path(sys.argv[1])).open(BoxSpec("test")) as box:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(box.run, ["sh", "-c", f"setsid sleep {token} & exec sleep {token}"])
+            await anyio.sleep(float(sys.argv[3]))
+            print("now", flush=True)
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3])
+def test_a_killed_run_leaves_no_local_box_and_the_next_one_removes_its_folders(
+    tmp_path: Path, token: str, after_s: float
+) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), token, str(after_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"now\n"
+        run.kill()
+    deadline = time.monotonic() + 20
+    while (processes_saying(token) or processes_saying(str(tmp_path))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_saying(token) == []
+    assert len(list(tmp_path.iterdir())) == 1
+    local_boxes(tmp_path)
+    assert list(tmp_path.iterdir()) == []
