@@ -23,8 +23,8 @@ from codetaste.config import read_config
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.resources import resource_dir
 from codetaste.rules.engine_install import find_engine
+from codetaste.sandbox.docker_base import find_quota
 from codetaste.sandbox.docker_engine import NO_ENGINE, connected
-from codetaste.sandbox.docker_facts import find_quota
 from codetaste.sandbox.docker_image import must_have
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, Place, places
 from codetaste.sandbox.engine import probe

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,10 +20,10 @@ from codetaste.sandbox.beside import beside
 from codetaste.sandbox.box import Mount
 from codetaste.sandbox.box_filter import box_profile
 from codetaste.sandbox.ca_bundle import INSIDE, variables, wants_bundle
+from codetaste.sandbox.docker_base import base_of
 from codetaste.sandbox.docker_box import DockerBox
 from codetaste.sandbox.docker_disk import DiskWatch
 from codetaste.sandbox.docker_engine import asking, delete
-from codetaste.sandbox.docker_facts import accounts_of
 from codetaste.sandbox.docker_image import commit_container
 from codetaste.sandbox.docker_labels import labels
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
@@ -61,7 +61,7 @@ class DockerBoxes:
     _disk: DiskWatch
     _starts: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_STARTS_AT_ONCE))
     _network: str = ""
-    _accounts: dict[str, tuple[Mount, ...]] = field(default_factory=dict)
+    _bases: dict[str, str] = field(default_factory=dict)
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     @property
@@ -82,18 +82,18 @@ class DockerBoxes:
     async def _opened(self, spec: BoxSpec) -> AsyncIterator[Box]:
         if spec.read_only_root and self.kind == PODMAN:
             raise SandboxMissing(
-                "podman cannot be asked for a read-only root: in archives of volumes it names files otherwise; "
+                "podman cannot be asked for a read-only root: its archives of volumes name files otherwise; "
                 "use docker, or leave sandbox.read_only_root out"
             )
         name = f"codetaste-{secrets.token_hex(6)}"
         folder = self.folder / name
-        await self._get_to_know(spec.image or self.image)
+        image = await self._base(spec.image or self.image)
         network = await self._shared_network() if spec.egress.network else ""
         try:
             async with control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as held:
                 try:
                     with anyio.CancelScope(shield=True):  # or nobody would know that it is there
-                        ident = await self._created(name, spec, held, network)
+                        ident = await self._created(name, replace(spec, image=image), held, network)
                     box = DockerBox(self.engine, name, spec, held)
                     async with self._starts:
                         with asking(self.engine, f"start a box of {spec.image or self.image}", _START_S):
@@ -115,15 +115,13 @@ class DockerBoxes:
 
     async def _created(self, name: str, spec: BoxSpec, held: Control, network: str) -> str:
         """Make the container and return its id."""
-        image = spec.image or self.image
         trusted = self.bundle if wants_bundle(spec.egress) else None
         order = Order(
             spec=spec,
-            image=image,
+            image=spec.image,
             command=held.argv,
             mounts=(
                 *held.mounts,
-                *self._accounts[image],
                 *((Mount(trusted, INSIDE),) if trusted else ()),
             ),
             env={**(variables(INSIDE) if trusted else {}), **spec.egress.env, **spec.env},
@@ -132,13 +130,15 @@ class DockerBoxes:
             network=network,
         )
         config = container_config(order, self.engine.kind, quota=bool(self.engine.quota))
-        with asking(self.engine, f"make a box of {image}"):
+        with asking(self.engine, f"make a box of {spec.image}"):
             return (await self.engine.client.containers.create(config, name=name)).id
 
-    async def _get_to_know(self, image: str) -> None:
+    async def _base(self, image: str) -> str:
+        """Return the image to make boxes of, which has what they need."""
         async with self._lock:
-            if image not in self._accounts:
-                self._accounts[image] = await accounts_of(self.engine, image, self.run, self.folder)
+            if image not in self._bases:
+                self._bases[image] = await base_of(self.engine, image, self.run)
+            return self._bases[image]
 
     async def _delete(self, name: str) -> None:
         """Delete a container with all that it wrote, whatever its state; a reaper comes for what is left."""
@@ -163,10 +163,12 @@ class DockerBoxes:
 
     async def close(self) -> None:
         """Remove what the boxes had in common."""
-        if self._network:
-            with anyio.CancelScope(shield=True):
+        made = [f"images/{base}" for image, base in self._bases.items() if base != image]
+        networks = [f"networks/{self._network}"] if self._network else []
+        with anyio.CancelScope(shield=True):
+            for path in (*networks, *made):
                 try:
-                    await delete(self.engine, f"networks/{self._network}")
+                    await delete(self.engine, path)
                 except SandboxError as error:
                     self.warn(f"{error}; it is removed when the next run starts")
 

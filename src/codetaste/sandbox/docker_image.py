@@ -14,7 +14,7 @@ from anyio import to_thread
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.sandbox.docker_archive import pieces
 from codetaste.sandbox.docker_engine import asking
-from codetaste.sandbox.docker_labels import IMAGE, no_labels
+from codetaste.sandbox.docker_labels import IMAGE, OWNER, no_labels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
@@ -120,6 +120,7 @@ async def list_images(engine: ContainerEngine) -> Sequence[Image]:
                 one["Created"],
             )
             for one in found
+            if not one["Labels"].get(OWNER)
             for name in one.get("RepoTags") or ["(no name)"]
         ]
     return sorted(images, key=lambda image: -image.created)

@@ -8,7 +8,7 @@ What belongs to a living run is never touched.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -36,12 +36,13 @@ class Reaped:
     containers: int = 0
     networks: int = 0
     volumes: int = 0
+    images: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.containers or self.networks or self.volumes)
+        return any(astuple(self))
 
     def __str__(self) -> str:
-        return f"{self.containers} containers, {self.networks} networks, {self.volumes} volumes"
+        return ", ".join(f"{count} {kind}" for kind, count in asdict(self).items() if count)
 
 
 async def reap(engine: ContainerEngine) -> Reaped:
@@ -55,11 +56,13 @@ async def reap(engine: ContainerEngine) -> Reaped:
         containers = await engine.call("GET", "containers/json", {"all": "1", "filters": ours})
         networks = await engine.call("GET", "networks", {"filters": ours})
         volumes = (await engine.call("GET", "volumes", {"filters": ours}))["Volumes"] or []
+        images = await engine.call("GET", "images/json", {"filters": ours})
     # In this order: a network or a volume cannot go before the containers that have it.
     return Reaped(
         await _remove(engine, "containers", _orphans(containers, "Id"), {"force": "1", "v": "1"}),
         await _remove(engine, "networks", _orphans(networks, "Id"), {}),
         await _remove(engine, "volumes", _orphans(volumes, "Name"), {}),
+        await _remove(engine, "images", _orphans(images, "Id"), {}),
     )
 
 
