@@ -2,7 +2,7 @@
 
 No tokenizer makes more tokens than there are bytes of UTF-8, and JSON never has fewer bytes than its text: so
 the JSON of a part, raw blocks, ids and signatures included, bounds its tokens. Pictures, and what a provider
-says in words of its own, have more tokens than bytes, but never more than is known. What has no such bound, or
+says in its own words, have more tokens than bytes, but never more than is known. What has no such bound, or
 is billed beside its tokens, is named.
 """
 

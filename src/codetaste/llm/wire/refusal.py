@@ -52,7 +52,7 @@ class _Words:
 
 
 _STOP = "invalid_prompt"
-"""A code at which Codex does not try again when it comes in a stream."""
+"""A code at which the current Codex does not try again when it comes in a stream."""
 _ANTHROPIC = {
     Refused.BUDGET: _Words(402, "permission_error"),
     Refused.RATE_LIMIT: _Words(429, "rate_limit_error"),
