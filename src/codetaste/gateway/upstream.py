@@ -59,7 +59,7 @@ class Upstream:
 
     def url(self, query: str) -> str:
         """Return where a request goes whose own query was ``query``."""
-        beta = f"?{_BETA}" if _BETA in query.split("&") else ""
+        beta = f"?{_BETA}" if self.protocol == "anthropic" and _BETA in query.split("&") else ""
         return f"{self._address}{_PATHS[self.protocol]}{beta}"
 
     def headers(self, asked: Mapping[str, str]) -> dict[str, str]:
