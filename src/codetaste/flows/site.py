@@ -36,7 +36,8 @@ class Site:
         out: the run's folder.
         cache: where trees and testbeds are kept between runs.
         boxes: opens the boxes that agents work in.
-        box_facts: what decides what a box has inside: its kind and image.
+        box_facts: what decides what a box has inside, as far as the config says it: which of several engines
+            was there does not make a result another one.
         sandbox: how large a box is.
         models: by id.
         settings: of these models, by id.
@@ -131,7 +132,7 @@ async def open_site(
             out=out,
             cache=cache,
             boxes=boxes,
-            box_facts=f"{boxes.kind} {sandbox.image}".strip(),
+            box_facts=f"{sandbox.engine} {sandbox.image}",
             sandbox=sandbox,
             models=cast.models,
             settings={model.id: model for model in cast.settings},

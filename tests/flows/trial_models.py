@@ -1,0 +1,188 @@
+"""Scripts for coding agents and judges of tests: each decides its reply from the conversation alone."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from codetaste.llm.messages import Message, Request, Text, ToolCall
+from codetaste.llm.scripted import Said
+
+Step = tuple[str, dict[str, Any]]
+
+RENAME = "grep -rl fetch_old pack | xargs sed -i s/fetch_old/fetch_new/g"
+NEW_FILE = "printf 'made\\n' >pack/made.py; chmod +x pack/made.py"
+
+
+def turn(request: Request) -> int:
+    return sum(message.role == "assistant" for message in request.messages)
+
+
+def say(request: Request, steps: list[Step]) -> Message:
+    number = min(turn(request), len(steps) - 1)
+    name, arguments = steps[number]
+    return Message("assistant", (Text(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
+
+
+def shell(command: str, **more: Any) -> Step:
+    return "bash", {"command": command, **more}
+
+
+def edit(path: str, old: str, new: str) -> Step:
+    return "edit", {"path": path, "old": old, "new": new, "create": not old}
+
+
+def task_of(request: Request) -> str:
+    return request.messages[0].text
+
+
+def planning(request: Request) -> str:
+    """Which plans are asked for: "plan", "multiplan", or "" when the code is to be changed."""
+    task = task_of(request)
+    return (
+        "multiplan"
+        if "/refactoring_plans/" in task
+        else "plan"
+        if "/output/refactoring_plan.md" in task
+        else ""
+    )
+
+
+def plan_text(number: int) -> str:
+    return f"# Plan {number}\nUse marker-{number}.\n## Changes\nRename fetch_old.\n## Why\nÜbersicht.\n"
+
+
+def plans(*numbers: int) -> list[Step]:
+    return [
+        edit(f"/output/refactoring_plans/refactoring_plan{number}.md", "", plan_text(number))
+        for number in numbers
+    ]
+
+
+FINISH: Step = ("finish", {"summary": "done"})
+
+
+def steps_of(request: Request) -> list[Step]:
+    match planning(request):
+        case "plan":
+            return [shell("cat pack/*.py"), edit("/output/refactoring_plan.md", "", plan_text(7)), FINISH]
+        case "multiplan":
+            return [shell("ls"), *plans(0, 1, 2, 3, 4), FINISH]
+        case _:
+            task = task_of(request)
+            marker = next(
+                (f"marker-{number}" for number in range(10) if f"marker-{number}" in task), "direct"
+            )
+            return [
+                shell("cat /task_description/description.md; git log --oneline; ls /output"),
+                edit("pack/store.py", "class Store(object):", f"class Store:  # {marker}"),
+                shell(RENAME),
+                shell(NEW_FILE),
+                FINISH,
+            ]
+
+
+def coder(request: Request) -> Message:
+    """Plans or changes the code, as it is asked."""
+    return say(request, steps_of(request))
+
+
+def slowly(request: Request) -> Said:
+    """The same; the latency leaves time to be killed between the bill and the reply."""
+    return Said(coder(request).content, latency_s=0.05)
+
+
+def in_words(request: Request) -> Message:
+    """The same, and says that it is done without a tool."""
+    said = coder(request)
+    return Message("assistant", (Text("All is done."),)) if said.tool_calls[0].name == "finish" else said
+
+
+def endless(request: Request) -> Message:
+    """Changes one file after the other for ever."""
+    number = turn(request)
+    return say(request, [edit(f"pack/more{each}.py", "", f"more = {each}\n") for each in range(number + 1)])
+
+
+def sleeper(request: Request) -> Message:
+    """Changes a file, and then is busy with a long command."""
+    return say(request, [edit("pack/slept.py", "", "slept = True\n"), shell("sleep 4321.5 & sleep 1234.5")])
+
+
+def sleepy_planner(request: Request) -> Message:
+    """Never comes to write a plan."""
+    return sleeper(request) if planning(request) else coder(request)
+
+
+def endless_planner(request: Request) -> Message:
+    """Spends all there is on looking around before it writes a plan."""
+    return say(request, [shell("cat pack/*.py")]) if planning(request) else coder(request)
+
+
+def no_plan(request: Request) -> Message:
+    return say(request, [shell("ls"), FINISH]) if planning(request) else coder(request)
+
+
+def empty_plan(request: Request) -> Message:
+    steps = [shell("printf ' \\n' >/output/refactoring_plan.md"), FINISH]
+    return say(request, steps) if planning(request) else coder(request)
+
+
+def linked_plan(request: Request) -> Message:
+    steps = [shell("ln -s /task_description/description.md /output/refactoring_plan.md"), FINISH]
+    return say(request, steps) if planning(request) else coder(request)
+
+
+def huge_plan(request: Request) -> Message:
+    steps = [shell("head -c 300000 /dev/zero | tr '\\0' x >/output/refactoring_plan.md"), FINISH]
+    return say(request, steps) if planning(request) else coder(request)
+
+
+def odd_bytes(request: Request) -> Message:
+    steps = [shell("printf '# Plan\\nmarker-3 \\377\\376 \\n' >/output/refactoring_plan.md"), FINISH]
+    return say(request, steps) if planning(request) else coder(request)
+
+
+def from_one(request: Request) -> Message:
+    """Numbers its five plans from 1."""
+    return say(request, [*plans(1, 2, 3, 4, 5), FINISH]) if planning(request) else coder(request)
+
+
+def flooding(request: Request) -> Message:
+    """Fills /output before it writes a good plan."""
+    steps = [
+        shell("head -c 100000000 /dev/zero >/output/a"),
+        edit("/output/refactoring_plan.md", "", plan_text(7)),
+        FINISH,
+    ]
+    return say(request, steps) if planning(request) else coder(request)
+
+
+def snooping(request: Request) -> Message:
+    """Looks for all that must not be in its box, and puts what it finds into the patch."""
+    names = " -o ".join(f"-name '{glob}'" for glob in ("*.jsonl", "*description*", "*.yml", "*.diff"))
+    look = (
+        "{ cat /task_description/* /output/* /output/*/*; env; git log --all --format=%H%n%B; git reflog; "
+        f"find / -xdev -type f \\( {names} \\) -not -path '/usr/*' -not -path '/proc/*'; "
+        "cat /run/codetaste/*/*; } >pack/seen.txt 2>&1; true"
+    )
+    return say(request, [shell(look), FINISH]) if not planning(request) else coder(request)
+
+
+def judge(_request: Request) -> Said:
+    """Picks the plan that the environment names, and says why."""
+    number = os.environ.get("TRIAL_SELECTS", "2")
+    return Said(f"secret-reasoning: it overlaps most.\n\n**SELECTED:** [{number}]", latency_s=0.02)
+
+
+def late_judge(request: Request) -> str:
+    """Hesitates once."""
+    return "SELECTED: 1 or 3" if turn(request) == 0 else "SELECTED: **Plan 3**"
+
+
+def mute_judge(_request: Request) -> str:
+    return "All of them have their merits."
+
+
+def far_judge(_request: Request) -> str:
+    return "SELECTED: 5"
