@@ -29,7 +29,7 @@ from codetaste.sandbox.box import Box, Boxes, BoxSpec, Egress, Way
 from codetaste.sandbox.sandbox import Limits
 from codetaste.source.tree import Tree
 
-PRICE = Price(input=Decimal(3), output=Decimal(15))
+PRICE = Price(input=Decimal(1), output=Decimal(30))
 PROMPT = "Make the greeting new, and add a file.\n"
 PORT = 8787
 PINNED = ("claude-code", "codex", "qwen-code")

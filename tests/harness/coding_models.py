@@ -1,7 +1,7 @@
 """Scripted models that code with each program's own tools, in the place of a language model.
 
-A model knows by the conversation alone how far it is: how many tools it has called. Requests without tools are
-side calls (titles, paths in a command's output, compaction), whatever their number and order.
+A model knows by the conversation alone how far it is: how many tools it has called. Requests without tools
+are side calls (titles, paths in a command's output, compaction), whatever their number and order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ADDED = "a file that was not there\n"
 DONE = "The greeting is new, and a file was added."
 USAGE = Usage(input=1000, output=100)
 """Of each answer of the main conversation: small, for a prompt that seems to fill the window is compacted."""
-DEAR = Usage(input=1000, output=6200)
+DEAR = Usage(input=1000, output=3000)
 """Of each answer of a model that costs a third of a small budget."""
 SIDE = Usage(input=10, output=1)
 PATCH = f"*** Begin Patch\n*** Update File: hello.py\n@@\n-{OLD}\n+{NEW}\n*** End Patch\n"
@@ -96,8 +96,8 @@ restless = following(
 )
 """Goes on for ever after its edits, and is dear."""
 
-stuck = following(lambda tools: [*editing(tools), shell(tools, "tail -f /dev/null")])
-"""Does not come back from its last command."""
+stuck = following(lambda tools: [*editing(tools), *([shell(tools, "tail -f /dev/null")] * 1000)])
+"""Does not come back from its last command; where a program leaves it alone after a while, from the next."""
 
 
 def stuck_from(reached: anyio.Event) -> Callable[[Request], Said]:
