@@ -156,6 +156,18 @@ async def test_who_kills_the_boxs_own_program_loses_the_box(box: Box) -> None:
     assert "testbed/before" in await fetched(box, "/testbed")
 
 
+async def test_who_ends_all_programs_of_node_keeps_the_box(box: Box) -> None:
+    script = """
+for one in /proc/[0-9]*; do
+  [ "${one#/proc/}" = $$ ] && continue
+  { cat $one/comm; tr '\\0' ' ' <$one/cmdline; } | grep -q -e node -e mjs && kill -9 "${one#/proc/}"
+done 2>/dev/null
+echo here
+"""
+    assert (await sh(box, script)).stdout == b"here\n"
+    assert (await box.run(["echo", "still"])).stdout == b"still\n"
+
+
 async def test_the_first_process_cannot_be_ended_from_inside(box: Box) -> None:
     done = await sh(box, "for name in TERM INT HUP KILL STOP QUIT USR1; do kill -$name 1; done; echo here")
     assert done.stdout == b"here\n"

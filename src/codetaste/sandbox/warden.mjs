@@ -18,6 +18,7 @@ const SWEEP_MS = 8000;
 const STREAMS_AT_ONCE = 1024;
 
 const order = JSON.parse(process.argv[2]);
+process.title = "codetaste"; // `pkill node` is what agents say to end their own servers
 const commands = new Map(); // the running ones by their number
 const fifos = []; // what is free of them: see fifo()
 let control = null;
