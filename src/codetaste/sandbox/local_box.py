@@ -59,9 +59,9 @@ class LocalBox:
     start: BoxStart
     report: Report
     words: Kept = field(default_factory=lambda: Kept(_WORDS_BYTES))
-    _ended: str = ""
+    _reason: str = ""
     _told: bool = False
-    _gone: bool = False
+    _gone: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def kind(self) -> str:
@@ -75,8 +75,8 @@ class LocalBox:
 
     @property
     def ended(self) -> str:
-        """Why the box ended before it was told to, "" if it did not."""
-        return self._ended
+        """Why the box ended before it was told to, "" if it did not; nothing of it runs any more then."""
+        return self._reason if self._gone.is_set() else ""
 
     async def run(
         self,
@@ -98,9 +98,11 @@ class LocalBox:
                 command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
             )
         except SandboxError as fault:
-            if self._ended:
-                raise SandboxError(f"the box ended: {self._ended}") from fault
-            raise
+            if not self.control.lost.is_set():
+                raise
+            with anyio.move_on_after(_END_WITHIN_S):
+                await self._gone.wait()
+            raise SandboxError(f"the box ended: {self._reason or fault}") from fault
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
         """Unpack a tar archive that we made; its members lie below the writable places.
@@ -130,9 +132,9 @@ class LocalBox:
 
     async def end(self, reason: str) -> None:
         """End the box because of ``reason``, unless it has ended; the first reason stands."""
-        if not self._told and not self._ended:
-            self._ended = reason
-        await self.control.lose(f"the box ended: {reason}")
+        if not self._told and not self._reason:
+            self._reason = reason
+        await self.control.lose(reason)
         await self.kill()
 
     async def kill(self) -> None:
@@ -141,7 +143,7 @@ class LocalBox:
         Raises:
             SandboxError: it is not, in bounded time.
         """
-        if self._gone:
+        if self._gone.is_set():
             return
         with anyio.move_on_after(_END_WITHIN_S, shield=True):
             with anyio.move_on_after(_END_WITHIN_S / 2):
@@ -152,8 +154,8 @@ class LocalBox:
             inside = self.report.first_inside()
             if inside is not None:
                 await gone(inside)
-            self._gone = True
-        if not self._gone:
+            self._gone.set()
+        if not self._gone.is_set():
             raise SandboxError(f"a box outlived its end by {_END_WITHIN_S:g} s: {self.process.pid}")
 
     async def attend(self) -> None:
