@@ -31,6 +31,7 @@ class Assembly:
         self._usage: dict[str, Any] = {}
         self._final_usage = False
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._grown: dict[tuple[int, str], list[str]] = {}
         self._arguments: dict[int, list[str]] = {}
         self._complete = False
 
@@ -70,6 +71,8 @@ class Assembly:
             raise ModelUnavailable("the connection was lost in the middle of the reply")
         faults: dict[int, str] = {}
         blocks = []
+        for (index, target), texts in self._grown.items():
+            self._blocks[index][target] = "".join(texts)
         for place, (index, block) in enumerate(sorted(self._blocks.items())):
             if index in self._arguments:
                 arguments, fault = read_arguments("".join(self._arguments[index]))
@@ -104,9 +107,10 @@ class Assembly:
         block, kind = self._blocks[index], delta["type"]
         if kind in _APPENDED:
             target, source = _APPENDED[kind]
-            block[target] = (block.get(target) or "") + delta[source]
+            # Only a text can be added to a text; they are joined at the end, as there may be thousands.
+            begun = [("" + (block.get(target) or ""))]
+            self._grown.setdefault((index, target), begun).append("" + delta[source])
         elif kind == "input_json_delta":
-            # Only a text can be added to a text.
             self._arguments.setdefault(index, []).append("" + delta["partial_json"])
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
