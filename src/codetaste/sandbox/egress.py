@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
+from codetaste.sandbox.beside import beside
 from codetaste.sandbox.box import NO_EGRESS, Egress, Way
 
 if TYPE_CHECKING:
@@ -85,16 +86,9 @@ async def allowlist(
             raise SandboxError(
                 f"a way out cannot be made at {socket}: {fault}; TMPDIR says where such are made"
             ) from fault
-        failed: Exception | None = None
-        async with listener, anyio.create_task_group() as tasks:
+        async with listener, beside() as tasks:
             tasks.start_soon(proxy.serve, listener)
-            try:
-                yield Egress((Way(PROXY_PORT, socket),), _proxy_variables())
-            except Exception as error:  # noqa: BLE001 - raised below, as itself and not as a group of one
-                failed = error
-            tasks.cancel_scope.cancel()
-        if failed is not None:
-            raise failed
+            yield Egress((Way(PROXY_PORT, socket),), _proxy_variables())
 
 
 def _proxy_variables() -> Mapping[str, str]:
