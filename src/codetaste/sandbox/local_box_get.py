@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 256 * 1024
 _DEEPEST = 128
+_ENTERED = 0o500
+"""The mode of a folder whose owner may list it and reach what is in it."""
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -123,31 +125,45 @@ def _pack(top: _Entry, out: _Reading) -> None:
         encoding="utf-8",
         errors="surrogateescape",
     ) as archive:
-        open_folders: list[tuple[int, Iterator[str], str]] = []
+        folders: list[_Folder] = []
         try:
-            _add(archive, top, open_folders)
-            while open_folders:
-                folder, names, shown = open_folders[-1]
-                name = next(names, None)
+            _add(archive, top, folders)
+            while folders:
+                name = next(folders[-1].names, None)
                 if name is None:
-                    open_folders.pop()
-                    os.close(folder)
+                    folders.pop().close()
                 else:
-                    _add(archive, _Entry(folder, name, f"{shown}/{name}"), open_folders)
+                    last = folders[-1]
+                    _add(archive, _Entry(last.opened, name, f"{last.shown}/{name}"), folders)
         finally:
-            for folder, *_ in open_folders:
-                os.close(folder)
+            for folder in folders:
+                folder.close()
 
 
-def _add(archive: tarfile.TarFile, entry: _Entry, folders: list[tuple[int, Iterator[str], str]]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """An open folder whose content is being added; ``locked`` is its mode where that lets nobody in."""
+
+    opened: int
+    names: Iterator[str]
+    shown: str
+    locked: int | None
+
+    def close(self) -> None:
+        """Leave it as it was."""
+        if self.locked is not None:
+            os.fchmod(self.opened, self.locked)
+        os.close(self.opened)
+
+
+def _add(archive: tarfile.TarFile, entry: _Entry, folders: list[_Folder]) -> None:
     """Add ``entry``; a folder's content is left for later. What has gone meanwhile is left out."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         seen = os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
         if stat.S_ISDIR(seen.st_mode):
             archive.addfile(_header(entry, seen, tarfile.DIRTYPE))
             if len(folders) < _DEEPEST:
-                below = _folder(entry.name, entry.folder)
-                folders.append((below, iter(sorted(os.listdir(below))), entry.shown))  # noqa: PTH208 (of a descriptor)
+                folders.append(_entered(entry))
         elif stat.S_ISREG(seen.st_mode):
             _add_file(archive, entry)
         elif stat.S_ISLNK(seen.st_mode):
@@ -156,6 +172,17 @@ def _add(archive: tarfile.TarFile, entry: _Entry, folders: list[tuple[int, Itera
             archive.addfile(header)
         elif stat.S_ISFIFO(seen.st_mode):
             archive.addfile(_header(entry, seen, tarfile.FIFOTYPE))
+
+
+def _entered(entry: _Entry) -> _Folder:
+    opened = _folder(entry.name, entry.folder)
+    mode = stat.S_IMODE(os.fstat(opened).st_mode)
+    locked = os.geteuid() != 0 and mode & _ENTERED != _ENTERED
+    if locked:
+        # What is in it can be reached only as long as we are let in.
+        os.fchmod(opened, mode | 0o700)
+    names = iter(sorted(os.listdir(opened)))  # noqa: PTH208 (of a descriptor)
+    return _Folder(opened, names, entry.shown, mode if locked else None)
 
 
 def _add_file(archive: tarfile.TarFile, entry: _Entry) -> None:
