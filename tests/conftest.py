@@ -11,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 import dockerd
+from leaks import nothing_left
+
+__all__ = ["nothing_left"]
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("here", deadline=None)

@@ -87,6 +87,7 @@ class Snapshot:
     _known: set[bytes] = field(init=False)
     _open: _Content | None = None
     _spool_at: int = 0
+    _new: int = 0
 
     def __post_init__(self) -> None:
         self._known = {entry.identity for entry in self.base.values()}
@@ -200,15 +201,24 @@ class Snapshot:
             self._enter(name, entry)
 
     def _enter(self, name: bytes, entry: Entry) -> None:
+        base = self.base.get(name)
+        if base is None:
+            self._enter_new(name, entry)
+            return
         self.same.discard(name)
         self.changed.pop(name, None)
-        base = self.base.get(name)
-        if base is not None and (base.identity, base.mode) == (entry.identity, entry.mode):
+        if (base.identity, base.mode) == (entry.identity, entry.mode):
             self.same.add(name)
-        elif base is not None or len(self.changed) < self.limits.new_files:
-            self.changed[name] = entry
         else:
-            self.overlooked += 1
+            self.changed[name] = entry
+
+    def _enter_new(self, name: bytes, entry: Entry) -> None:
+        if name not in self.changed:
+            if self._new == self.limits.new_files:
+                self.overlooked += 1
+                return
+            self._new += 1
+        self.changed[name] = entry
 
     def _like_base(self, name: bytes, size: int) -> bool:
         base = self.base.get(name)

@@ -1,0 +1,127 @@
+"""Agents that mean no good, for tests: shell scripts that run as any agent does, beside one that works on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from made_box import testbed_of, write
+
+from codetaste.harness.adapter import load_adapter
+from codetaste.harness.ending import AgentEnd
+from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
+from codetaste.harness.install import Installed, installed
+from codetaste.harness.run import Task, run_agent
+from codetaste.harness.testbed import Testbed, testbed_archive
+from codetaste.sandbox.box import Box, Boxes, BoxSpec
+from codetaste.sandbox.engine import BUBBLEWRAP, probe
+from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.sandbox import Limits
+from leaks import Leaks
+
+FILES: dict[str, bytes | str] = {"a.py": b"a\n", "src/b.py": b"b\n", ".gitignore": b"*.log\n"}
+ADAPTER = {
+    "agent.toml": b'protocol = "none"\nversions = ["1"]\ndefault = "1"\ninstall = ""\n',
+    "run.sh": b'#!/bin/sh\n[ "$1" = --version ] && echo 1 && exit\nexec bash -s\n',
+}
+"""An agent that takes its task for a program."""
+
+
+@dataclass(frozen=True)
+class Misdeed:
+    """What became of an agent, of the box that it was in, and of one beside it."""
+
+    end: AgentEnd
+    ended: str
+    harvest: Harvest
+    beside: Harvest
+
+
+@dataclass
+class Stage:
+    """Where agents misbehave."""
+
+    boxes: Boxes
+    testbed: Testbed
+    base: Path
+    program: Installed
+    leaks: Leaks
+
+    async def plays(
+        self,
+        script: str,
+        *,
+        wall_s: float = 60.0,
+        limits: HarvestLimits | None = None,
+        **spec: Any,
+    ) -> Misdeed:
+        """Run an agent to its end, and another all the while that waits for it; harvest both."""
+        async with self.box() as calm, self.box(**spec) as box:
+            found: list[Misdeed] = []
+            async with anyio.create_task_group() as tasks:
+                waiting = ["sh", "-c", "until [ -e /tmp/over ]; do sleep 0.05; done; echo calm >>a.py"]
+                tasks.start_soon(calm.run, waiting)
+                end = await self.agent(box, script, wall_s)
+                ended = box.ended
+                await box.stop()
+                taken = await harvest(box, self.testbed, limits)
+                await calm.run(["touch", "/tmp/over"])
+            found.append(Misdeed(end, ended, taken, await harvest(calm, self.testbed)))
+        assert b"+calm" in found[0].beside.patch
+        assert found[0].beside.files == 1
+        return found[0]
+
+    async def agent(self, box: Box, script: str, wall_s: float) -> AgentEnd:
+        events = self.leaks.folder / "events"
+        try:
+            return await run_agent(self.program, box, Task(script), Limits(wall_s=wall_s), events)
+        finally:
+            events.unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def box(self, **fields: Any) -> AsyncIterator[Box]:
+        spec = replace(BoxSpec("hostile", mounts=self.program.mounts, env=self.leaks.env), **fields)
+        async with self.boxes.open(spec) as box:
+            await box.put(testbed_archive(self.testbed, {"/task_description/description.md": b"be good"}))
+            yield box
+
+
+@pytest.fixture(params=["bubblewrap", "docker"])
+async def stage(
+    request: pytest.FixtureRequest, tmp_path: Path, nothing_left: Leaks, anyio_backend: str
+) -> AsyncIterator[Stage]:
+    """A stage in every kind of box; what is left of it fails the test."""
+    base = write(tmp_path / "R", FILES)
+    testbed = await testbed_of(base, tmp_path / "cache")
+    adapter = load_adapter(str(write(tmp_path / "shell-agent", dict(ADAPTER))), tmp_path)
+    (tmp_path / "shell-agent/run.sh").chmod(0o755)
+    async with _boxes(request, nothing_left) as boxes:
+        program = await installed(adapter, None, tmp_path / "agents", print)
+        yield Stage(boxes, testbed, base, program, nothing_left)
+
+
+@asynccontextmanager
+async def _boxes(request: pytest.FixtureRequest, leaks: Leaks) -> AsyncIterator[Boxes]:
+    if request.param == "docker":
+        from codetaste.sandbox.docker import docker_boxes
+        from codetaste.sandbox.docker_engine import connected
+
+        image, engine = request.getfixturevalue("lean_image"), request.getfixturevalue("docker_engine")
+        leaks.watch(engine)
+        opened = partial(docker_boxes, run="hostile", image=image, bundle=None, warn=print)
+        async with (
+            connected("docker", engine.socket) as reached,
+            opened(reached, folder=leaks.folder / "boxes") as boxes,
+        ):
+            yield boxes
+        return
+    require = request.getfixturevalue("require")
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    yield local_boxes(leaks.folder / "boxes")
+    await anyio.Path(leaks.folder / "boxes").rmdir()
