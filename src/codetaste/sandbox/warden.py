@@ -43,7 +43,7 @@ _SOCKET, _PROGRAM = "warden.sock", "warden.mjs"
 _FIRST = 'ulimit -c 0; "$@" & wait $!'
 _NODE_OPTIONS = ("--no-warnings", "--max-old-space-size=256", "--v8-pool-size=1")
 _GONE = "the box's own program is gone: something inside killed it, or all of the box was"
-_RECEIVE_BYTES = 64 * 1024
+_RECEIVE_BYTES = 256 * 1024
 _STREAM_FAULTS = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
@@ -269,13 +269,21 @@ async def control(
         held._listener = await SocketListener.from_socket(_listening(folder))  # noqa: SLF001
     except OSError as fault:
         raise SandboxError(f"no box can be controlled from {folder}: {fault}") from fault
+    # Whoever is cancelled inside the block still ends commands there, and hears that they have ended.
+    listening = anyio.CancelScope(shield=True)
+
+    async def listen() -> None:
+        with listening:
+            await held.serve()
+
     try:
         async with beside() as tasks:
-            tasks.start_soon(held.serve)
+            tasks.start_soon(listen)
             try:
                 yield held
             finally:
                 await held.stop()
+                listening.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await held._close_door()  # noqa: SLF001
