@@ -69,3 +69,9 @@ def test_the_wheel_holds_the_marker_of_types_the_licence_and_no_tests(wheel: Pat
     assert "codetaste/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith("tests/")]
+
+
+def test_the_wheel_holds_the_program_that_runs_inside_of_boxes(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        inside = archive.read("codetaste/sandbox/warden.mjs")
+    assert inside == (CHECKOUT / "src/codetaste/sandbox/warden.mjs").read_bytes()

@@ -94,6 +94,7 @@ class _Course:
     err: Kept
     begun: bool = False
     fed: int = 0
+    taken: int = 0
     sink_wanted: bool = True
     reason: str = ""
     timed_out: bool = False
@@ -131,7 +132,10 @@ class _Course:
             if kept.total > _FLOOD_BYTES and not self.reason:
                 self.reason = f"it wrote more than {_FLOOD_BYTES} bytes of output"
                 await self.kill()
-        await self.tell(CREDIT, len(frame.payload).to_bytes(4, "big"))
+        self.taken += len(frame.payload)
+        if self.taken >= WINDOW_BYTES // 2:
+            await self.tell(CREDIT, self.taken.to_bytes(4, "big"))
+            self.taken = 0
 
     async def to_the_end(self) -> int:
         """Follow it until it has ended, within bounds; return its exit code."""

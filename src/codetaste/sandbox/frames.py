@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HELLO, PING = b"H", b"P"
 RUN, STDIN, CREDIT, KILL, STOP = b"R", b"I", b"C", b"K", b"S"
 STDOUT, STDERR, EXIT, REFUSED = b"O", b"E", b"X", b"N"
-WINDOW_BYTES = 256 * 1024
+WINDOW_BYTES = 1024 * 1024
 """How much of a stream may be under way to who has not asked on."""
 CHUNK_BYTES = 64 * 1024
 _HEADER = struct.Struct(">IcI")

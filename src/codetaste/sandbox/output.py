@@ -20,8 +20,9 @@ class Kept:
     def add(self, chunk: bytes) -> None:
         """Take the next piece of the stream."""
         self.total += len(chunk)
-        self._first += chunk[: max(0, self._limit - len(self._first))]
-        self._last += chunk
+        room = self._limit - len(self._first)
+        self._first += chunk[:room]
+        self._last += chunk[room:]
         if len(self._last) > 2 * self._limit:
             del self._last[: -self._limit]
 
@@ -32,6 +33,5 @@ class Kept:
         note = b"\n[... %d of %d bytes left out ...]\n"
         room = max(0, self._limit - len(note % (self.total, self.total)))
         head, tail = room - room // 2, room // 2
-        return bytes(
-            self._first[:head] + note % (self.total - room, self.total) + self._last[len(self._last) - tail :]
-        )
+        last = self._first[len(self._first) - tail :] + self._last
+        return bytes(self._first[:head] + note % (self.total - room, self.total) + last[len(last) - tail :])

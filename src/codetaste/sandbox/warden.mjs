@@ -10,7 +10,7 @@ import net from "node:net";
 import os from "node:os";
 
 const HEADER = 9;
-const WINDOW = 256 * 1024; // of output that nobody has asked on for yet
+const WINDOW = 1024 * 1024; // of output that nobody has asked on for yet
 const MARK = "CODETASTE_COMMAND";
 const O_PATH = 0o10000000; // node has no name for it
 const DRAIN_MS = 2000;
