@@ -4,33 +4,52 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tarfile
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from codetaste.sandbox.box import Box, Boxes, BoxSpec
+from codetaste.sandbox.docker import DockerBoxes, docker_boxes
+from codetaste.sandbox.docker_engine import connected
 from codetaste.sandbox.local_box import local_boxes
 from codetaste.sandbox.sandbox import Completed, Limits
 
 
 @asynccontextmanager
-async def in_bubblewrap(_request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Boxes]:
-    yield local_boxes(folder / "boxes")
+async def in_bubblewrap(folder: Path) -> AsyncIterator[Boxes]:
+    yield local_boxes(folder)
 
 
-KINDS: dict[str, Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Boxes]]] = {
-    "bubblewrap": in_bubblewrap,
-}
+@asynccontextmanager
+async def in_docker(socket: Path, image: str, folder: Path, run: str = "test") -> AsyncIterator[DockerBoxes]:
+    """Boxes in the tests' engine; nothing of them may be left behind unremoved."""
+    left: list[str] = []
+    async with (
+        connected("docker", socket) as engine,
+        docker_boxes(engine, run=run, image=image, folder=folder, bundle=None, warn=left.append) as opened,
+    ):
+        yield opened
+    assert left == []
 
 
-@pytest.fixture(params=KINDS)
-async def boxes(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Boxes]:
+@pytest.fixture(params=["bubblewrap", "docker"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Boxes]:
+    """What opens boxes of every kind, before it is opened itself."""
+    if request.param == "bubblewrap":
+        return in_bubblewrap(tmp_path / "boxes")
+    engine = request.getfixturevalue("docker_engine")
+    return in_docker(engine.socket, request.getfixturevalue("lean_image"), tmp_path / "boxes")
+
+
+@pytest.fixture
+async def boxes(opening: AbstractAsyncContextManager[Boxes], anyio_backend: str) -> AsyncIterator[Boxes]:
     """What opens boxes, once for every kind."""
-    async with KINDS[request.param](request, tmp_path) as opened:
+    async with opening as opened:
         yield opened
 
 
@@ -53,12 +72,13 @@ async def sh(box: Box, script: str, *, wall_s: float = 60.0, stdin: bytes = b"")
 
 
 async def inside(box: Box) -> list[str]:
-    """The processes inside but for the box's own two, and the one that looks."""
+    """The processes inside but for the box's own two, the first and its child, and the one that looks."""
     # By the shell alone: what it would start would be seen too.
     script = 'for one in /proc/[0-9]*; do read -r line <$one/stat && echo "$line"; done 2>/dev/null'
     done = await sh(box, script)
     lines = done.stdout.decode(errors="replace").splitlines()
-    return [line for line in lines if int(line.split()[0]) > 2 and "(sh) R" not in line]
+    own = re.compile(r"1 |\d+ \((?:node|codetaste)\) . 1 |\d+ \(sh\) R")
+    return [line for line in lines if not own.match(line)]
 
 
 def archive(*members: tuple[str, bytes | str | None], mode: int = 0o644) -> bytes:

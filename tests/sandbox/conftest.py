@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boxes_stage import box, boxes, token
+from boxes_stage import box, boxes, opening, token
 from sandbox_stage import interpreter, shell, stage, unharmed
 
-__all__ = ["box", "boxes", "interpreter", "shell", "stage", "token", "unharmed"]
+__all__ = ["box", "boxes", "interpreter", "opening", "shell", "stage", "token", "unharmed"]

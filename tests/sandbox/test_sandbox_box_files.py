@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import tarfile
@@ -26,6 +27,7 @@ async def test_what_is_put_in_comes_out_again(box: Box) -> None:
         archive(
             ("testbed", None),
             ("testbed/empty", None),
+            *((f"testbed/{folder}", None) for folder in (LONG.partition("/")[0], LONG)),
             *files.items(),
             ("testbed/dangling", "/nowhere/at all"),
             ("testbed/up", "../output"),
@@ -104,7 +106,8 @@ async def test_nothing_is_put_through_a_link_that_a_command_has_made(box: Box, t
     await outside.chmod(0o777)
     await sh(box, f"ln -s {tmp_path} /output/plans; ln -s /testbed /output/other")
     for name in ("output/plans/plan.md", "output/other/plan.md"):
-        with pytest.raises(SandboxError):
+        # A container's own root is as far as such a link can lead.
+        with contextlib.suppress(SandboxError) if box.kind == "docker" else pytest.raises(SandboxError):
             await box.put(archive((name, b"x")))
     assert not await (outside / "plan.md").exists()
 
@@ -154,7 +157,12 @@ async def test_files_that_change_while_they_are_read_make_no_broken_archive(box:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(change)
         for _ in range(10):
-            found = await fetched(box, "/testbed")
+            try:
+                found = await fetched(box, "/testbed")
+            except SandboxError as error:
+                assert box.kind == "docker", "an engine cannot read what changes"
+                assert "stop the box first" in str(error)  # noqa: PT017
+                continue
             done = "testbed/changing" in found
         tasks.cancel_scope.cancel()
-    assert done
+    assert done or box.kind == "docker"

@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
+from codetaste.sandbox.tar_walk import TarWalk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
@@ -20,23 +21,36 @@ _IN_MEMORY = 8 * 1024**2
 
 
 class Sent:
-    """An archive that is being sent, and what went wrong where it comes from: the sender would hide that."""
+    """An archive that is being sent, and what went wrong where it comes from: the sender would hide that.
 
-    def __init__(self, archive: AsyncIterable[bytes] | bytes) -> None:
+    ``places`` are where its members must lie; empty is anywhere.
+    """
+
+    def __init__(self, archive: AsyncIterable[bytes] | bytes, places: Sequence[str] = ()) -> None:
         self._archive = archive
+        self._places = places
         self.fault: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        walk = TarWalk()
         try:
-            if isinstance(self._archive, bytes):
-                for start in range(0, len(self._archive), CHUNK):
-                    yield self._archive[start : start + CHUNK]
-            else:
-                async for chunk in self._archive:
-                    yield chunk
+            async for piece in self._pieces():
+                for name in walk.feed(piece) if self._places else ():
+                    place_of(name, self._places)
+                yield piece
+            if self._places:
+                walk.end()
         except Exception as fault:
             self.fault = fault
             raise
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        if isinstance(self._archive, bytes):
+            for start in range(0, len(self._archive), CHUNK):
+                yield self._archive[start : start + CHUNK]
+        else:
+            async for piece in self._archive:
+                yield piece
 
 
 async def spooled(archive: AsyncIterable[bytes]) -> IO[bytes]:
@@ -68,7 +82,7 @@ def split(archive: IO[bytes], places: Sequence[str]) -> Iterator[dict[str, IO[by
         try:
             with tarfile.open(fileobj=archive, mode="r|") as whole:
                 for member in whole:
-                    place = _place(member.name, places)
+                    place = place_of(member.name, places)
                     if place not in files:
                         files[place] = held.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
                         parts[place] = tarfile.open(fileobj=files[place], mode="w|")  # noqa: SIM115
@@ -82,12 +96,18 @@ def split(archive: IO[bytes], places: Sequence[str]) -> Iterator[dict[str, IO[by
         yield files
 
 
-def _place(name: str, places: Sequence[str]) -> str:
-    path = "/" + name.strip("/")
+def place_of(name: str, places: Sequence[str]) -> str:
+    """Return which of ``places`` a member lies in.
+
+    Raises:
+        SandboxError: in none of them.
+    """
+    parts = name.strip("/").split("/")
     for place in places:
-        if path == place or path.startswith(place + "/"):
+        wanted = place.strip("/").split("/")
+        if parts[: len(wanted)] == wanted and ".." not in parts:
             return place
-    raise SandboxError(f"{path} lies in none of {', '.join(places)}, the only places that can be written to")
+    raise SandboxError(f"{name!r} lies in none of {', '.join(places)}, the only places of an archive")
 
 
 def _move(whole: tarfile.TarFile, member: tarfile.TarInfo, place: str, part: tarfile.TarFile) -> None:

@@ -11,9 +11,10 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.box import TESTBED
-from codetaste.sandbox.docker_archive import CHUNK, Sent, pieces, split, spooled
+from codetaste.sandbox.docker_archive import CHUNK, Sent, pieces, place_of, split, spooled
 from codetaste.sandbox.docker_engine import EngineGone, asking, patiently
 from codetaste.sandbox.docker_spec import PLACES
+from codetaste.sandbox.tar_walk import TarWalk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -32,7 +33,6 @@ _TRIES = 25
 _EXPIRED, _KILLED = 3, 137
 """Exit codes: of the warden when its time is over, of whoever gets SIGKILL."""
 _NOT_RUNNING = {404, 409}
-_GIB = 1024**3
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class DockerBox:
         Raises:
             SandboxError: it could not be unpacked.
         """
-        sent = Sent(archive)
+        sent = Sent(archive, PLACES)
         if not self.spec.read_only_root:
             await self._put("/", sent)
             return
@@ -145,8 +145,7 @@ class DockerBox:
         Raises:
             SandboxError: it is not there, or cannot be read.
         """
-        if not any(path == place or path.startswith(place + "/") for place in PLACES):
-            raise SandboxError(f"{path} is none of {', '.join(PLACES)}, nor below one of them")
+        place_of(path, PLACES)
         what = f"read {path} of a box"
 
         async def ask() -> Any:  # noqa: ANN401 - what a context manager enters
@@ -160,12 +159,16 @@ class DockerBox:
             await reading.__aexit__(None, None, None)
 
     async def _chunks(self, answer: ClientResponse, what: str) -> AsyncIterator[bytes]:
+        walk = TarWalk()
         while True:
             with asking(self.engine, what):
                 chunk = await answer.content.read(CHUNK)
             if not chunk:
-                return
+                break
+            walk.feed(chunk)
             yield chunk
+        if not walk.complete:
+            raise SandboxError(f"cannot {what} to the end: something was changing it; stop the box first")
 
     async def stop(self) -> None:
         """End all that runs inside, at once; files stay readable. May be called again.
@@ -182,7 +185,7 @@ class DockerBox:
 
     async def fill(self) -> None:
         """End the box because it has written more than it may."""
-        await self._end(f"disk full: it has written more than {self.spec.disk_bytes / _GIB:.4g} GiB")
+        await self._end("disk full")
 
     async def aclose(self) -> None:
         """Give back what the box holds: whoever opened it does."""
@@ -232,9 +235,9 @@ class DockerBox:
     def _reason_of(self, state: Mapping[str, Any]) -> str:
         code = state.get("ExitCode")
         if state.get("OOMKilled"):
-            return f"out of memory: it used more than {self.spec.memory_bytes / _GIB:.4g} GiB"
+            return "out of memory"
         if code == _EXPIRED:
-            return f"its lifetime of {self.spec.lifetime_s:g} s was over"
+            return "its time is over"
         if code == _KILLED:
             return "killed: from outside, or its own program by something inside"
         said = " ".join(str(state.get("Error") or self.control.problem).split())

@@ -43,9 +43,9 @@ _PACKAGES = (
 _LEFT_OUT = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*")
 _DATE = "1764547200"
 """No file is younger: two builds from the same packages are the same."""
-_PLACES = " ".join(f'"$1{place}"' for place in (TESTBED, TASK, OUTPUT))
+_PLACES = " ".join(f'"$1{place}"' for place in (TESTBED, TASK, OUTPUT, HOME))
 _HOOKS = (
-    f'chroot "$1" useradd --uid {UID} --user-group --create-home --home-dir {HOME} --shell /bin/bash agent',
+    f'chroot "$1" useradd --uid {UID} --user-group -M --home-dir {HOME} --shell /bin/bash agent',
     f"mkdir {_PLACES} && chown {UID}:{GID} {_PLACES}",
     # mmdebstrap copies this machine's.
     ': >"$1/etc/hostname" && : >"$1/etc/resolv.conf"',
