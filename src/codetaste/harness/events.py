@@ -50,10 +50,15 @@ class Told:
 
 
 class EventReader:
-    """Reads a stream as it comes, in pieces of any size."""
+    """Reads a stream as it comes, in pieces of any size.
+
+    ``events`` is how many lines were looked into: those in which the words stand that some pattern wants.
+    """
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
+        self._wanted = _words_wanted(manifest)
+        self.events = 0
         self._line = bytearray()
         self._skipping = False
         self._turns, self._tool_calls = _Count(manifest.turns), _Count(manifest.tool_calls)
@@ -62,31 +67,29 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> None:
         """Take the next piece."""
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            self._add(part)
-            if not self._skipping:
-                self._take(bytes(self._line))
-            self._line.clear()
-            self._skipping = False
+        ended, newline, rest = chunk.rpartition(b"\n")
+        if newline:
+            first, _, lines = ended.partition(b"\n")
+            self._add(first)
+            self._end_line()
+            if self._wants(lines):
+                for line in lines.split(b"\n"):
+                    self._take(line)
         self._add(rest)
 
     def told(self) -> Told:
         """Return what the stream has told, its last line too if that is whole without its end."""
-        if self._line and not self._skipping:
-            self._take(bytes(self._line))
-            self._line.clear()
+        self._end_line()
         turns, tool_calls = self._turns.total, self._tool_calls.total
         if self._end is None:
             return Told(message=self._said, turns=turns, tool_calls=tool_calls)
         ending, event = self._end
         figures = self._manifest.figures
         message = self._said if ending.message is None else _text_at(event, ending.message)
-        failed = ending.outcome == "success" and message.lstrip().startswith(ending.failures or ("\0",))
         own_turns = _number(event, figures.turns)
         return Told(
             outcome=ending.outcome,
-            problem=f"it calls a success what says: {message[:200]}" if failed else "",
+            problem=_doubt(ending, message),
             message=message[-MESSAGE_CHARS:],
             turns=turns if own_turns is None else own_turns,
             tool_calls=tool_calls,
@@ -101,10 +104,20 @@ class EventReader:
         else:
             self._line += part
 
+    def _end_line(self) -> None:
+        if not self._skipping:
+            self._take(bytes(self._line))
+        self._line.clear()
+        self._skipping = False
+
+    def _wants(self, text: bytes) -> bool:
+        return any(all(word in text for word in each) for each in self._wanted)
+
     def _take(self, line: bytes) -> None:
         text = line.strip()
-        if not text.startswith(b"{"):
+        if not text.startswith(b"{") or not self._wants(text):
             return
+        self.events += 1
         try:
             event = json.loads(text)
         except (ValueError, RecursionError):
@@ -118,6 +131,17 @@ class EventReader:
         for part in _parts(event, said):
             if said is not None and (words := _text_at(part, said.text)):
                 self._said = words[-MESSAGE_CHARS:]
+
+
+def _doubt(ending: Ending, message: str) -> str:
+    """Say what contradicts a success, "" if nothing does."""
+    if ending.outcome != "success":
+        return ""
+    if ending.words and not message.strip():
+        return "it calls a success what ended without a word"
+    if ending.failures and message.lstrip().startswith(ending.failures):
+        return f"it calls a success what says: {message[:200]}"
+    return ""
 
 
 class _Count:
@@ -139,6 +163,20 @@ class _Count:
                 self._total += 1
             else:
                 self._seen.add(str(name)[:200])
+
+
+def _words_wanted(manifest: Manifest) -> tuple[tuple[bytes, ...], ...]:
+    """For each pattern, what a line must have in it to fit: cheap to look for, so that floods cost little."""
+    rules: list[Mapping[str, Wanted]] = [ending.when for ending in manifest.ends]
+    rules += [pick.when for pick in (manifest.message, manifest.turns, manifest.tool_calls) if pick]
+    return tuple(
+        tuple(
+            json.dumps(value).encode()
+            for value in when.values()
+            if isinstance(value, str) and value.isascii() and value.isalnum()
+        )
+        for when in rules
+    )
 
 
 def _parts(event: dict[str, Any], pick: Pick | None) -> Iterator[Any]:

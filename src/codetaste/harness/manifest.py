@@ -67,6 +67,8 @@ class Ending(Section):
     """Where its last words are; otherwise those that [message] finds."""
     failures: tuple[str, ...] = ()
     """How last words begin that tell of a failure, whatever else the event says."""
+    words: bool = False
+    """Whether a success always has last words: without any it is not believed."""
 
 
 class Pick(Section):

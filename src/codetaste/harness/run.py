@@ -33,6 +33,8 @@ GRACE_S = 20.0
 """How long a program may go on after the budget refused it, to end by itself."""
 STREAM_BYTES = 2 * 1024**3
 """A program that writes more than this is ended."""
+EVENTS = 500_000
+"""A program with more events than this is ended: a real one has some thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class _Course:
     async def take(self, chunk: bytes) -> None:
         """Keep and read a piece of standard output; what floods, or cannot be kept, is ended."""
         await to_thread.run_sync(self._take, chunk)
-        self.flooded = self.stream.total > STREAM_BYTES
+        self.flooded = self.stream.total > STREAM_BYTES or self.reader.events > EVENTS
         if self.flooded or self.stream.fault:
             self.scope.cancel()
 
@@ -199,7 +201,7 @@ def _ended_by_us(course: _Course, completed: Completed | None, box: Box) -> tupl
     if course.refused:
         return "budget_exceeded", "the budget refused a request of it"
     if course.flooded:
-        return "execution_error", f"it wrote more than {STREAM_BYTES} bytes of output"
+        return "execution_error", f"it wrote more than {STREAM_BYTES} bytes of output, or {EVENTS} events"
     if box.ended:
         return "execution_error", box.ended
     if completed is not None and completed.timed_out:

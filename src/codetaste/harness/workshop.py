@@ -136,8 +136,8 @@ class Workshop:
                 yield from ("--ro-bind", str(bundle), _CA)
         yield from ("--ro-bind", str(self.scratch / "passwd"), "/etc/passwd")
         yield from ("--ro-bind", str(self.node), NODE, "--bind", str(self.scratch), _TMP)
-        yield from ("--bind" if network else "--ro-bind", str(self.tree), self.inside, "--chdir", self.inside)
-        yield "--"
+        yield from ("--bind" if network else "--ro-bind", str(self.tree), self.inside)
+        yield from ("--remount-ro", "/", "--chdir", self.inside, "--")
 
 
 async def _read(process: Process, kept: Kept) -> None:
