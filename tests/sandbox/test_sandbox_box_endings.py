@@ -49,6 +49,20 @@ async def test_a_cancelled_command_leaves_nothing(box: Box, token: str) -> None:
         assert await inside(box) == []
 
 
+async def test_a_job_that_is_cancelled_can_still_read_what_its_command_left(boxes: Boxes, token: str) -> None:
+    found = {}
+    with anyio.move_on_after(1.0):
+        async with boxes.open(BoxSpec("test")) as box:
+            try:
+                await sh(box, f"trap 'echo last >last; exit' TERM; echo first >first; sleep {token} & wait")
+            finally:
+                with anyio.CancelScope(shield=True), anyio.fail_after(20):
+                    assert await inside(box) == []
+                    await box.stop()
+                    found = await fetched(box, "/testbed")
+    assert set(found) == {"testbed", "testbed/first", "testbed/last"}
+
+
 async def test_other_commands_live_on_when_one_is_ended(box: Box, token: str) -> None:
     ended: dict[str, Completed] = {}
 

@@ -1,27 +1,62 @@
-"""Tasks that run beside a block: what the block raises comes out as it is, without a group around it."""
+"""Tasks that run beside a block, to its very end: also when the block was cancelled and is cleaning up.
+
+What the block raises comes out as it is, without a group around it.
+"""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVarTuple
 
 import anyio
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from anyio.abc import TaskGroup
 
+_Args = TypeVarTuple("_Args")
+
+
+@dataclass(slots=True)
+class Beside:
+    """Starts tasks beside a block. A fault in one of them ends the block."""
+
+    _tasks: TaskGroup
+    _scopes: set[anyio.CancelScope] = field(default_factory=set)
+    _over: bool = False
+
+    def start_soon(self, function: Callable[[*_Args], Awaitable[object]], *args: *_Args) -> None:
+        """Start a task; it is cancelled at the end of the block."""
+        self._tasks.start_soon(self._shielded, lambda: function(*args))
+
+    def end(self) -> None:
+        """Cancel all tasks."""
+        self._over = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def _shielded(self, function: Callable[[], Awaitable[object]]) -> None:
+        with anyio.CancelScope(shield=True) as scope:
+            self._scopes.add(scope)
+            try:
+                if not self._over:
+                    await function()
+            finally:
+                self._scopes.discard(scope)
+
 
 @asynccontextmanager
-async def beside() -> AsyncIterator[TaskGroup]:
-    """Give a task group that is cancelled at the end of the block."""
+async def beside() -> AsyncIterator[Beside]:
+    """Give what starts tasks beside the block."""
     fault: BaseException | None = None
     async with anyio.create_task_group() as tasks:
+        starter = Beside(tasks)
         try:
-            yield tasks
+            yield starter
         except BaseException as raised:  # noqa: BLE001 (raised again below)
             fault = raised
-        tasks.cancel_scope.cancel()
+        starter.end()
     if fault is not None:
         raise fault

@@ -20,7 +20,7 @@ from codetaste.sandbox.beside import beside
 from codetaste.sandbox.box import Mount
 from codetaste.sandbox.box_filter import box_profile
 from codetaste.sandbox.ca_bundle import INSIDE, variables, wants_bundle
-from codetaste.sandbox.docker_base import base_of
+from codetaste.sandbox.docker_base import base_of, create
 from codetaste.sandbox.docker_box import DockerBox
 from codetaste.sandbox.docker_disk import DiskWatch
 from codetaste.sandbox.docker_engine import asking, delete
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from anyio.abc import TaskGroup
-
+    from codetaste.sandbox.beside import Beside
     from codetaste.sandbox.box import Box, BoxSpec
     from codetaste.sandbox.docker_engine import ContainerEngine
     from codetaste.sandbox.warden import Control
@@ -57,7 +56,7 @@ class DockerBoxes:
     bundle: Path | None
     seccomp: str
     warn: Callable[[str], None]
-    _tasks: TaskGroup
+    _tasks: Beside
     _disk: DiskWatch
     _starts: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_STARTS_AT_ONCE))
     _network: str = ""
@@ -129,9 +128,8 @@ class DockerBoxes:
             seccomp=self.seccomp,
             network=network,
         )
-        config = container_config(order, self.engine.kind, quota=bool(self.engine.quota))
         with asking(self.engine, f"make a box of {spec.image}"):
-            return (await self.engine.client.containers.create(config, name=name)).id
+            return await create(self.engine, name, container_config(order, self.kind), spec.disk_bytes)
 
     async def _base(self, image: str) -> str:
         """Return the image to make boxes of, which has what they need."""

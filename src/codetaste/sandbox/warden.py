@@ -40,7 +40,7 @@ _WAYS_INSIDE = "/run/codetaste/way"
 _SOCKET, _PROGRAM = "warden.sock", "warden.mjs"
 # The first process of the box: it adopts and reaps orphans, which Node cannot; it is out of every command's
 # reach, and when it ends the kernel ends all others.
-_FIRST = 'ulimit -c 0; "$@" & wait $!'
+_FIRST = 'ulimit -c 0; trap "" HUP INT QUIT TERM; "$@" & wait $!'
 _NODE_OPTIONS = ("--no-warnings", "--max-old-space-size=256", "--v8-pool-size=1")
 _GONE = "the box's own program is gone: something inside killed it, or all of the box was"
 _RECEIVE_BYTES = 256 * 1024
@@ -269,21 +269,13 @@ async def control(
         held._listener = await SocketListener.from_socket(_listening(folder))  # noqa: SLF001
     except OSError as fault:
         raise SandboxError(f"no box can be controlled from {folder}: {fault}") from fault
-    # Whoever is cancelled inside the block still ends commands there, and hears that they have ended.
-    listening = anyio.CancelScope(shield=True)
-
-    async def listen() -> None:
-        with listening:
-            await held.serve()
-
     try:
         async with beside() as tasks:
-            tasks.start_soon(listen)
+            tasks.start_soon(held.serve)
             try:
                 yield held
             finally:
                 await held.stop()
-                listening.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await held._close_door()  # noqa: SLF001
