@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.llm.messages import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from codetaste.harness.manifest import Counted, Ending, Figures, Manifest, Pick, Wanted
 
@@ -201,10 +201,11 @@ def _is(found: Any, wanted: Wanted) -> bool:  # noqa: ANN401 - JSON
 def _at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
     """Yield what stands at ``place``: nothing, one value, or as many as its ``*`` leads to."""
     key, _, rest = place.partition(".")
+    members: Iterable[Any] = ()
     if key == "*":
         members = event.values() if isinstance(event, dict) else event if isinstance(event, list) else ()
-    else:
-        members = (event[key],) if isinstance(event, dict) and key in event else ()
+    elif isinstance(event, dict) and key in event:
+        members = (event[key],)
     for member in members:
         if rest:
             yield from _at(member, rest)
