@@ -1,8 +1,7 @@
 """The image that boxes are really made of: the one that is named, with what every box must have.
 
-Found out and made once for a run, in a container that never runs: whether the engine can bound the size of
-its containers' files; the four places, if the image has them not; and the user that everything in a box
-belongs to, for programs that ask who they are fail where nobody knows.
+What an image lacks is found out and added once for a run, in a container that never runs: the four places,
+and the user that all in a box belongs to, for programs that ask who they are fail where nobody knows.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.box import GID, HOME, UID
 from codetaste.sandbox.docker_archive import Sent
 from codetaste.sandbox.docker_engine import asking, delete
-from codetaste.sandbox.docker_labels import labels
+from codetaste.sandbox.docker_labels import IMAGE, LEAN, labels
 from codetaste.sandbox.docker_spec import PLACES
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 _NO_QUOTA = re.compile(r"storage[ -_]?opt|quota", re.IGNORECASE)
 _NOT_FOUND = 404
 _HEADER, _MOST_BYTES = 512, 1024**2
+_TRIAL_BYTES = 1024**3
 _LIFETIME_S = 7 * 24 * 3600.0
 _ACCOUNTS = {
     "/etc/passwd": (f"agent:x:{UID}:{GID}:agent:{HOME}:/bin/sh\n", "root:x:0:0:root:/root:/bin/sh\n", UID),
@@ -42,8 +42,6 @@ _ACCOUNTS = {
 async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
     """Return the image to make boxes of: ``image`` itself, or one made of it, which the caller deletes.
 
-    Notes in ``engine`` whether it has quotas.
-
     Args:
         engine: which has the image.
         image: its name.
@@ -53,6 +51,10 @@ async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
         SandboxMissing: the image is not there.
         SandboxError: the engine will not make a container of it.
     """
+    with asking(engine, f"make boxes of {image}"):
+        found = await engine.call("GET", f"images/{image}/json")
+        if (found["Config"].get("Labels") or {}).get(IMAGE) == LEAN:
+            return image
     async with _trial(engine, image, run) as name:
         lacking: dict[str, str | None] = {}
         for path, (added, alone, number) in _ACCOUNTS.items():
@@ -92,31 +94,36 @@ async def _trial(engine: ContainerEngine, image: str, run: str) -> AsyncIterator
     name = f"codetaste-{secrets.token_hex(6)}"
     try:
         with anyio.CancelScope(shield=True), asking(engine, f"make a box of {image}"):
-            await _create(engine, name, image, labels(run, "", _LIFETIME_S))
+            config = {"Image": image, "Entrypoint": ["/bin/sh"], "Labels": labels(run, "", _LIFETIME_S)}
+            await create(engine, name, {**config, "HostConfig": {"NetworkMode": "none"}}, _TRIAL_BYTES)
         yield name
     finally:
         with anyio.CancelScope(shield=True):
             await delete(engine, f"containers/{name}", v="1", force="1")
 
 
-async def _create(engine: ContainerEngine, name: str, image: str, told: dict[str, str]) -> None:
-    """Make it with a quota, unless the engine is known to have none."""
+async def create(engine: ContainerEngine, name: str, config: dict[str, Any], disk_bytes: int) -> str:
+    """Make a container and return its id; the engine itself bounds its files to ``disk_bytes``, if it can.
+
+    Notes in ``engine`` whether it can. Use it within ``asking``.
+
+    Raises:
+        DockerError: the engine refused.
+    """
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
-    config: dict[str, Any] = {"Image": image, "Entrypoint": ["/bin/sh"], "Labels": told}
-    host = {"NetworkMode": "none"}
-    if engine.quota is None:
+    if engine.quota is not False:
+        host = {**config["HostConfig"], "StorageOpt": {"size": str(disk_bytes)}}
         try:
-            limited = {**config, "HostConfig": {**host, "StorageOpt": {"size": "1G"}}}
-            await engine.client.containers.create(limited, name=name)
+            container = await engine.client.containers.create({**config, "HostConfig": host}, name=name)
         except DockerError as error:
             if not _NO_QUOTA.search(error.message):
                 raise
             engine.quota = False
         else:
             engine.quota = True
-            return
-    await engine.client.containers.create({**config, "HostConfig": host}, name=name)
+            return container.id
+    return (await engine.client.containers.create(config, name=name)).id
 
 
 async def _member(engine: ContainerEngine, name: str, path: str) -> tarfile.TarInfo | None:

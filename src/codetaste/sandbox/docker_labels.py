@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 RUN, JOB, DEADLINE, OWNER = "codetaste.run", "codetaste.job", "codetaste.deadline", "codetaste.owner"
 IMAGE = "codetaste.image"
 """On images that we built; what they are."""
+LEAN = "lean"
+"""The one that has all that a box needs."""
 GRACE_S = 900.0
 """How long after the end of its lifetime a box may still be read: the time to take an archive out."""
 

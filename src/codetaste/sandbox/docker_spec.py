@@ -45,8 +45,8 @@ class Order:
     network: str = ""
 
 
-def container_config(order: Order, kind: str, *, quota: bool) -> dict[str, Any]:
-    """Return the body of the call that makes a container; ``quota``: the engine itself bounds its files."""
+def container_config(order: Order, kind: str) -> dict[str, Any]:
+    """Return the body of the call that makes a container."""
     spec = order.spec
     return {
         "Image": order.image,
@@ -73,7 +73,6 @@ def container_config(order: Order, kind: str, *, quota: bool) -> dict[str, Any]:
             "SecurityOpt": ["no-new-privileges", f"seccomp={order.seccomp}"],
             "LogConfig": _log(kind),
             "Mounts": _mounts(order),
-            **({"StorageOpt": {"size": str(spec.disk_bytes)}} if quota else {}),
             **_read_only(spec),
         },
     }

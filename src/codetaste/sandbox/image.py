@@ -15,6 +15,7 @@ import anyio
 from codetaste.errors import SandboxError, ToolMissing
 from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID
 from codetaste.sandbox.docker_image import import_image
+from codetaste.sandbox.docker_labels import LEAN
 from codetaste.sandbox.view import SYSTEM_PATH
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 LEAN_IMAGE = "codetaste/lean:bookworm-1"
 """What boxes are made of where nobody names an image. The number goes up when its contents change."""
-WHAT = "lean"
 _SUITE = "bookworm"
 _PACKAGES = (
     "ca-certificates",
@@ -84,7 +84,7 @@ async def build_lean(
             tasks.start_soon(_listen, process, said, tell)
             problem: SandboxError | None = None
             try:
-                ident = await import_image(engine, _archive(process), name, WHAT, inside)
+                ident = await import_image(engine, _archive(process), name, LEAN, inside)
             except SandboxError as error:
                 problem = error
                 with anyio.move_on_after(_LAST_WORDS_S):
