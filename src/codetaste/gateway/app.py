@@ -16,11 +16,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from codetaste.errors import MalformedRequest
-from codetaste.gateway.exchange import Asked, Exchange
+from codetaste.gateway.asked import read_asked
+from codetaste.gateway.exchange import Exchange
 from codetaste.gateway.outlet import Outlet
 from codetaste.llm.wire.refusal import Refused, refusal
-from codetaste.llm.wire.request import parse_body
-from codetaste.llm.wire.serving import SERVING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from codetaste.gateway.access import Access
-    from codetaste.llm.wire.request import Protocol, WireRequest
+    from codetaste.gateway.asked import Asked
+    from codetaste.llm.wire.request import Protocol
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of one request."""
@@ -131,22 +131,16 @@ async def _in_place(request: Request, send: Send, access: Access, path: str) -> 
     await _deliver(outlet, request.receive, send)
 
 
-def _asked(request: Request, access: Access, body: bytes) -> Asked:
-    wire = _read(access.protocol, body)
-    model = access.model_for(wire.model)
-    if model is None:
-        raise _No(Refused.NOT_ALLOWED_MODEL, f"this job may not use the model {wire.model[:100]!r}")
-    if apart := access.apart(wire):
-        raise _No(Refused.BAD_REQUEST, apart)
-    headers = {name: value for name, value in request.headers.items() if access.token not in value}
-    return Asked(wire, model, headers, request.url.query)
-
-
-def _read(protocol: Protocol, body: bytes) -> WireRequest:
+def _asked(request: Request, access: Access, data: bytes) -> Asked:
     try:
-        return SERVING[protocol].read_request(parse_body(body))
-    except (MalformedRequest, RecursionError) as error:
+        asked = read_asked(access, data, request.headers, request.url.query)
+    except MalformedRequest as error:
         raise _No(Refused.BAD_REQUEST, str(error)) from error
+    if asked is None:
+        raise _No(Refused.NOT_ALLOWED_MODEL, "this job may not use that model")
+    if apart := access.apart(asked.wire):
+        raise _No(Refused.BAD_REQUEST, apart)
+    return asked
 
 
 def _let_in(access: Access) -> None:
@@ -182,7 +176,7 @@ async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
         head = [(name.encode(), value.encode("latin-1", "replace")) for name, value in outlet.headers.items()]
         await send({"type": "http.response.start", "status": outlet.status or 503, "headers": head})
         async for piece in outlet.pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": piece + outlet.rest(), "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         tasks.cancel_scope.cancel()
     outlet.leave()

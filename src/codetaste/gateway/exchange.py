@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefu
 from codetaste.gateway.bound import WireBound, raw_said
 from codetaste.gateway.parts import parts_of, said_parts
 from codetaste.gateway.passage import REFUSED, Passage
-from codetaste.llm.messages import Request
 from codetaste.llm.wire.http import one_line
 from codetaste.llm.wire.lowering import lowered
 from codetaste.llm.wire.refusal import Refused, refusal
@@ -30,31 +28,13 @@ if TYPE_CHECKING:
     import anyio
 
     from codetaste.gateway.access import Access
+    from codetaste.gateway.asked import Asked
     from codetaste.gateway.outlet import Outlet
-    from codetaste.gateway.served import Served
-    from codetaste.llm.messages import Reply
+    from codetaste.llm.messages import Reply, Request
     from codetaste.llm.model import Model
-    from codetaste.llm.wire.request import WireRequest
 
 _PASSED_ON = frozenset({400, 413, 422})
 """A provider's refusals that are about the request: the program may know what to do about them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A program's request.
-
-    Attributes:
-        wire: its body.
-        model: who is to answer.
-        headers: names in lower case.
-        query: what stands behind the path.
-    """
-
-    wire: WireRequest
-    model: Served
-    headers: Mapping[str, str]
-    query: str
 
 
 class _Flight:
@@ -151,7 +131,7 @@ class Exchange:
         self._write_request()
         bound = WireBound(self._parts, access.counts_of(asked.model))
         metered = asked.model.metered.through(self._flight, bound)
-        reply = await metered.complete(self._neutral(), ctx=access.ctx, name=self._name)
+        reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.tally.answered(reply, main=wire.main)
         if self._passage is None:
             said = await self._give(reply)
@@ -170,15 +150,6 @@ class Exchange:
             model=reply.model,
             request_id=reply.request_id,
         )
-
-    def _neutral(self) -> Request:
-        """Return the request as the money sees it; what is passed on as it is need not be read further."""
-        request = self._asked.wire.request
-        if self._passage is None:
-            return request
-        thinking = request.options.get("thinking")
-        options = {} if thinking is None else {"thinking": thinking}
-        return Request("", (), max_output_tokens=request.max_output_tokens, options=options)
 
     async def _give(self, reply: Reply) -> list[Any]:
         """Write a model's reply in the program's protocol; returns it as a conversation has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -48,6 +49,14 @@ class Outlet:
             await self._put.send(piece)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.leave()
+
+    def rest(self) -> bytes:
+        """Take all that waits to be delivered now, so that it goes in one piece."""
+        pieces = []
+        with suppress(anyio.WouldBlock, anyio.EndOfStream):
+            while True:
+                pieces.append(self.pieces.receive_nowait())
+        return b"".join(pieces)
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Give a whole answer."""

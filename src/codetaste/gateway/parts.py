@@ -22,6 +22,7 @@ _PICTURE = re.compile(r'"type":"(?:image|input_image|image_url)"')
 _AROUND = 64
 """Tokens allowed for what a provider wraps around a part: a message, a tool or a block."""
 _DIGITS = 32
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _MARKED = 100
 """Characters that no marker of a cache exceeds; what is longer is none."""
 SAID = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
@@ -66,18 +67,19 @@ def _listed(value: object) -> list[Any]:
 
 def _part(kind: str, value: Any) -> Part:  # noqa: ANN401 - JSON data
     text = _written(value)
-    size = _AROUND + len(text.encode("utf-8", "surrogatepass"))
+    data = text.encode("utf-8", "surrogatepass")
+    size = _AROUND + len(data)
     if '"image' in text or '"input_image' in text:
         size += PER_PICTURE * len(_PICTURE.findall(text))
     if _MARKER in text:
         value = _unmarked(value)
-        text = _written(value)
-    name = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+        data = _written(value).encode("utf-8", "surrogatepass")
+    name = sha256(data).hexdigest()[:_DIGITS]
     return Part(kind, name, size, value)
 
 
 def _written(value: Any) -> str:  # noqa: ANN401 - JSON data
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _JSON.encode(value)
 
 
 def _unmarked(value: Any) -> Any:  # noqa: ANN401 - JSON data

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 _INLINE = 8192
 """Characters of JSON beyond which a part is stored by its hash, beside the journal."""
+_SOON_S = 0.1
+"""How long lines are gathered before they are written."""
 _LOOKED_AT = 32
 """Earlier requests among which the one is looked for that a request goes on from."""
 
@@ -55,11 +57,11 @@ class Transcript:
     """Takes lines at once and writes them soon, in order; ``run`` does the writing."""
 
     def __init__(self, path: Path, ctx: JobContext) -> None:
-        self._record, self._ctx = Record(path), ctx
+        self._record, self._ctx = Record(path, durable=False), ctx
         self._known: set[str] = set()
         self._sent: deque[_Sent] = deque(maxlen=_LOOKED_AT)
         self._queue: list[dict[str, Any]] = []
-        self._wake, self._closing = anyio.Event(), False
+        self._wake, self._closed = anyio.Event(), anyio.Event()
 
     def begin(self, protocol: str) -> None:
         """Say whose transcript this is."""
@@ -93,7 +95,7 @@ class Transcript:
 
     def close(self) -> None:
         """Let ``run`` end once all is written."""
-        self._closing = True
+        self._closed.set()
         self._wake.set()
 
     async def run(self) -> None:
@@ -105,11 +107,13 @@ class Transcript:
         """
         while True:
             await self._wake.wait()
+            with anyio.move_on_after(_SOON_S):
+                await self._closed.wait()
             self._wake = anyio.Event()
             lines, self._queue = self._queue, []
             if lines:
                 await self._record.append([await self._kept(line) for line in lines])
-            if self._closing and not self._queue:
+            if self._closed.is_set() and not self._queue:
                 return
 
     def _part(self, part: Part) -> None:

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """One file of JSON objects, made with its folder at the first append."""
+    """One file of JSON objects, made with its folder at the first append.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Without ``durable``, what was appended last may be lost when the machine stops, not when we do.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path, self._durable = path, durable
         self._lock = anyio.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
@@ -48,7 +51,7 @@ class Record:
             raise JournalError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     async def append(self, entries: Iterable[dict[str, Any]]) -> None:
-        """Write ``entries``, one line each, and return when they are on disk.
+        """Write ``entries``, one line each, and return when they are on disk, or with the system.
 
         Raises:
             StorageFull: no space is left.
@@ -66,7 +69,7 @@ class Record:
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                _write_whole(descriptor, lines)
+                _write_whole(descriptor, lines, durable=self._durable)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -74,8 +77,8 @@ class Record:
             raise kind(f"{self.path}: cannot be written: {error.strerror}") from error
 
 
-def _write_whole(descriptor: int, lines: bytes) -> None:
-    """Append and fsync, or leave the file as it was; the caller holds the lock."""
+def _write_whole(descriptor: int, lines: bytes, *, durable: bool) -> None:
+    """Append, and fsync if ``durable``, or leave the file as it was; the caller holds the lock."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         lines = b"\n" + lines
@@ -83,7 +86,8 @@ def _write_whole(descriptor: int, lines: bytes) -> None:
         left = memoryview(lines)
         while left:
             left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
     except OSError:
         os.ftruncate(descriptor, size)
         raise

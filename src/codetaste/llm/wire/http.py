@@ -22,6 +22,7 @@ _TELLING = 4
 _LONGEST_WAIT_S = 3600.0
 _DEEPEST = 200
 """Nesting of a reply beyond which it could be read, but not be recorded."""
+_NESTED = (dict, list)
 _NEVER_BEGUN = 529
 """The one server error that says that nothing was begun."""
 _OVERLOADED = frozenset({503, _NEVER_BEGUN})
@@ -107,10 +108,17 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
 
 def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
     """Whether lists and objects are nested in ``value`` more than ``depth`` times."""
-    if not isinstance(value, dict | list):
-        return False
-    inner = value.values() if isinstance(value, dict) else value
-    return depth == 0 or any(deeper_than(item, depth - 1) for item in inner)
+    level = [value] if isinstance(value, _NESTED) else []
+    for _ in range(depth):
+        if not level:
+            return False
+        level = [
+            item
+            for outer in level
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, _NESTED)
+        ]
+    return bool(level)
 
 
 def take_event(data: str, take: Callable[[Any], None]) -> None:
