@@ -7,12 +7,9 @@ shares the machine with everything else.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING
 
@@ -26,7 +23,7 @@ from codetaste.sandbox.box import TESTBED
 from codetaste.sandbox.ending import end_namespace, gone
 from codetaste.sandbox.engine import BUBBLEWRAP, Engine, choose_engine
 from codetaste.sandbox.local_box_get import packed
-from codetaste.sandbox.local_box_places import Owner, make_places, remove
+from codetaste.sandbox.local_box_places import Owner, make_places, new_folder, remove, remove_abandoned
 from codetaste.sandbox.local_box_put import unpack
 from codetaste.sandbox.local_box_start import OWN_PROCESSES, BoxStart, privileged, start
 from codetaste.sandbox.local_box_watch import until_full, until_used_up
@@ -37,6 +34,7 @@ from codetaste.sandbox.warden import Control, Liveness, control
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from anyio.abc import Process
 
@@ -45,7 +43,9 @@ if TYPE_CHECKING:
 
 _END_WITHIN_S = 10.0
 _WORDS_BYTES = 4096
-_PREFIX = "box-"
+_ARCHIVES_AT_ONCE = 4
+"""Each takes a thread and some megabytes. Without threads of their own, many at once would wait for ever for
+those who read and write the archives."""
 
 
 @dataclass(slots=True)
@@ -58,6 +58,7 @@ class LocalBox:
     process: Process
     start: BoxStart
     report: Report
+    archives: anyio.CapacityLimiter
     words: Kept = field(default_factory=lambda: Kept(_WORDS_BYTES))
     _reason: str = ""
     _told: bool = False
@@ -110,7 +111,7 @@ class LocalBox:
         Raises:
             SandboxError: it could not be unpacked.
         """
-        await unpack(archive, self.places, Owner(privileged()))
+        await unpack(archive, self.places, Owner(privileged()), self.archives)
 
     def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Read ``path`` as ``Box.get`` promises.
@@ -118,7 +119,7 @@ class LocalBox:
         Raises:
             SandboxError: it is not there, or cannot be read.
         """
-        return packed(path, self.places)
+        return packed(path, self.places, self.archives)
 
     async def stop(self) -> None:
         """End all that runs inside, at once; files stay readable. May be called again."""
@@ -183,6 +184,7 @@ class LocalBoxes:
 
     folder: Path
     program: Path
+    archives: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_ARCHIVES_AT_ONCE))
     liveness: Liveness = field(default_factory=Liveness)
 
     @property
@@ -211,7 +213,7 @@ class LocalBoxes:
     async def _folder(self) -> AsyncIterator[Path]:
         """A new folder that others can tell from one whose maker was killed: a file in it is locked."""
         try:
-            folder, lock = await to_thread.run_sync(_new_folder, self.folder)
+            folder, lock = await to_thread.run_sync(new_folder, self.folder)
         except OSError as fault:
             raise SandboxError(f"no box can be made in {self.folder}: {fault}") from fault
         try:
@@ -262,7 +264,7 @@ class LocalBoxes:
             finally:
                 for descriptor in begun.passed:
                     os.close(descriptor)
-        return LocalBox(spec, held, places, process, begun, Report(begun.status)), group
+        return LocalBox(spec, held, places, process, begun, Report(begun.status), self.archives), group
 
 
 def local_boxes(folder: Path, *, engine: Engine | None = None) -> LocalBoxes:
@@ -280,23 +282,5 @@ def local_boxes(folder: Path, *, engine: Engine | None = None) -> LocalBoxes:
             "own: use bubblewrap or a container engine"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(f"{_PREFIX}*"):
-        _remove_abandoned(left)
+    remove_abandoned(folder)
     return LocalBoxes(folder.resolve(), chosen.program)
-
-
-def _new_folder(within: Path) -> tuple[Path, int]:
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
-    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return folder, lock
-
-
-def _remove_abandoned(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove(folder)
-        finally:
-            os.close(lock)

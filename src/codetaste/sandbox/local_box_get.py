@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
     from typing import IO
 
+    from anyio import CapacityLimiter
     from anyio.streams.memory import MemoryObjectSendStream
 
 _BLOCK = 256 * 1024
@@ -36,8 +37,12 @@ _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @asynccontextmanager
-async def packed(path: str, places: Mapping[str, Path]) -> AsyncIterator[AsyncIterator[bytes]]:
+async def packed(
+    path: str, places: Mapping[str, Path], at_once: CapacityLimiter
+) -> AsyncIterator[AsyncIterator[bytes]]:
     """Read ``path`` as ``Box.get`` promises; ``places`` are the folders out here of paths inside.
+
+    Its thread counts for ``at_once`` alone: whoever reads may need threads as well.
 
     Raises:
         SandboxError: it is not there, or cannot be read.
@@ -47,7 +52,7 @@ async def packed(path: str, places: Mapping[str, Path]) -> AsyncIterator[AsyncIt
     except OSError as fault:
         raise SandboxError(f"{path} cannot be read from the box: {fault.strerror}") from fault
     sending, receiving = anyio.create_memory_object_stream[bytes](2)
-    reading = _Reading(sending)
+    reading = _Reading(sending, at_once)
     try:
         async with beside() as tasks, receiving:
             tasks.start_soon(reading.run, top)
@@ -68,14 +73,14 @@ class _Entry:
 class _Reading:
     """A thread that writes the archive, as fast as it is read."""
 
-    def __init__(self, sending: MemoryObjectSendStream[bytes]) -> None:
-        self._sending = sending
+    def __init__(self, sending: MemoryObjectSendStream[bytes], at_once: CapacityLimiter) -> None:
+        self._sending, self._at_once = sending, at_once
         self._problem = ""
 
     async def run(self, top: _Entry) -> None:
         with self._sending:
             try:
-                await to_thread.run_sync(_pack, top, self)
+                await to_thread.run_sync(_pack, top, self, limiter=self._at_once)
             except OSError as fault:
                 self._problem = f"the box cannot be read: {fault}"
             except anyio.BrokenResourceError:

@@ -1,18 +1,22 @@
-"""The writable places of a local box, as folders out here, and who owns what is in them."""
+"""The folder of a local box, with its writable places as folders out here, and who owns what is in them."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import subprocess
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+_PREFIX = "box-"
 TEMPORARY = "/tmp"  # noqa: S108 (inside)
 _NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: "home", TEMPORARY: "tmp"}
 
@@ -56,3 +60,23 @@ def remove(folder: Path) -> None:
             ["/bin/chmod", "-R", "u+rwX", "--", str(folder)], check=False, stderr=subprocess.DEVNULL
         )
         subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL)
+
+
+def new_folder(within: Path) -> tuple[Path, int]:
+    """Make a folder with a locked file, returned open: who finds it can tell that its maker lives. Blocks."""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
+    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return folder, lock
+
+
+def remove_abandoned(within: Path) -> None:
+    """Remove folders whose makers were killed. Blocks."""
+    for folder in within.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(folder)
+            finally:
+                os.close(lock)

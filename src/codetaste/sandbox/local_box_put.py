@@ -19,14 +19,23 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
+    from anyio import CapacityLimiter
+
     from codetaste.sandbox.local_box_places import Owner
 
 _BLOCK = 256 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-async def unpack(archive: AsyncIterable[bytes] | bytes, places: Mapping[str, Path], owner: Owner) -> None:
+async def unpack(
+    archive: AsyncIterable[bytes] | bytes,
+    places: Mapping[str, Path],
+    owner: Owner,
+    at_once: CapacityLimiter,
+) -> None:
     """Unpack a tar archive of ours; ``places`` are the folders out here of paths inside.
+
+    Its thread counts for ``at_once`` alone: where the archive comes from, threads may be needed as well.
 
     Raises:
         SandboxError: it is damaged, a member lies elsewhere, or cannot be written.
@@ -34,7 +43,7 @@ async def unpack(archive: AsyncIterable[bytes] | bytes, places: Mapping[str, Pat
     chunks = _whole(archive) if isinstance(archive, bytes) else aiter(archive)
     source = _Pulled(chunks)
     try:
-        await to_thread.run_sync(_unpack, source, places, owner)
+        await to_thread.run_sync(_unpack, source, places, owner, limiter=at_once)
     except (tarfile.TarError, EOFError) as fault:
         raise SandboxError(f"an archive for the box is damaged: {fault}") from fault
     except OSError as fault:
