@@ -172,7 +172,7 @@ def _in_track(track: TrackConfig, config: Config) -> Iterator[str]:
     known = [model.id for model in config.models]
     if track.judge is not None and track.judge not in known:
         yield f".judge: no [[models]] has the id {track.judge!r}{suggestion(track.judge, known)}"
-    agents = [agent.id for agent in config.agents]
+    agents = list(dict.fromkeys(agent.id for agent in config.agents))
     for name in track.agents or ():
         if name not in agents:
             yield f".agents: no [[agents]] has the id {name!r}{suggestion(name, agents)}"

@@ -87,6 +87,11 @@ def format_usd(amount: Decimal) -> str:
     return f"${amount:.2f}" if amount == 0 or amount >= Decimal("0.1") else f"${amount:.4f}"
 
 
+def exact_usd(amount: Decimal) -> str:
+    """Write an amount of dollars exactly, the same amount always in the same way."""
+    return format(amount.normalize(), "f")
+
+
 def format_size(size: int) -> str:
     """Say a size shortly: "812 B", "1.2 KiB", "8.0 GiB"."""
     amount = float(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from codetaste.errors import ModelRefused
 from codetaste.llm.messages import Message, Request, Text, ToolCall
 from codetaste.llm.scripted import Said
 
@@ -186,3 +187,10 @@ def mute_judge(_request: Request) -> str:
 
 def far_judge(_request: Request) -> str:
     return "SELECTED: 5"
+
+
+def fails_later(request: Request) -> Message:
+    """Changes a file, and is then refused for good."""
+    if turn(request) < 2:
+        return say(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
+    raise ModelRefused("the scripted provider is gone")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
+from codetaste.units import exact_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +85,7 @@ class Effort:
         if self.exit_code is not None:
             said["exit_code"] = self.exit_code
         if self.told_usd is not None:
-            said["program_cost_usd"] = str(self.told_usd)
+            said["program_cost_usd"] = exact_usd(self.told_usd)
         if self.notable():
             said["cost_difference"] = self.notable()
         return said

@@ -15,6 +15,7 @@ from codetaste.flows.selection import selected_plan
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, Stop, Text
 from codetaste.llm.prompts import load_prompt
+from codetaste.units import exact_usd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,5 +109,5 @@ def _value(reason: str, selected: int | None, effort: Effort, job: JobContext) -
         "tokens": told["tokens"],
         "start_time": told["start_time"],
         "finish_time": told["finish_time"],
-        "cost_usd": str(job.budget.snapshot().spent.usd),
+        "cost_usd": exact_usd(job.budget.snapshot().spent.usd),
     }

@@ -10,6 +10,7 @@ from codetaste.flows.effort import total
 from codetaste.flows.trials import StepKind
 from codetaste.llm.codec import usage_from_json, usage_to_json
 from codetaste.llm.messages import Usage
+from codetaste.units import exact_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def agent_config(trial: Trial, site: Site) -> dict[str, Any]:
     """Return what is told of the agent, as the published harness tells it."""
     agent, model = trial.agent, site.settings[trial.agent.model]
-    limits = {"budget_usd": str(agent.budget_usd), "time_limit_s": agent.time_limit}
+    limits = {"budget_usd": exact_usd(agent.budget_usd), "time_limit_s": agent.time_limit}
     return {
         "id": agent.id,
         "agent": {
@@ -77,8 +78,8 @@ def inference_metadata(
         "mode": trial.track.mode,
         "additional": {
             **_totals(steps.values()),
-            "settled_usd": str(money.settled.usd),
-            "unknown_usd": str(money.unknown.usd),
+            "settled_usd": exact_usd(money.settled.usd),
+            "unknown_usd": exact_usd(money.unknown.usd),
             "attempt": trial.attempt,
             "harness": trial.agent.harness,
             "harness_version": site.version(trial.agent),

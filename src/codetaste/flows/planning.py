@@ -17,6 +17,7 @@ from codetaste.flows.effort import BUDGET, SUCCESS, TIMEOUT, Effort
 from codetaste.flows.plan_files import Plans, read_plans
 from codetaste.flows.trials import PLANS
 from codetaste.llm.prompts import load_prompt
+from codetaste.units import exact_usd
 
 if TYPE_CHECKING:
     from codetaste.flows.site import Site
@@ -102,5 +103,5 @@ def _value(reason: str, goes: list[Any], job: JobContext) -> Json:
         "plans": goes[-1]["plans"],
         "problem": goes[-1]["problem"],
         "goes": goes,
-        "cost_usd": str(job.budget.snapshot().spent.usd),
+        "cost_usd": exact_usd(job.budget.snapshot().spent.usd),
     }
