@@ -137,7 +137,7 @@ async def _run_program(
     agent = step.trial.agent
     adapter = site.adapters[agent.id]
     record = f"{job.key}{'.' if name else ''}{name}.attempt-{job.attempt}.jsonl"
-    events, model = site.out / "events" / record, site.settings[agent.model].model
+    events, model = site.out / "events" / record, site.settings[agent.model].called
     # The clocks of the trial bound it, which stand still while it waits for its model.
     limits = Limits(wall_s=_FOR_EVER_S)
     if adapter.protocol == "none":

@@ -169,6 +169,11 @@ class ModelConfig(Section):
         return self
 
     @property
+    def called(self) -> str:
+        """What a program calls it: its provider's name for it, and its id where a function or recording plays it."""
+        return self.model if self.provider in _KEY_ENV else self.id
+
+    @property
     def address(self) -> str:
         """Where the provider is; "" for one that is nowhere."""
         return self.base_url or _ADDRESS.get(self.provider, "")
