@@ -170,7 +170,7 @@ class ModelConfig(Section):
 
     @property
     def called(self) -> str:
-        """What a program calls it: its provider's name for it, and its id where a function or recording plays it."""
+        """What a program calls it: its provider's name for it, or its id where there is no provider."""
         return self.model if self.provider in _KEY_ENV else self.id
 
     @property
