@@ -44,6 +44,9 @@ async def test_what_is_no_command_is_refused(box: Box) -> None:
             await box.run(command)
     with pytest.raises(SandboxError, match="no folder /nowhere"):
         await box.run(["true"], workdir="/nowhere")
+    with pytest.raises(SandboxError, match="could not be started"):
+        await box.run(["true", "x" * 200_000])
+    assert (await box.run(["true"])).exit_code == 0
 
 
 async def test_standard_input_of_any_size_is_read_to_its_end_also_by_name(box: Box) -> None:
@@ -121,11 +124,14 @@ async def test_a_command_that_floods_is_ended_and_says_so(box: Box) -> None:
 
 
 async def test_variables_of_the_box_and_of_the_command_are_seen(boxes: Boxes) -> None:
-    async with boxes.open(BoxSpec("test", env={"BOTH": "box", "ONE": "box"})) as box:
+    node = {"NODE_OPTIONS": "--require=/nowhere.js"}  # whatever it says, it is not for the box's own Node
+    async with boxes.open(BoxSpec("test", env={"BOTH": "box", "ONE": "box", **node})) as box:
         done = await box.run(
-            ["sh", "-c", 'echo "$BOTH $ONE"; pwd'], env={"BOTH": "command"}, workdir="/output"
+            ["sh", "-c", 'echo "$BOTH $ONE"; pwd; echo $NODE_OPTIONS'],
+            env={"BOTH": "command"},
+            workdir="/output",
         )
-    assert done.stdout == b"command box\n/output\n"
+    assert done.stdout == b"command box\n/output\n--require=/nowhere.js\n"
 
 
 async def test_commands_run_at_the_same_time(box: Box) -> None:

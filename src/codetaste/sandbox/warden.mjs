@@ -1,27 +1,29 @@
 // The program inside every box: it runs commands and forwards ways out, as told over one connection.
 //
 // Its other end, and the frames they speak, are in warden.py. It runs as the same user as the commands, so a
-// command can stop or kill it; whoever is at the other end sees that. It must have the process namespace to
-// itself: all processes there but the first and this one belong to some command.
+// command can stop or kill it; whoever is at the other end sees that.
 
 import { spawn, execFileSync } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
 
+import { MARK, pause, signal, sweep } from "./warden_processes.mjs";
+
 const HEADER = 9;
 const WINDOW = 1024 * 1024; // of output that nobody has asked on for yet
-const MARK = "CODETASTE_COMMAND";
 const O_PATH = 0o10000000; // node has no name for it
 const DRAIN_MS = 2000;
-const SWEEP_MS = 8000;
 const STREAMS_AT_ONCE = 1024;
 
 const order = JSON.parse(process.argv[2]);
 process.title = "codetaste"; // `pkill node` is what agents say to end their own servers
 const commands = new Map(); // the running ones by their number
-const fifos = []; // what is free of them: see fifo()
+const fifos = []; // those that are free: see makeFifos()
 let control = null;
+// An image's options for Node are its commands', not ours; warden.py has put them aside.
+const { CODETASTE_NODE_OPTIONS: options, ...inherited } = process.env;
+const base = options ? { ...inherited, NODE_OPTIONS: options } : inherited;
 
 process.on("uncaughtException", (fault) => {
   process.stderr.write(`${fault.stack}\n`);
@@ -59,73 +61,6 @@ function forward([port, path]) {
     server.maxConnections = STREAMS_AT_ONCE;
     server.listen(port, "127.0.0.1", ready);
   });
-}
-
-// --- processes ------------------------------------------------------------------------------------------
-
-// Every process that is not dead: its parent and its session, by its number.
-function processes() {
-  const found = new Map();
-  for (const name of fs.readdirSync("/proc")) {
-    if (name < "0" || name > ":") continue;
-    try {
-      const text = fs.readFileSync(`/proc/${name}/stat`, "latin1");
-      const [state, parent, , session, ...rest] = text.slice(text.lastIndexOf(")") + 2).split(" ");
-      // The first thread may be gone while others run on: then it counts more than itself.
-      const dead = "ZXx".includes(state) && Number(rest[13]) <= 1;
-      if (!dead) found.set(Number(name), { parent: Number(parent), session: Number(session) });
-    } catch {} // it has just ended
-  }
-  return found;
-}
-
-function marked(pid) {
-  try {
-    const variables = fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
-    return Number(variables.find((one) => one.startsWith(`${MARK}=`))?.slice(MARK.length + 1));
-  } catch {
-    return NaN;
-  }
-}
-
-// All processes but those of the commands that run beside `ended`. A command cannot get rid of its own by
-// forking twice, in a session and with an environment of its own: whoever belongs to nobody goes too.
-function leftBehind(ended) {
-  const roots = new Set();
-  for (const one of commands.values()) if (one !== ended) roots.add(one.pid);
-  const all = processes();
-  const foreign = (pid) => {
-    for (let one = pid; all.has(one); one = all.get(one).parent) if (roots.has(one)) return true;
-    if (roots.has(all.get(pid).session)) return true;
-    const command = roots.size ? commands.get(marked(pid)) : undefined;
-    return command !== undefined && command !== ended;
-  };
-  return [...all.keys()].filter((pid) => pid !== 1 && pid !== process.pid && !foreign(pid));
-}
-
-function signal(pids, name, ended) {
-  // The kernel's own "all": nobody can fork away from it.
-  const alone = [...commands.values()].every((one) => one === ended);
-  for (const pid of alone && pids.length ? [-1] : pids) {
-    try {
-      process.kill(pid, name);
-    } catch {} // it has just ended
-  }
-}
-
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-
-async function sweep(ended) {
-  const until = Date.now() + SWEEP_MS;
-  for (let round = 0; Date.now() < until; round += 1) {
-    const left = leftBehind(ended);
-    if (!left.length) return true;
-    // Who is stopped forks no more, and what it has forked is found in the next round.
-    if (round < 3) signal(left, "SIGSTOP", ended);
-    signal(left, "SIGKILL", ended);
-    await pause(round < 10 ? 1 : 10);
-  }
-  return false;
 }
 
 // --- pipes ----------------------------------------------------------------------------------------------
@@ -208,12 +143,19 @@ function attempt(command, action) {
 function start(command) {
   const { argv, env, workdir } = command.asked;
   command.pipes = [openFifo(), openFifo()];
+  for (const [index, kind] of ["O", "E"].entries()) {
+    command.pipes[index].stream.on("data", (chunk) => {
+      send(kind, command.id, chunk);
+      command.unread += chunk.length;
+      if (command.unread >= WINDOW) flow(command, "pause");
+    });
+  }
   const input = command.input === null ? "ignore" : fs.openSync(`/proc/self/fd/${command.input}`, "r");
   let child;
   try {
     child = spawn(argv[0], argv.slice(1), {
       cwd: workdir,
-      env: { ...process.env, ...env, [MARK]: String(command.id) },
+      env: { ...base, ...env, [MARK]: String(command.id) },
       stdio: [input, ...command.pipes.map((pipe) => pipe.inner)],
       detached: true,
     });
@@ -228,13 +170,6 @@ function start(command) {
     // When memory runs out the command goes first, and not this program.
     fs.writeFileSync(`/proc/${child.pid}/oom_score_adj`, "1000");
   } catch {} // it has just ended
-  for (const [index, kind] of ["O", "E"].entries()) {
-    command.pipes[index].stream.on("data", (chunk) => {
-      send(kind, command.id, chunk);
-      command.unread += chunk.length;
-      if (command.unread >= WINDOW) flow(command, "pause");
-    });
-  }
 }
 
 function flow(command, verb) {
@@ -248,14 +183,14 @@ function credit(command, count) {
 
 function kill(command, graceMs) {
   if (!command.pid) return void ended(command, 128 + os.constants.signals.SIGTERM);
-  signal(leftBehind(command), "SIGTERM", command);
-  setTimeout(() => command.over || sweep(command), graceMs);
+  signal("SIGTERM", command, commands);
+  setTimeout(() => command.over || sweep(command, commands), graceMs);
 }
 
 async function ended(command, code, fault) {
   if (command.over) return;
   command.over = true;
-  const swept = await sweep(command);
+  const swept = await sweep(command, commands);
   const drained = Promise.all(command.pipes.map((pipe) => pipe.closed));
   if (swept) await drained; // at the pace of whoever reads
   else await Promise.race([drained, pause(DRAIN_MS)]);

@@ -37,10 +37,16 @@ if TYPE_CHECKING:
 
 _CONTROL_INSIDE = "/run/codetaste/control"
 _WAYS_INSIDE = "/run/codetaste/way"
-_SOCKET, _PROGRAM = "warden.sock", "warden.mjs"
+_SOCKET, _PROGRAMS = "warden.sock", ("warden.mjs", "warden_processes.mjs")
 # The first process of the box: it adopts and reaps orphans, which Node cannot; it is out of every command's
-# reach, and when it ends the kernel ends all others.
-_FIRST = 'ulimit -c 0; trap "" HUP INT QUIT TERM; "$@" & wait $!'
+# reach, and when it ends the kernel ends all others. What an image wants of Node is not for ours.
+_FIRST = """
+ulimit -c 0
+trap "" HUP INT QUIT TERM
+export CODETASTE_NODE_OPTIONS="$NODE_OPTIONS"
+unset NODE_OPTIONS
+"$@" & wait $!
+"""
 _NODE_OPTIONS = ("--no-warnings", "--max-old-space-size=256", "--v8-pool-size=1")
 _GONE = "the box's own program is gone: something inside killed it, or all of the box was"
 _RECEIVE_BYTES = 256 * 1024
@@ -99,7 +105,7 @@ class Control:
             "uid": UID,
             "gid": GID,
         }
-        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_INSIDE}/{_PROGRAM}")
+        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_INSIDE}/{_PROGRAMS[0]}")
         return ("/bin/sh", "-c", _FIRST, "codetaste", *node, json.dumps(order))
 
     async def connected(self) -> None:
@@ -291,8 +297,9 @@ def _listening(folder: Path) -> socket.socket:
     """Open the socket, however long the path is: any uid may connect, as far as the folder can be reached."""
     folder.mkdir()
     folder.chmod(0o755)
-    shutil.copyfile(Path(__file__).with_name(_PROGRAM), folder / _PROGRAM)
-    (folder / _PROGRAM).chmod(0o644)
+    for name in _PROGRAMS:
+        shutil.copyfile(Path(__file__).with_name(name), folder / name)
+        (folder / name).chmod(0o644)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     here = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
