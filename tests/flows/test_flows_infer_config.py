@@ -99,7 +99,7 @@ SINGLE = {
     "no harness": ('[[agents]]\nid = "b"\nmodel = "m"', "agents[b].harness: missing"),
     "unknown harness": (
         '[[agents]]\nid = "b"\nharness = "claude-cod"\nmodel = "m"',
-        "agents[b].harness 'claude-cod': neither an agent that comes with codetaste nor a folder (did you mean",
+        "agents[b].harness 'claude-cod': neither an agent that comes with codetaste nor a folder",
     ),
     "unknown release": (
         '[[agents]]\nid = "b"\nharness = "codex"\nmodel = "m"\nversion = "../1"',

@@ -194,3 +194,35 @@ def fails_later(request: Request) -> Message:
     if turn(request) < 2:
         return say(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
     raise ModelRefused("the scripted provider is gone")
+
+
+def _more(number: int) -> Step:
+    return shell(f"echo 'more = {number}' >pack/more{number}.py; cat /task_description/*")
+
+
+def by_shell(request: Request) -> Message:
+    """Plans or changes the code with a shell alone, and says in words that it is done."""
+    if planning(request):
+        names = [f"/output/refactoring_plans/refactoring_plan{number}.md" for number in range(5)]
+        texts = "; ".join(f"echo 'Use marker-{number}.' >{name}" for number, name in enumerate(names))
+        steps = [shell(f"mkdir -p /output/refactoring_plans; {texts}")]
+    else:
+        steps = [shell("cat /task_description/* >pack/seen.txt"), _more(0)]
+    return say(request, steps) if turn(request) < len(steps) else Message("assistant", (Text("Done."),))
+
+
+def by_shell_for_ever(request: Request) -> Message:
+    return say(request, [_more(number) for number in range(turn(request) + 1)])
+
+
+def by_shell_slowly(request: Request) -> Said:
+    """Four changes, with time between them."""
+    done = turn(request) == 4
+    said = Message("assistant", (Text("Done."),)) if done else by_shell_for_ever(request)
+    return Said(said.content, latency_s=0.3)
+
+
+def fails_later_by_shell(request: Request) -> Message:
+    if turn(request) < 2:
+        return by_shell_for_ever(request)
+    raise ModelRefused("the scripted provider is gone")
