@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-QUICKSTART = Path(__file__).resolve().parents[1] / "examples" / "quickstart.toml"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PLANS = {"quickstart": "discover/scripted/", "compare": "infer/thorough/open/multiplan/"}
+"""Examples, and a key that their plan has."""
 NOT_FOR_PLANNING = (
     "aiodocker",
     "anthropic",
@@ -23,14 +25,20 @@ NOT_FOR_PLANNING = (
     "rich",
     "ruamel",
     "sqlite3",
+    "starlette",
     "tarfile",
+    "uvicorn",
     "codetaste.agent.loop",
     "codetaste.flows.discover",
+    "codetaste.flows.infer",
+    "codetaste.gateway.gateway",
+    "codetaste.harness.run",
     "codetaste.llm.metered",
     "codetaste.orchestration.scheduler",
     "codetaste.report.live",
     "codetaste.report.summary",
     "codetaste.rules.opengrep",
+    "codetaste.sandbox.boxes",
     "codetaste.sandbox.engine",
     "codetaste.source.repository",
     "codetaste.source.trees",
@@ -48,16 +56,20 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 """
 
 
+@pytest.mark.parametrize("example", PLANS)
 @pytest.mark.parametrize(("module", "words"), [("codetaste.cli", ["run"]), ("codetaste.run", [])])
-def test_a_dry_run_loads_nothing_of_what_works(module: str, words: list[str], tmp_path: Path) -> None:
+def test_a_dry_run_loads_nothing_of_what_works(
+    module: str, words: list[str], example: str, tmp_path: Path
+) -> None:
+    config = EXAMPLES / f"{example}.toml"
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(module=module), *words, str(QUICKSTART), "--dry-run"],
+        [sys.executable, "-c", PROGRAM.format(module=module), *words, str(config), "--dry-run"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "discover/scripted/" in done.stdout
+    assert PLANS[example] in done.stdout
     loaded = set(done.stderr.split())
     assert "codetaste.config" in loaded
     assert not loaded & set(NOT_FOR_PLANNING)
