@@ -16,4 +16,5 @@ cat >"$HOME/.qwen/settings.json" <<'SETTINGS'
 SETTINGS
 export OPENAI_BASE_URL="$CODETASTE_BASE_URL/v1" OPENAI_API_KEY="$CODETASTE_TOKEN" OPENAI_MODEL="$CODETASTE_MODEL"
 [ "$CODETASTE_OPTION_MAX_SESSION_TURNS" = -1 ] || set -- "$@" --max-session-turns "$CODETASTE_OPTION_MAX_SESSION_TURNS"
-exec "$@" --auth-type openai -m "$CODETASTE_MODEL" --yolo --output-format stream-json
+# Its file tools work in the folder where it starts, and in these: plans go to /output.
+exec "$@" --include-directories /output,/task_description --auth-type openai -m "$CODETASTE_MODEL" --yolo --output-format stream-json
