@@ -142,7 +142,9 @@ async def commands_in(box: Box) -> str:
     done = await box.run(["/bin/sh", "-c", script], limits=Limits(wall_s=30))
     lines = done.stdout.decode().splitlines()
     return "\n".join(
-        line for line in lines if line and "warden.mjs" not in line and "/proc/[0-9]" not in line
+        line
+        for line in lines
+        if line and "warden.mjs" not in line and "/proc/[0-9]" not in line and line.strip() != "codetaste"
     )
 
 

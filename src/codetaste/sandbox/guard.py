@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 from dataclasses import dataclass
+
+import anyio
 
 # A pipe opened anew through /proc does not wait for a writer, so a guard that comes late sees the end too.
 # A word means that all is well. Otherwise the program is stopped first, so that it has no more children; then
@@ -31,6 +34,7 @@ _GUARDED = """
 } >/dev/null 2>&1 &
 exec "$@"
 """
+_GONE_WITHIN_S = 1.0
 OWN_PROCESSES = 1
 """How many processes a guard is."""
 
@@ -53,6 +57,21 @@ class Guard:
                 os.write(self.writing, b"over\n")
             os.close(self.writing)
             self.writing = -1
+
+    async def dismiss(self) -> None:
+        """End the guard, and wait until it is gone: for a second at most, on a busy machine."""
+        if self.writing < 0:
+            return
+        with contextlib.suppress(OSError):
+            os.write(self.writing, b"over\n")
+        # The last one to hold the other end is the guard.
+        held = select.poll()
+        held.register(self.writing, 0)
+        with anyio.move_on_after(_GONE_WITHIN_S, shield=True):
+            while not held.poll(0):  # noqa: ASYNC110 (a pipe that nobody reads sets no event)
+                await anyio.sleep(0.002)
+        os.close(self.writing)
+        self.writing = -1
 
     def close(self) -> None:
         """End the guard, and close the end that a program was to inherit."""

@@ -235,7 +235,7 @@ class LocalBoxes:
                 with anyio.CancelScope(shield=True):
                     await box.stop()
                     await box.process.aclose()
-                    box.start.guard.release()
+                    await box.start.guard.dismiss()
                     box.report.close()
                     await to_thread.run_sync(cgroup.remove, group)
 
