@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import anyio
 import pytest
 from made_box import testbed_of, write
 
+import dockerd
 from codetaste.harness.adapter import load_adapter
 from codetaste.harness.ending import AgentEnd
 from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
@@ -20,7 +20,10 @@ from codetaste.harness.install import Installed, installed
 from codetaste.harness.run import Task, run_agent
 from codetaste.harness.testbed import Testbed, testbed_archive
 from codetaste.sandbox.box import Box, Boxes, BoxSpec
+from codetaste.sandbox.docker import docker_boxes
+from codetaste.sandbox.docker_engine import connected
 from codetaste.sandbox.engine import BUBBLEWRAP, probe
+from codetaste.sandbox.image import LEAN_IMAGE
 from codetaste.sandbox.local_box import local_boxes
 from codetaste.sandbox.sandbox import Limits
 from leaks import Leaks
@@ -92,36 +95,52 @@ class Stage:
             yield box
 
 
-@pytest.fixture(params=["bubblewrap", "docker"])
+KINDS = "bubblewrap", "docker"
+in_both = pytest.mark.parametrize("engine", KINDS, indirect=True)
+in_both_but_seldom_docker = pytest.mark.parametrize(
+    "engine", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow)], indirect=True
+)
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> dockerd.DockerEngine | None:
+    """What contains: an engine that has the lean image, or bubblewrap."""
+    if request.param == "docker":
+        request.getfixturevalue("lean_image")
+        found: dockerd.DockerEngine = request.getfixturevalue("docker_engine")
+        return found
+    require = request.getfixturevalue("require")
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    return None
+
+
+@pytest.fixture
 async def stage(
-    request: pytest.FixtureRequest, tmp_path: Path, nothing_left: Leaks, anyio_backend: str
+    engine: dockerd.DockerEngine | None, tmp_path: Path, nothing_left: Leaks, anyio_backend: str
 ) -> AsyncIterator[Stage]:
     """A stage in every kind of box; what is left of it fails the test."""
     base = write(tmp_path / "R", FILES)
     testbed = await testbed_of(base, tmp_path / "cache")
     adapter = load_adapter(str(write(tmp_path / "shell-agent", dict(ADAPTER))), tmp_path)
     (tmp_path / "shell-agent/run.sh").chmod(0o755)
-    async with _boxes(request, nothing_left) as boxes:
+    async with _boxes(engine, nothing_left) as boxes:
         program = await installed(adapter, None, tmp_path / "agents", print)
         yield Stage(boxes, testbed, base, program, nothing_left)
 
 
 @asynccontextmanager
-async def _boxes(request: pytest.FixtureRequest, leaks: Leaks) -> AsyncIterator[Boxes]:
-    if request.param == "docker":
-        from codetaste.sandbox.docker import docker_boxes
-        from codetaste.sandbox.docker_engine import connected
-
-        image, engine = request.getfixturevalue("lean_image"), request.getfixturevalue("docker_engine")
-        leaks.watch(engine)
-        opened = partial(docker_boxes, run="hostile", image=image, bundle=None, warn=print)
-        async with (
-            connected("docker", engine.socket) as reached,
-            opened(reached, folder=leaks.folder / "boxes") as boxes,
-        ):
-            yield boxes
+async def _boxes(engine: dockerd.DockerEngine | None, leaks: Leaks) -> AsyncIterator[Boxes]:
+    folder = leaks.folder / "boxes"
+    if engine is None:
+        yield local_boxes(folder)
+        await anyio.Path(folder).rmdir()
         return
-    require = request.getfixturevalue("require")
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
-    yield local_boxes(leaks.folder / "boxes")
-    await anyio.Path(leaks.folder / "boxes").rmdir()
+    leaks.watch(engine)
+    async with (
+        connected("docker", engine.socket) as reached,
+        docker_boxes(
+            reached, run="hostile", image=LEAN_IMAGE, folder=folder, bundle=None, warn=print
+        ) as boxes,
+    ):
+        yield boxes
+    await anyio.Path(folder).rmdir()

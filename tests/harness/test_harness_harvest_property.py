@@ -144,7 +144,7 @@ plays = given(
 
 
 @plays
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=35, suppress_health_check=[HealthCheck.too_slow])
 def test_a_patch_makes_of_r_the_tree_that_the_agent_left(
     first: list[Edit], later: list[Edit], room: int
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hostile_stage import Stage, stage
+from hostile_stage import Stage, engine, in_both, in_both_but_seldom_docker, stage
 from work_tree import WorkTree, applied
 
 from codetaste.harness.harvest import HarvestLimits
 
-__all__ = ["stage"]
+__all__ = ["engine", "stage"]
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +29,7 @@ def changes(stage: Stage, patch: bytes, scratch: Path) -> list[str]:
     )
 
 
+@in_both_but_seldom_docker
 async def test_a_fork_bomb_ends_with_its_time(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays(WORK + "f() { f | f & }; f; sleep 60", wall_s=1.5, processes=100)
     assert done.end.finish_reason in {"timeout", "execution_error"}
@@ -36,6 +37,7 @@ async def test_a_fork_bomb_ends_with_its_time(stage: Stage, tmp_path: Path) -> N
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 
 
+@in_both
 async def test_what_traps_signals_and_forks_away_ends_with_its_time(stage: Stage, tmp_path: Path) -> None:
     script = """
         trap '' TERM INT HUP
@@ -44,18 +46,20 @@ async def test_what_traps_signals_and_forks_away_ends_with_its_time(stage: Stage
         sleep 600
     """
     done = await stage.plays(WORK + script, wall_s=1.0)
-    assert done.end.finish_reason == "timeout"
+    assert done.end.finish_reason == "timeout", done.end
     assert "it was not done after" in done.end.problem
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py", "A\tlate"]
 
 
+@in_both_but_seldom_docker
 async def test_a_flood_of_output_fills_nothing(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays(WORK + "yes to all of it; yes >&2", wall_s=1.5)
-    assert done.end.finish_reason == "timeout"
+    assert done.end.finish_reason == "timeout", done.end
     assert done.end.stream_bytes > 1_000_000
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 
 
+@in_both_but_seldom_docker
 async def test_tens_of_thousands_of_files_are_bounded(stage: Stage, tmp_path: Path) -> None:
     script = "mkdir aa many; (cd aa; seq 20000 | xargs touch); (cd many; seq -f '%g.log' 5000 | xargs touch)"
     done = await stage.plays(WORK + script, limits=HarvestLimits(new_files=2_000))
@@ -68,30 +72,34 @@ async def test_tens_of_thousands_of_files_are_bounded(stage: Stage, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@in_both_but_seldom_docker
 async def test_a_million_files_are_bounded(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays(WORK + "mkdir aa; cd aa; seq 1000000 | xargs touch", wall_s=600)
     assert done.harvest.problem == "of 1,000,000 new files no more than 200,000 are looked at"
     assert b"+work" in done.harvest.patch
 
 
+@in_both
 async def test_a_full_disk_ends_the_box(stage: Stage, tmp_path: Path) -> None:
     script = "cat /dev/zero >fill; sleep 60"
     done = await stage.plays(WORK + script, disk_bytes=48 * 1024**2, limits=HarvestLimits(file_bytes=10**7))
-    assert done.end.finish_reason == "execution_error"
+    assert done.end.finish_reason == "execution_error", done.end
     assert "disk full" in done.end.problem
     assert "disk full" in done.ended
     assert done.harvest.problem.startswith("1 file ('fill') (")
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 
 
+@in_both
 async def test_a_memory_eater_is_ended(stage: Stage, tmp_path: Path) -> None:
     eat = "python3 -c 'x = [bytearray(b\"x\" * 2**24) for _ in range(200)]'"
     done = await stage.plays(WORK + eat, memory_bytes=300 * 1024**2)
-    assert done.end.finish_reason == "execution_error"
+    assert done.end.finish_reason == "execution_error", done.end
     assert "memory" in f"{done.end.problem} {done.end.stderr} {done.ended}"
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 
 
+@in_both
 async def test_a_program_that_kills_all_it_can_reach_is_ended(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays(WORK + "kill -KILL -1; kill -9 1; sleep 60", wall_s=5.0)
     assert done.end.finish_reason in {"timeout", "execution_error"}
@@ -99,6 +107,7 @@ async def test_a_program_that_kills_all_it_can_reach_is_ended(stage: Stage, tmp_
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 
 
+@in_both_but_seldom_docker
 async def test_what_replaces_git_and_sh_is_not_believed(stage: Stage, tmp_path: Path) -> None:
     script = """
         mkdir -p "$HOME/bin" bin
@@ -116,6 +125,7 @@ async def test_what_replaces_git_and_sh_is_not_believed(stage: Stage, tmp_path: 
     assert found == ["M\ta.py", *(f"A\tbin/{name}" for name in ("bash", "git", "node", "sh", "tar"))]
 
 
+@in_both_but_seldom_docker
 async def test_what_tries_to_replace_the_repository_itself_makes_no_patch_of_anything_else(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -133,6 +143,7 @@ async def test_what_tries_to_replace_the_repository_itself_makes_no_patch_of_any
     assert b"root:" not in done.harvest.patch
 
 
+@in_both
 async def test_nothing_of_a_tree_runs_on_this_machine(stage: Stage, tmp_path: Path) -> None:
     # Both a name out here and one inside: whatever runs it, where, it is seen.
     canary = tmp_path / "canary"
@@ -143,8 +154,10 @@ async def test_nothing_of_a_tree_runs_on_this_machine(stage: Stage, tmp_path: Pa
             cp "$HOME/evil" ".git/hooks/$hook"; cp "$HOME/evil" "hooks/$hook"
         done
         for key in core.fsmonitor core.pager core.editor core.sshCommand core.askPass gpg.program \\
-            alias.diff diff.external diff.evil.command diff.evil.textconv filter.evil.clean filter.evil.process \\
-            merge.evil.driver uploadpack.packObjectsHook trailer.x.command; do git config $key "$run"; done
+            alias.diff diff.external diff.evil.command diff.evil.textconv filter.evil.clean \\
+            filter.evil.process merge.evil.driver uploadpack.packObjectsHook trailer.x.command; do
+            git config $key "$run"
+        done
         git config core.hooksPath "$PWD/hooks"; git config includeIf.gitdir:/.path "$HOME/more"
         git config core.attributesFile "$PWD/.gitattributes"; git config core.worktree /etc
         printf '[core]\\n\\tfsmonitor = %s\\n' "$run" >"$HOME/more"
@@ -160,6 +173,7 @@ async def test_nothing_of_a_tree_runs_on_this_machine(stage: Stage, tmp_path: Pa
     assert not canary.exists()
 
 
+@in_both_but_seldom_docker
 async def test_pipes_devices_and_locked_folders_stop_no_harvest(stage: Stage, tmp_path: Path) -> None:
     script = """
         mkfifo pipe src/pipe; mknod null c 1 3
@@ -176,6 +190,7 @@ async def test_pipes_devices_and_locked_folders_stop_no_harvest(stage: Stage, tm
     assert any("is a named pipe" in note for note in done.harvest.notes)
 
 
+@in_both_but_seldom_docker
 async def test_what_deletes_everything_has_deleted_everything(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays("rm -rf /* /testbed/.[a-z]* 2>/dev/null; exit 0")
     assert done.end.finish_reason in {"success", "execution_error"}
@@ -186,6 +201,7 @@ async def test_what_deletes_everything_has_deleted_everything(stage: Stage, tmp_
     ]
 
 
+@in_both_but_seldom_docker
 async def test_a_deep_tree_and_long_names_are_kept_as_far_as_git_takes_them(
     stage: Stage, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import anyio
@@ -24,7 +25,7 @@ from codetaste.errors import SourceError
 from codetaste.harness.harvest_choice import Choice, choose
 from codetaste.harness.harvest_git import PrivateRepository, private_repository
 from codetaste.harness.harvest_stream import read_tree
-from codetaste.harness.harvest_tree import Entry, Snapshot, SnapshotLimits
+from codetaste.harness.harvest_tree import Base, Entry, Snapshot, SnapshotLimits
 from codetaste.harness.testbed_index import index_entries
 from codetaste.rules.scratch import new_folder
 from codetaste.source.writing import storage_error
@@ -106,7 +107,7 @@ async def harvest(box: Box, testbed: Testbed, limits: HarvestLimits | None = Non
 
 
 async def _harvest(box: Box, testbed: Testbed, limits: HarvestLimits, folder: Path) -> Harvest:
-    base = await to_thread.run_sync(_base_entries, testbed)
+    base = await to_thread.run_sync(_base, testbed)
     repository = await to_thread.run_sync(private_repository, folder, testbed, limits.git_s)
     bounds = SnapshotLimits(limits.new_files, limits.file_bytes, limits.spool_bytes)
     with (folder / "spool").open("w+b") as spool:
@@ -151,6 +152,9 @@ async def _patch(choice: Choice, repository: PrivateRepository, limits: HarvestL
     return Harvest(patch, len(choice.changed) + len(choice.deleted), problem, choice.notes)
 
 
-def _base_entries(testbed: Testbed) -> dict[bytes, Entry]:
+@lru_cache(maxsize=4)
+def _base(testbed: Testbed) -> Base:
+    """Read what R holds; agents on one instance share it."""
     content = (testbed.git_dir / "index").read_bytes()
-    return {name: Entry(mode, identity, size) for name, mode, identity, size in index_entries(content)}
+    entries = {name: Entry(mode, identity, size) for name, mode, identity, size in index_entries(content)}
+    return Base(entries, frozenset(entry.identity for entry in entries.values()))

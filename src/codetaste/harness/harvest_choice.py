@@ -53,7 +53,7 @@ async def choose(
     Raises:
         SourceError: git failed.
     """
-    base = snapshot.base
+    base = snapshot.base.entries
     new = snapshot.changed.keys() - base.keys()
     problems, notes = [], _notes(snapshot)
     try:
@@ -71,20 +71,19 @@ async def choose(
     seen = snapshot.same | snapshot.changed.keys()
     deleted = base.keys() - seen if whole and snapshot.rooted and not snapshot.replaced else set()
     deleted |= _in_the_way(changed, base, deleted, snapshot.same, problems)
-    known = snapshot.spooled | {entry.identity for entry in base.values()}
-    missing = {entry.identity for entry in changed.values()} - known
-    return Choice(changed, frozenset(deleted), frozenset(missing), tuple(problems), tuple(notes))
+    missing = frozenset(one.identity for one in changed.values() if not snapshot.has(one.identity))
+    return Choice(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
 
 
 async def _ignored(
     snapshot: Snapshot, new: Collection[bytes], repository: PrivateRepository, notes: list[str]
 ) -> set[bytes]:
     """Return which new files git ignores, and note those that only a .gitignore of the agent's hides."""
-    known = snapshot.spooled | {entry.identity for entry in snapshot.base.values()}
-    now = _gitignores({name: snapshot.base[name] for name in snapshot.same} | snapshot.changed)
-    now = {name: entry for name, entry in now.items() if entry.identity in known}
+    before = _gitignores(snapshot.base.entries)
+    unchanged = {name: entry for name, entry in before.items() if name in snapshot.same}
+    changed = _gitignores(snapshot.changed)
+    now = unchanged | {name: entry for name, entry in changed.items() if snapshot.has(entry.identity)}
     ignored = await repository.ignored(new, now)
-    before = _gitignores(snapshot.base)
     if ignored and before != now:
         hidden = ignored - await repository.ignored(ignored, before)
         if hidden:

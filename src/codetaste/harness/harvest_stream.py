@@ -56,7 +56,7 @@ async def read_tree(box: Box, snapshot: Snapshot, limit_bytes: int, limit_s: flo
 
 
 async def _read_apart(box: Box, snapshot: Snapshot, limit_bytes: int) -> None:
-    for top in sorted({name.partition(b"/")[0] for name in snapshot.base})[:_APART]:
+    for top in sorted({name.partition(b"/")[0] for name in snapshot.base.entries})[:_APART]:
         try:
             path = f"{TESTBED}/{top.decode()}"
             await _read(box, path, _Below(snapshot), snapshot, limit_bytes)

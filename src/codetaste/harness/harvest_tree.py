@@ -34,6 +34,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """R: its files and links by name, and the SHA-1 of all their contents. Many harvests may share it."""
+
+    entries: Mapping[bytes, Entry]
+    identities: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotLimits:
     """What is remembered of a tree. Sizes in bytes.
 
@@ -54,7 +62,7 @@ class Snapshot:
 
     Args:
         root: the first part of every member's name.
-        base: R's files and links.
+        base: R.
         spool: gets contents that R does not have; new and empty.
         limits: more is not remembered.
         wanted: keep only these contents (SHA-1), on a second reading.
@@ -71,7 +79,7 @@ class Snapshot:
     """
 
     root: bytes
-    base: Mapping[bytes, Entry]
+    base: Base
     spool: IO[bytes]
     limits: SnapshotLimits
     wanted: Collection[bytes] | None = None
@@ -84,13 +92,13 @@ class Snapshot:
     left_out: Counter[str] = field(default_factory=Counter)
     example: dict[str, bytes] = field(default_factory=dict)
     overlooked: int = 0
-    _known: set[bytes] = field(init=False)
     _open: _Content | None = None
     _spool_at: int = 0
     _new: int = 0
 
-    def __post_init__(self) -> None:
-        self._known = {entry.identity for entry in self.base.values()}
+    def has(self, identity: bytes) -> bool:
+        """True when the content is R's or in the spool."""
+        return identity in self.base.identities or identity in self.spooled
 
     def member(self, member: Member) -> bool:
         """Take note of a member of the archive; True when its content is to be seen."""
@@ -127,7 +135,7 @@ class Snapshot:
         """Know that the file that is open is whole."""
         assert self._open is not None  # noqa: S101 - the reader asked for it
         content, identity = self._open, self._open.digest.digest()
-        new = identity not in self._known
+        new = not self.has(identity)
         if new and (content.size > self.limits.file_bytes):
             identity = b""
         elif new and content.spooling and (self.wanted is None or identity in self.wanted):
@@ -135,7 +143,6 @@ class Snapshot:
                 self.spool.write(b"blob\ndata %d\n%b" % (content.size, content.whole))
             self.spool.write(b"\n")
             self._spool_at = self.spool.tell()
-            self._known.add(identity)
             self.spooled.add(identity)
         self.drop_open()
         self._enter(content.name, Entry(content.mode, identity, content.size))
@@ -194,14 +201,14 @@ class Snapshot:
 
     def _hard_link(self, name: bytes, link: bytes) -> None:
         target = link.rstrip(b"/").partition(b"/")[2]
-        entry = self.changed.get(target) or (self.base[target] if target in self.same else None)
+        entry = self.changed.get(target) or (self.base.entries[target] if target in self.same else None)
         if entry is None or entry.mode == LINK:
             self._leave_out(name, "is a hard link to what is no file of the tree")
         else:
             self._enter(name, entry)
 
     def _enter(self, name: bytes, entry: Entry) -> None:
-        base = self.base.get(name)
+        base = self.base.entries.get(name)
         if base is None:
             self._enter_new(name, entry)
             return
@@ -221,7 +228,7 @@ class Snapshot:
         self.changed[name] = entry
 
     def _like_base(self, name: bytes, size: int) -> bool:
-        base = self.base.get(name)
+        base = self.base.entries.get(name)
         return base is not None and base.size == size
 
     def _leave_out(self, name: bytes, why: str) -> None:
