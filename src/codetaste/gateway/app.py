@@ -133,7 +133,8 @@ async def _in_place(request: Request, send: Send, access: Access, path: str) -> 
 
 def _asked(request: Request, access: Access, data: bytes) -> Asked:
     try:
-        asked = read_asked(access, data, request.headers, request.url.query)
+        query = request.scope["query_string"].decode("latin-1")
+        asked = read_asked(access, data, request.headers, query)
     except MalformedRequest as error:
         raise _No(Refused.BAD_REQUEST, str(error)) from error
     if asked is None:
@@ -170,16 +171,20 @@ async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
         outlet.leave()
         tasks.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        await outlet.begun.wait()
-        head = [(name.encode(), value.encode("latin-1", "replace")) for name, value in outlet.headers.items()]
-        await send({"type": "http.response.start", "status": outlet.status or 503, "headers": head})
-        async for piece in outlet.pieces:
-            await send({"type": "http.response.body", "body": piece + outlet.rest(), "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-        tasks.cancel_scope.cancel()
-    outlet.leave()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await outlet.begun.wait()
+            head = [
+                (name.encode(), text.encode("latin-1", "replace")) for name, text in outlet.headers.items()
+            ]
+            await send({"type": "http.response.start", "status": outlet.status or 503, "headers": head})
+            async for piece in outlet.pieces:
+                await send({"type": "http.response.body", "body": piece + outlet.rest(), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            tasks.cancel_scope.cancel()
+    finally:
+        outlet.leave()
 
 
 def _token_and_path(request: Request) -> tuple[str, str]:

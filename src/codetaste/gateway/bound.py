@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from codetaste.gateway.parts import Part
     from codetaste.llm.messages import Reply, Request
 
-_CONVERSATIONS = 24
-"""Counts that are remembered of a job: its last dozen requests, with and without their replies."""
+_CONVERSATIONS = 16
+"""Counts that are remembered of a job: its last eight requests, with and without their replies."""
 _OPENINGS = 4
 """Counts that are remembered of a model: how its last jobs began, as their instructions are much the same."""
-Key = tuple[str, int]
+Key = int
+"""What a part is remembered by: its name, and how many equal ones stood before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,11 @@ class WireBound:
     def __init__(self, parts: Iterable[Part], counts: JobCounts) -> None:
         self._sizes, self._seen = dict[Key, int](), Counter[str]()
         self._add(parts, self._sizes)
-        self._counts = counts
+        self._counts, self._most = counts, counts.tokens(self._sizes)
 
     def tokens(self, request: Request) -> int:  # noqa: ARG002 - it is bounded as it was written
         """Return a number of tokens that the prompt cannot exceed."""
-        return self._counts.tokens(self._sizes)
+        return self._most
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Remember the provider's count, of the prompt alone and with the reply, where it makes sense."""
@@ -97,7 +98,7 @@ class WireBound:
 
     def _add(self, parts: Iterable[Part], sizes: dict[Key, int]) -> None:
         for part in parts:
-            sizes[part.name, self._seen[part.name]] = part.size
+            sizes[hash((part.name, self._seen[part.name]))] = part.size
             self._seen[part.name] += 1
 
 

@@ -7,7 +7,9 @@ hold: connections, headers, and how long a connection may say nothing.
 from __future__ import annotations
 
 import os
+import resource
 import socket
+from collections import OrderedDict
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +25,15 @@ if TYPE_CHECKING:
     from codetaste.gateway.app import App
 
 _CONNECTIONS = 4096
+"""At once, if as many files may be open twice."""
 _SILENT_S = 60.0
-"""How long a connection may be open before its first request has come whole."""
+"""How long the head of a request may take to come, from the beginning of the connection or of the head."""
 _KEPT_S = 120.0
 """How long a connection is kept between two requests: longer than any of the programs keeps one."""
 _HEADER_BYTES = 64 * 1024
 _BACKLOG = 1024
-_STOPPING_S = 5
+_STOPPING_S = 1
+"""How long requests are waited for at the end, when all jobs are over already."""
 
 
 class _Server(uvicorn.Server):
@@ -40,30 +44,62 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """One connection; it is closed where there are too many, or when no request comes."""
+    """One connection; while no request is under way, it may be silent for a while only."""
+
+    _silent: OrderedDict[_Connection, None]
+    _most: int
+    _since_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection; where there are too many, the one goes that has been silent longest."""
         super().connection_made(transport)
-        if len(self.connections) > _CONNECTIONS:
-            transport.close()
-            return
-        self.timeout_keep_alive_task = self.loop.call_later(_SILENT_S, self._close_if_silent)
+        self._wait()
+        if len(self.connections) > self._most:
+            oldest = next(iter(self._silent))
+            oldest.give_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        self._silent.pop(self, None)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; a request that is begun must not take for ever either."""
-        if self.cycle is not None:
-            super().data_received(data)
-            return
-        timer, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        """Take what came; a request that has begun must come to its end in time."""
         super().data_received(data)
-        if self.cycle is None and self.timeout_keep_alive_task is None:
-            self.timeout_keep_alive_task = timer
-        elif timer is not None:
-            timer.cancel()
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait()
+        else:
+            self._silent.pop(self, None)
+            self._since_s = 0.0
 
-    def _close_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._silent[self] = None
+
+    def give_up(self) -> None:
+        """Close a connection on which no request is under way."""
+        self._silent.pop(self, None)
+        if not self.transport.is_closing():
             self.transport.close()
+
+    def _wait(self) -> None:
+        """Wait for the whole head of a request, however little comes at a time."""
+        self._silent.setdefault(self, None)
+        self._since_s = self._since_s or self.loop.time()
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_at(self._since_s + _SILENT_S, self.give_up)
+
+
+def _connections() -> type[_Connection]:
+    """Return the kind of connection of one server: what they know of each other is that server's."""
+    most = min(_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+    class Connection(_Connection):
+        _silent, _most = OrderedDict[_Connection, None](), most
+
+    return Connection
 
 
 @asynccontextmanager
@@ -71,7 +107,7 @@ async def serving(app: App, sockets: Sequence[socket.socket]) -> AsyncIterator[N
     """Serve ``app`` on ``sockets``, which are closed at the end; that takes seconds at most."""
     config = uvicorn.Config(
         _as_asgi(app),
-        http=_Connection,
+        http=_connections(),
         ws="none",
         lifespan="off",
         loop="none",

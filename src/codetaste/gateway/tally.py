@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tally:
-    """The count of one admission.
+    """The count of one admission; the money is all that its job has spent meanwhile.
 
     Attributes:
         budget: the job's own node.

@@ -58,7 +58,7 @@ class Transcript:
 
     def __init__(self, path: Path, ctx: JobContext) -> None:
         self._record, self._ctx = Record(path, durable=False), ctx
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
         self._sent: deque[_Sent] = deque(maxlen=_LOOKED_AT)
         self._queue: list[dict[str, Any]] = []
         self._wake, self._closed = anyio.Event(), anyio.Event()
@@ -72,7 +72,9 @@ class Transcript:
         """Write down a request."""
         for part in parts:
             self._part(part)
-        named = {kind: tuple(part.name for part in parts if part.kind == kind) for kind in _KINDS}
+        named = {
+            kind: tuple(self._known[part.name] for part in parts if part.kind == kind) for kind in _KINDS
+        }
         sent = _Sent(number, named["tool"], named["system"], named["message"])
         before, keep = self._before(sent)
         written: dict[str, Any] = {"request": number, **line, "settings": named["settings"][0]}
@@ -118,7 +120,7 @@ class Transcript:
 
     def _part(self, part: Part) -> None:
         if part.name not in self._known:
-            self._known.add(part.name)
+            self._known[part.name] = part.name
             self._add({"part": part.name, "kind": part.kind, "value": part.value})
 
     def _before(self, sent: _Sent) -> tuple[_Sent | None, int]:
@@ -134,6 +136,8 @@ class Transcript:
             )
             if same > keep:
                 best, keep = earlier, same
+            if same and same == len(earlier.said):
+                break  # it goes on from there
         return best, max(keep, 0)
 
     def _add(self, line: dict[str, Any]) -> None:
