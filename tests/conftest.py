@@ -22,6 +22,13 @@ settings.load_profile("here")
 REQUIRE_ALL = os.environ.get("CODETASTE_REQUIRE") == "all"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever comes first waits for the engine and its image, on a slow machine for minutes."""
+    for item in items:
+        if {"docker_engine", "lean_image", "opening"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -65,6 +72,17 @@ def published_data() -> Path:
 def clones() -> Path:
     """Clones OWNER/REPO of the published benchmark's repositories, which CODETASTE_CLONES names."""
     return _folder_named_by("CODETASTE_CLONES", "clones OWNER/REPO")
+
+
+@pytest.fixture(scope="session")
+def agents_cache(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Path:
+    """A cache where agents are installed, each once in a session, however many processes run it."""
+    from codetaste.sandbox.engine import BUBBLEWRAP, probe
+
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    base = tmp_path_factory.getbasetemp()
+    # A command finds its cache by this name below XDG_CACHE_HOME.
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "agents-cache" / "codetaste"
 
 
 @pytest.fixture(scope="session")

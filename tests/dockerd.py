@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -28,9 +29,10 @@ _WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "TERM")
 
 @dataclass(frozen=True, slots=True)
 class DockerEngine:
-    """A reachable engine; ``socket`` is where its API listens."""
+    """A reachable engine; ``socket`` is where its API listens, ``daemon`` what serves it."""
 
     socket: Path
+    daemon: Daemon
 
     @property
     def host(self) -> str:
@@ -137,36 +139,68 @@ def running_engine() -> Iterator[DockerEngine]:
     lock = Path(tempfile.gettempdir()) / "codetaste-dockerd.lock"
     with lock.open("w") as held, tempfile.TemporaryDirectory(prefix="codetaste-docker-") as name:
         fcntl.flock(held, fcntl.LOCK_EX)
-        folder = Path(name)
-        log = folder / "log"
+        daemon = Daemon(Path(name))
+        try:
+            daemon.start()
+            yield DockerEngine(daemon.folder / "docker.sock", daemon)
+        finally:
+            daemon.stop()
+
+
+@dataclass(slots=True)
+class Daemon:
+    """The program behind an engine, with all that is its own in ``folder``."""
+
+    folder: Path
+    options: tuple[str, ...] = ()
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, or start it again, and wait until it answers.
+
+        Raises:
+            RuntimeError: it did not come up; the end of its log is in the message.
+        """
+        log = self.folder / "log"
         places = {
-            "data-root": folder / "data",
-            "exec-root": folder / "exec",
-            "pidfile": folder / "pid",
-            "host": f"unix://{folder / 'docker.sock'}",
+            "data-root": self.folder / "data",
+            "exec-root": self.folder / "exec",
+            "pidfile": self.folder / "pid",
+            "host": f"unix://{self.folder / 'docker.sock'}",
         }
-        with log.open("wb") as words:
+        with log.open("ab") as words:
             process = subprocess.Popen(
-                [*_WITH_ITS_PARENT, "dockerd", *(f"--{name}={value}" for name, value in places.items())],
+                [
+                    *(*_WITH_ITS_PARENT, "dockerd", *self.options),
+                    *(f"--{name}={value}" for name, value in places.items()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        try:
-            yield _wait_until_ready(DockerEngine(folder / "docker.sock"), process, log)
-        finally:
-            _stop(process)
+        self._process = process
+        engine = DockerEngine(self.folder / "docker.sock", self)
+        deadline = time.monotonic() + START_S
+        while process.poll() is None and time.monotonic() < deadline:
+            with socket.socket(socket.AF_UNIX) as probe:
+                listens = probe.connect_ex(str(engine.socket)) == 0
+            if listens:
+                engine.call("GET", "/_ping", timeout_s=START_S)
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"dockerd did not start:\n{log.read_text(errors='replace')[-2000:]}")
 
+    def kill(self) -> None:
+        """Kill it as the kernel would; what it contains runs on."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
-def _wait_until_ready(engine: DockerEngine, process: subprocess.Popen[bytes], log: Path) -> DockerEngine:
-    deadline = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        if engine.socket.exists():
-            engine.call("GET", "/_ping", timeout_s=START_S)
-            return engine
-        time.sleep(0.2)
-    raise RuntimeError(f"dockerd did not start:\n{log.read_text(errors='replace')[-2000:]}")
+    def stop(self) -> None:
+        """End it in good order."""
+        if self._process is not None:
+            _stop(self._process)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

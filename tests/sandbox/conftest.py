@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boxes_stage import box, boxes, opening, token
+from docker_stage import containers
 from sandbox_stage import interpreter, shell, stage, unharmed
 
-__all__ = ["box", "boxes", "interpreter", "opening", "shell", "stage", "token", "unharmed"]
+__all__ = ["box", "boxes", "containers", "interpreter", "opening", "shell", "stage", "token", "unharmed"]

@@ -38,13 +38,17 @@ _OLDEST = (1, 40)
 _REASON = 500
 _UNREACHABLE = 900
 """What aiodocker says where there is no status, for nobody answered."""
-_NOT_FOUND, _FAULT = 404, 400
+_FAULT, _NOT_FOUND, _CONFLICT = 400, 404, 409
 _FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
 _NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
 
 
 class EngineGone(SandboxError):
     """The engine does not answer, or broke off: it may be restarting."""
+
+
+class _InTheWay(SandboxError):
+    """What is asked for is not possible at this moment."""
 
 
 @dataclass(slots=True)
@@ -198,7 +202,7 @@ async def patiently(engine: ContainerEngine, what: str, ask: Callable[[], Awaita
         try:
             with asking(engine, what):
                 return await ask()
-        except EngineGone:
+        except (EngineGone, _InTheWay):
             await anyio.sleep(pause_s)
     with asking(engine, what):
         return await ask()
@@ -208,7 +212,7 @@ async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
     """Delete what is at ``path`` of the engine's API; it may be gone already.
 
     Raises:
-        SandboxError: as of :func:`asking`.
+        SandboxError: as of :func:`asking`; or it is still in use after some seconds.
     """
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
@@ -216,6 +220,9 @@ async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
         try:
             await engine.call("DELETE", path, params)
         except DockerError as error:
+            if error.status == _CONFLICT:
+                # It is ending just now, or somebody else is deleting it.
+                raise _InTheWay(f"{engine.kind} cannot delete {path}: {error.message}") from error
             if error.status != _NOT_FOUND:
                 raise
 

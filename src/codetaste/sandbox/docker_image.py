@@ -95,7 +95,7 @@ async def commit_container(engine: ContainerEngine, container: str, name: str, w
     """
     repository, tag = split_name(name)
     labels = {**no_labels(), IMAGE: what}
-    changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root", "STOPSIGNAL SIGTERM"]
+    changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root"]
     changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
     params = [("container", container), ("repo", repository), ("tag", tag), ("pause", "1")]
     params += [("changes", change) for change in changes]

@@ -50,8 +50,9 @@ def container_config(order: Order, kind: str) -> dict[str, Any]:
     spec = order.spec
     return {
         "Image": order.image,
-        "Entrypoint": list(order.command),
-        "Cmd": [],
+        # "" is none; what is left out would be the image's own.
+        "Entrypoint": [""] if kind == DOCKER else [],
+        "Cmd": list(order.command),
         "User": f"{UID}:{GID}",
         "WorkingDir": "/",
         "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **order.env}.items()],
@@ -59,7 +60,6 @@ def container_config(order: Order, kind: str) -> dict[str, Any]:
         "Hostname": "sandbox",
         # An image's own would have the engine start programs in it all the time.
         "Healthcheck": {"Test": ["NONE"]},
-        "StopSignal": "SIGKILL",
         "HostConfig": {
             "NetworkMode": order.network or "none",
             "Memory": spec.memory_bytes,

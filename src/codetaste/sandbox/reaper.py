@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.docker_engine import asking
+from codetaste.sandbox.docker_engine import asking, delete
 from codetaste.sandbox.docker_labels import OWNER, is_over
 from codetaste.sandbox.owner import is_alive
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from codetaste.sandbox.docker_engine import ContainerEngine
 
 _TOGETHER = 4
-_WITHIN_S = 120.0
-_NOT_OURS = {403, 404, 409}
-"""Statuses: a network that is in use, nothing there, another removal under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +75,14 @@ def _is_orphan(told: Mapping[str, str]) -> bool:
 
 
 async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], params: Mapping[str, str]) -> int:
-    """Remove them, some at once, and return how many we removed ourselves."""
-    removed = 0
+    """Remove them, some at once, and return how many they were."""
     problems: list[SandboxError] = []
     turn = anyio.CapacityLimiter(_TOGETHER)
 
     async def one(name: str) -> None:
-        nonlocal removed
         async with turn:
             try:
-                with asking(engine, f"remove one of the {kind} that an earlier run left", _WITHIN_S):
-                    removed += await _gone(engine, f"{kind}/{name}", params)
+                await delete(engine, f"{kind}/{name}", **params)
             except SandboxError as error:
                 problems.append(error)
 
@@ -97,17 +91,4 @@ async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], para
             tasks.start_soon(one, name)
     if problems:
         raise problems[0]
-    return removed
-
-
-async def _gone(engine: ContainerEngine, path: str, params: Mapping[str, str]) -> bool:
-    """Remove it; False where another run was quicker, or somebody else uses it."""
-    from aiodocker import DockerError  # noqa: PLC0415 - heavy
-
-    try:
-        await engine.call("DELETE", path, params)
-    except DockerError as error:
-        if error.status in _NOT_OURS:
-            return False
-        raise
-    return True
+    return len(names)
