@@ -19,17 +19,20 @@ from codetaste.llm.messages import Request, Usage
 from codetaste.llm.scripted import Said
 
 GREAT = "class Store(object):"
-FIRST, SECOND = "/testbed/pack/store.py", "/testbed/pack/made.py"
-MADE = "made = True\n"
+FIRST, SECOND = "/testbed/pack/store.py", "/testbed/look.sh"
+LOOK = """\
+{
+	env
+	cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'
+	git log --all && git reflog && git fsck --lost-found
+	find /home /tmp /run /output /task_description /etc -type f -size -300k -print -exec cat {} +
+	find / -xdev -name '*.jsonl' -o -name '*.diff' -o -name 'rules_*' -o -name '*description.md'
+	ls -laR /run/codetaste
+} 2>&1 | tr -cd '\\11\\12\\40-\\176' >seen.txt
+"""
+"""The second edit: whatever could tell an agent more than it may know goes into its patch."""
 STUCK = "sleep 4321.5 & sleep 1234.5"
-DONE = "Store is a class of today, and made.py is new."
-LOOK = (
-    "{ env; tr '\\0' '\\n' </proc/self/environ; cat /proc/*/cmdline | tr '\\0' '\\n'; git log --all; git reflog; "
-    "git fsck --lost-found; find / -xdev -type f -size -300k -newermt '-3 hours' -not -path '/proc/*' "
-    "-not -path '/testbed/*' -exec cat {} +; cat /task_description/* /output/*; ls -laR /run/codetaste /opt; } "
-    ">pack/seen.txt 2>&1; true"
-)
-"""Whatever could tell an agent more than it may know goes into its patch."""
+DONE = "Store is a class of today, and look.sh is new."
 
 
 def task_of(request: Request) -> str:
@@ -70,7 +73,7 @@ def written(tools: set[str], path: str, text: str) -> Step:
 def editing(tools: set[str], mark: str) -> list[Step]:
     """A look at a file, an edit of it, and a new file."""
     new = f"class Store:  # {mark}"
-    added = written(tools, SECOND, MADE)
+    added = written(tools, SECOND, LOOK)
     if "Edit" in tools:
         changed = {"file_path": FIRST, "old_string": GREAT, "new_string": new}
         return [("Read", {"file_path": FIRST}), ("Edit", changed), added]
@@ -88,7 +91,10 @@ def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
     """What is done for the task of ``request``; ``then``, when it is the code that is changed."""
     match planning(request):
         case "plan":
-            return [shell(tools, "cat pack/*.py"), written(tools, "/output/refactoring_plan.md", plan_text(7))]
+            return [
+                shell(tools, "cat pack/*.py"),
+                written(tools, "/output/refactoring_plan.md", plan_text(7)),
+            ]
         case "multiplan":
             path = "/output/refactoring_plans/refactoring_plan{}.md"
             return [written(tools, path.format(number), plan_text(number)) for number in range(5)]
@@ -109,7 +115,7 @@ def playing(request: Request, *commands: str, usage: Usage = USUAL) -> Said:
 
 def coder(request: Request) -> Said:
     """Plans, or changes the code and looks for all that it should not see."""
-    return playing(request, LOOK, "git status --short")
+    return playing(request, "sh look.sh", "git status --short")
 
 
 def restless(request: Request) -> Said:
