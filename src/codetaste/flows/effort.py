@@ -66,9 +66,10 @@ class Effort:
     def notable(self) -> str:
         """Say that the two numbers differ by more than one per cent, "" if they do not."""
         share = self.difference()
-        if share is None or share <= _NOTABLE:
+        if share is None or share <= _NOTABLE or self.told_usd is None or self.metered_usd is None:
             return ""
-        return f"the program says that it cost ${self.told_usd}; measured were ${self.metered_usd}"
+        told, metered = exact_usd(self.told_usd), exact_usd(self.metered_usd)
+        return f"the program says that it cost ${told}; measured were ${metered}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -84,6 +85,8 @@ class Effort:
             said["message"] = self.message
         if self.exit_code is not None:
             said["exit_code"] = self.exit_code
+        if self.metered_usd is not None:
+            said["cost_usd"] = exact_usd(self.metered_usd)
         if self.told_usd is not None:
             said["program_cost_usd"] = exact_usd(self.told_usd)
         if self.notable():

@@ -71,6 +71,8 @@ async def _go(step: Step, task: str, site: Site, job: JobContext, name: str) -> 
         found = await read_plans(box, step.trial.track.mode)
 
     await work(step, task, site, job, effort, collect, name)
+    if effort.notable():
+        job.note(effort.notable())
     return effort, found
 
 

@@ -16,6 +16,7 @@ from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefu
 from codetaste.gateway.bound import WireBound, raw_said
 from codetaste.gateway.parts import parts_of, said_parts
 from codetaste.gateway.passage import REFUSED, Passage
+from codetaste.gateway.told import turn_told
 from codetaste.llm.wire.http import one_line
 from codetaste.llm.wire.lowering import lowered
 from codetaste.llm.wire.refusal import Refused, refusal
@@ -133,6 +134,8 @@ class Exchange:
         metered = asked.model.metered.through(self._flight, bound)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.tally.answered(reply, main=wire.main)
+        if wire.main:
+            access.ctx.note(turn_told(access.tally.turns, reply))
         if self._passage is None:
             said = await self._give(reply)
         else:

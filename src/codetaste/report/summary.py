@@ -101,7 +101,7 @@ def _job_line(line: Line, width: int) -> str:
     why = f": {outcome.error}" if outcome.error else ""
     money = format_usd(outcome.cost.spent.usd)
     status = "" if outcome.status is Status.DONE else f" {outcome.status}{why}"
-    found = f" {line.found}" if line.found else ""
+    found = f"{';' if status else ''} {line.found}" if line.found else ""
     return printable(f"  {mark} {line.title:<{width}} {money:>9}{status}{found}{again}", 1000)
 
 
