@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -127,7 +128,7 @@ async def at_work(
         return None
 
     async with (
-        open_session(folder / "run", Money(usd=Decimal(usd)), retries={}) as session,
+        open_session(folder / "run", Money(usd=Decimal(usd)), retries={}, grace_s=3.0) as session,
         open_gateway({"m": served}, folder / "run") as gateway,
     ):
         outcomes = await session.run([Job("job", work, session.budget, "f")])
@@ -137,14 +138,18 @@ async def at_work(
 
 
 async def commands_in(box: Box) -> str:
-    """The programs that run in a box, but for the one that says so and the box's own."""
-    script = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done"
+    """The programs that run in a box, but for the one that looks and the box's own two."""
+    # By the shell alone: what it would start would be seen too.
+    script = 'for p in /proc/[0-9]*; do read -r line <$p/stat && echo "$line"; done 2>/dev/null'
     done = await box.run(["/bin/sh", "-c", script], limits=Limits(wall_s=30))
-    lines = done.stdout.decode().splitlines()
-    return "\n".join(
-        line
-        for line in lines
-        if line and "warden.mjs" not in line and "/proc/[0-9]" not in line and line.strip() != "codetaste"
+    lines = done.stdout.decode(errors="replace").splitlines()
+    found = [re.match(r"(\d+) \((.*)\) (\w) (\d+) ", line) for line in lines]
+    programs = sorted((int(each[1]), each[2], each[3], each[4]) for each in found if each)
+    own = next((each for each in programs if each[3] == "1"), None)
+    return " ".join(
+        name
+        for pid, name, state, above in programs
+        if pid != 1 and (pid, name, state, above) != own and (name, state) != ("sh", "R")
     )
 
 
