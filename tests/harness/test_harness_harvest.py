@@ -249,7 +249,7 @@ async def test_of_too_many_files_the_changes_to_r_are_kept(scene: Scene, tmp_pat
     found = await scene.harvested(HarvestLimits(new_files=10))
     names = scene.names(found.patch, tmp_path / "judge")
     assert names[-1] == "M\tsrc/b.py"
-    assert len(names) == 11
+    assert len(names) == 11, names
     assert found.problem == "of 40 new files no more than 10 are looked at"
 
 

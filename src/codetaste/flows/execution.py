@@ -66,7 +66,8 @@ async def execute(step: Step, site: Site, job: JobContext) -> Json:
         return await _concluded(step, site, job, before, effort, None)
 
     async def collect(box: Box, testbed: Testbed) -> None:
-        harvests.append(await harvest(box, testbed, HarvestLimits()))
+        async with site.harvests:
+            harvests.append(await harvest(box, testbed, HarvestLimits()))
 
     try:
         await work(step, execute_task(step, site, before.plan), site, job, effort, collect)

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 
 from codetaste.errors import ConfigError
 from codetaste.harness.install import installed
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from codetaste.llm.metered import MeteredModel
     from codetaste.sandbox.box import Boxes
     from codetaste.sandbox.config import SandboxConfig
+
+_HARVESTS_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Site:
         adapters: of agents that are programs, by the agent's id.
         gateway: what such programs call their models through; None where there are none.
         install: brings an agent's program; found in the cache once it is there.
+        harvests: patches are taken a few at once: each holds a list of R's files in memory, and all agents
+            may end at the same moment.
     """
 
     benchmark: Benchmark
@@ -59,6 +63,7 @@ class Site:
     adapters: Mapping[str, Adapter]
     gateway: Gateway | None
     install: Callable[[AgentConfig], Awaitable[Installed]]
+    harvests: CapacityLimiter
 
     def version(self, agent: AgentConfig) -> str:
         """Return the release of the agent's program."""
@@ -140,4 +145,5 @@ async def open_site(
             adapters=cast.adapters,
             gateway=gateway,
             install=install,
+            harvests=CapacityLimiter(_HARVESTS_AT_ONCE),
         )
