@@ -2,6 +2,7 @@
 set -eu
 packages=$CODETASTE_AGENT/node_modules/@anthropic-ai
 if [ -f "$packages/claude-code/cli.js" ]; then
+	export CLAUDE_CODE_REMOTE=true # no warm-up of subagents that nobody calls
 	set -- "$CODETASTE_AGENT/node/bin/node" "$packages/claude-code/cli.js" "$@"
 else
 	set -- "$(echo "$packages"/claude-code-linux-*/claude)" "$@"

@@ -218,3 +218,31 @@ def test_registries_are_reached_as_the_user_has_it_and_no_credential_goes_along(
         }
     )
     assert variables == {"https_proxy": "http://proxy.example:1", "HTTPS_PROXY": "http://proxy.example:1"}
+
+
+async def test_where_bubblewrap_does_not_work_the_script_runs_uncontained_and_a_person_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing, "_bubblewrap", lambda: None)
+    told: list[str] = []
+    script = 'npm --version >"$CODETASTE_TREE/npm"; env >env; test -f "$CODETASTE_ADAPTER/run.sh"\n'
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
+    made = await installed(
+        made_agent(tmp_path / "mine", install=script), None, tmp_path / "cache", told.append
+    )
+    assert told == ["mine: its install script runs uncontained, as bubblewrap does not work here"]
+    assert (made.tree / "npm").read_text().strip()
+    assert "not-a-key" not in (made.tree / "env").read_text()
+
+
+async def test_a_cache_that_cannot_be_written_is_told_and_a_damaged_tree_is_made_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolMissing, match=r"cannot be installed in .*: Not a directory"):
+        await install(made_agent(tmp_path / "mine"), tmp_path / "file")
+    first = await install(read_adapter(tmp_path / "mine"), tmp_path / "cache")
+    (first.tree / "installed.json").unlink()
+    (first.tree / "adapter" / "run.sh").unlink()
+    again = await install(read_adapter(tmp_path / "mine"), tmp_path / "cache")
+    assert (again.tree / "adapter" / "run.sh").is_file()

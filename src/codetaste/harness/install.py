@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from codetaste.errors import ToolMissing
 from codetaste.harness import published, tree_files
 from codetaste.sandbox.box import Mount
 
@@ -102,10 +103,15 @@ async def installed(
     from codetaste.harness.installing import install  # noqa: PLC0415 - seldom
 
     wanted = planned(adapter, version, cache)
-    if not await to_thread.run_sync(is_installed, wanted):
+    if await to_thread.run_sync(is_installed, wanted):
+        return wanted
+    try:
         async with _alone(wanted):
             if not await to_thread.run_sync(is_installed, wanted):
                 await install(wanted, warn)
+    except OSError as error:
+        said = error.strerror or error
+        raise ToolMissing(f"{wanted.id} cannot be installed in {wanted.tree.parent}: {said}") from error
     return wanted
 
 

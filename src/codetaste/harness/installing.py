@@ -138,5 +138,6 @@ def _finish(wanted: Installed, shop: Workshop, node: NodeRuntime, said: str) -> 
     tree_files.make_readable(shop.tree)
     record = {"agent": wanted.adapter.name, "version": wanted.version, "digest": wanted.digest, "says": said}
     (shop.tree / RECORD).write_text(json.dumps(record) + "\n", "utf-8")
+    tree_files.remove(wanted.tree)  # one without a record is a damaged one
     shop.tree.rename(wanted.tree)
     wanted.tree.with_name(f"{wanted.id}.log").unlink(missing_ok=True)

@@ -58,7 +58,9 @@ def tree_bytes(tree: Path) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder that a script has written, whatever modes it left."""
+    """Remove a folder that a script has written, if it is there, whatever modes it left."""
+    if not folder.is_dir():
+        return
     for path in (folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())):
         with contextlib.suppress(OSError):
             path.chmod(0o700)
