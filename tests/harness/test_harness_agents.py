@@ -37,6 +37,10 @@ async def test_a_program_edits_the_repository_and_tells_how_it_went(
     assert end.turns in {5, None}, "Codex does not say"
     assert end.usage == tally.usage
     assert (end.cost_usd is None) == (name != "claude-code"), "who says what it costs is heard"
+    sides = [request for request in trial.requests if not request.tools]
+    assert bool(sides) == (name == "claude-code"), "which asks for the paths in a command's output, for one"
+    assert tally.requests == tally.turns + len(sides)
+    assert tally.usage.input == 5 * USAGE.input + len(sides) * SIDE.input
     assert trial.events.stat().st_size == end.stream_bytes > 0
     assert trial.left_running == ""
 
@@ -55,6 +59,7 @@ async def test_a_program_is_stopped_by_its_budget_after_its_second_edit_and_both
     assert trial.left_running == ""
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["time limit", "Ctrl-C"])
 async def test_programs_that_are_stopped_in_a_command_leave_their_edits_and_nothing_that_runs(
     how: str, tmp_path: Path, local: Boxes, agents_cache: Path
@@ -64,19 +69,21 @@ async def test_programs_that_are_stopped_in_a_command_leave_their_edits_and_noth
 
     async def stopped(program: Installed) -> None:
         name = program.adapter.name
-        reached = anyio.Event()
-        more = {"wall_s": 15.0} if how == "time limit" else {"drive": ctrl_c_after(reached)}
-        folder = tmp_path / name
-        folder.mkdir()
-        trials[name] = await at_work(
-            folder, local, program, stuck_from(reached), model=model_of(name), **more
-        )
+        # A machine that is busy may not come to the command within the first limit.
+        for wall_s in (10.0, 80.0):
+            reached, folder = anyio.Event(), tmp_path / f"{name}-{wall_s}"
+            folder.mkdir()
+            more = {"wall_s": wall_s} if how == "time limit" else {"drive": ctrl_c_after(reached)}
+            script = stuck_from(reached)
+            trials[name] = await at_work(folder, local, program, script, model=model_of(name), **more)
+            if reached.is_set():
+                break
 
     async with anyio.create_task_group() as tasks:
         for program in programs:
             tasks.start_soon(stopped, program)
     for name, trial in trials.items():
-        assert applied(trial.patch, tmp_path / name / "after") == EDITED, name
+        assert applied(trial.patch, tmp_path / f"{name}-after") == EDITED, name
         assert trial.left_running == "", name
         if how == "time limit":
             assert (trial.done.finish_reason, trial.done.exit_code) == ("timeout", None), name
@@ -93,15 +100,6 @@ def ctrl_c_after(reached: anyio.Event) -> Callable[[Callable[[], Awaitable[Agent
             tasks.cancel_scope.cancel()
 
     return drive
-
-
-async def test_side_calls_are_paid_and_are_no_turns(tmp_path: Path, local: Boxes, agents_cache: Path) -> None:
-    trial = await at_work(tmp_path, local, await agent("claude-code", agents_cache), coder)
-    sides = [request for request in trial.requests if not request.tools]
-    assert sides, "this release asks for the paths in a command's output, for one"
-    assert trial.counted.requests == trial.counted.turns + len(sides)
-    assert trial.counted.usage.input == 5 * USAGE.input + len(sides) * SIDE.input
-    assert trial.done.usage == trial.counted.usage, "and it counts them too"
 
 
 async def test_a_program_that_calls_the_end_of_its_provider_a_success_is_not_believed(
