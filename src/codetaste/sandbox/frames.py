@@ -40,7 +40,7 @@ class Frames:
     """Takes a stream from inside apart."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._held = b""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Yield the frames that ``data`` completes.
@@ -48,15 +48,15 @@ class Frames:
         Raises:
             SandboxError: this is no frame.
         """
-        self._held += data
+        data = self._held + data if self._held else data
         start = 0
-        while len(self._held) - start >= _HEADER.size:
-            size, kind, command = _HEADER.unpack_from(self._held, start)
+        while len(data) - start >= _HEADER.size:
+            size, kind, command = _HEADER.unpack_from(data, start)
             if size > _LARGEST or kind not in _FROM_INSIDE:
                 raise SandboxError(f"the program inside sent what is no frame (kind {kind!r}, {size} bytes)")
             end = start + _HEADER.size + size
-            if len(self._held) < end:
+            if len(data) < end:
                 break
-            yield Frame(kind, command, bytes(self._held[start + _HEADER.size : end]))
+            yield Frame(kind, command, data[start + _HEADER.size : end])
             start = end
-        del self._held[:start]
+        self._held = data[start:]

@@ -35,10 +35,13 @@ function send(kind, id, payload = Buffer.alloc(0)) {
   head.writeUInt32BE(payload.length, 0);
   head.write(kind, 4, "latin1");
   head.writeUInt32BE(id, 5);
-  control.cork();
+  // What is said in one turn goes in one piece: waking who listens is what costs.
+  if (!control.writableCorked) {
+    control.cork();
+    setImmediate(() => control.uncork());
+  }
   control.write(head);
   control.write(payload);
-  control.uncork();
 }
 
 function number(value) {
@@ -208,15 +211,12 @@ async function ended(command, code, fault) {
   send("X", command.id, Buffer.from(JSON.stringify({ code: fault ? status : code, swept, memory })));
 }
 
+const MEMORY = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"].find(fs.existsSync);
+
 // How often the kernel has killed somebody in this box because its memory was used up.
 function memoryKills() {
-  for (const path of ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"]) {
-    try {
-      const line = fs.readFileSync(path, "latin1").match(/^oom_kill (\d+)$/m);
-      if (line) return Number(line[1]);
-    } catch {} // the other version of control groups
-  }
-  return 0;
+  if (!MEMORY) return 0;
+  return Number(fs.readFileSync(MEMORY, "latin1").match(/^oom_kill (\d+)$/m)?.[1] ?? 0);
 }
 
 // --- the connection -------------------------------------------------------------------------------------
