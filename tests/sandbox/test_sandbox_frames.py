@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -39,11 +40,9 @@ def test_what_we_send_reads_the_same(messages: list[tuple[bytes, int, bytes]]) -
 
 @given(st.binary(max_size=200))
 def test_noise_is_refused_or_waited_on(noise: bytes) -> None:
-    try:
+    with suppress(SandboxError):
         for frame in Frames().feed(noise):
             assert frame.kind in KINDS
-    except SandboxError as error:
-        assert "\n" not in str(error)
 
 
 def test_a_frame_that_is_too_large_is_refused_before_it_comes() -> None:
