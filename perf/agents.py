@@ -5,7 +5,7 @@ the time; then fifty of our own loop. Memory and CPU are of codetaste's process 
 are left out. Every trial must succeed, and all that was settled be what the model billed. Then one trial at
 a time, whose program only edits two files: each step's wall time, beside the same script run directly. ::
 
-    python perf/agents.py [--engine bubblewrap] [--socket PATH] [--agents 50] [--files 200 10000]
+    python perf/agents.py [--engine bubblewrap] [--socket PATH] [--agents 50] [--files 200]
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def main() -> int:
     parser.add_argument("--engine", nargs="*", choices=ENGINES, help="default: all that are here")
     parser.add_argument("--socket", type=Path, help="where the container engine listens")
     parser.add_argument("--agents", type=int, default=50, help="at once (default 50)")
-    parser.add_argument("--files", type=int, nargs="*", default=[200, 10_000], help="default 200 10000")
+    parser.add_argument("--files", type=int, nargs="*", default=[200], help="sizes of the tree (default 200)")
     parser.add_argument("--trials", type=int, default=8, help="one after the other (default 8)")
     parser.add_argument("--part", choices=("fleet", "overhead"), help="default: both")
     chosen, about = parser.parse_args(), machine()

@@ -19,7 +19,7 @@ OWN, PROGRAM, MUTE = "codetaste", "agent", "mute"
 """Our own loop; the program that asks its model; one that asks nobody and only edits a file."""
 FILES_OF_FOLDER = 100
 _LINES = 120
-"""Of a file: 4 KB, so that 10,000 files make a tree such as aws-cli's, of 40 MB."""
+"""Of a file: 5 KB, so that 10,000 files make a tree as large as aws-cli's."""
 _NAME, _GOLDEN = "base", "golden"
 
 _MANIFEST = """\
