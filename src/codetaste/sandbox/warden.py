@@ -11,15 +11,12 @@ import contextlib
 import hmac
 import json
 import math
-import os
 import secrets
-import shutil
-import socket
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 from anyio.abc import SocketListener, UNIXSocketStream
 
 from codetaste.errors import SandboxError
@@ -29,15 +26,16 @@ from codetaste.sandbox.contained import Command, serve
 from codetaste.sandbox.frames import HELLO, PING, STOP, Frame, Frames
 from codetaste.sandbox.node import NODE_INSIDE, node_runtime
 from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.warden_door import PROGRAMS, SOCKET, open_door
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from codetaste.sandbox.sandbox import Completed
 
 _CONTROL_INSIDE = "/run/codetaste/control"
 _WAYS_INSIDE = "/run/codetaste/way"
-_SOCKET, _PROGRAMS = "warden.sock", ("warden.mjs", "warden_processes.mjs")
 # The first process of the box: it adopts and reaps orphans, which Node cannot; it is out of every command's
 # reach, and when it ends the kernel ends all others. What an image wants of Node is not for ours.
 _FIRST = """
@@ -98,14 +96,14 @@ class Control:
         anything; what it says on standard error is why it could not start.
         """
         order = {
-            "socket": f"{_CONTROL_INSIDE}/{_SOCKET}",
+            "socket": f"{_CONTROL_INSIDE}/{SOCKET}",
             "secret": self.secret,
             "ways": [(way.port, f"{_WAYS_INSIDE}/{n}/{way.socket.name}") for n, way in enumerate(self.ways)],
             "lifetime_s": self.lifetime_s,
             "uid": UID,
             "gid": GID,
         }
-        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_INSIDE}/{_PROGRAMS[0]}")
+        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_INSIDE}/{PROGRAMS[0]}")
         return ("/bin/sh", "-c", _FIRST, "codetaste", *node, json.dumps(order))
 
     async def connected(self) -> None:
@@ -217,7 +215,7 @@ class Control:
             await self._listener.aclose()
             self._listener = None
         with contextlib.suppress(OSError):
-            (self.folder / _SOCKET).unlink()
+            (self.folder / SOCKET).unlink()
 
     async def _read(self, frames: Frames) -> None:
         assert self._stream is not None  # noqa: S101 (let in before)
@@ -272,7 +270,7 @@ async def control(
     node_runtime()
     held = Control(folder, tuple(ways), min(lifetime_s, 1e6), liveness or Liveness())
     try:
-        held._listener = await SocketListener.from_socket(_listening(folder))  # noqa: SLF001
+        held._listener = await SocketListener.from_socket(await to_thread.run_sync(open_door, folder))  # noqa: SLF001
     except OSError as fault:
         raise SandboxError(f"no box can be controlled from {folder}: {fault}") from fault
     try:
@@ -291,25 +289,3 @@ async def _first(stream: anyio.abc.SocketStream, frames: Frames) -> Frame:
     while True:
         for frame in frames.feed(await stream.receive(_RECEIVE_BYTES)):
             return frame
-
-
-def _listening(folder: Path) -> socket.socket:
-    """Open the socket, however long the path is: any uid may connect, as far as the folder can be reached."""
-    folder.mkdir()
-    folder.chmod(0o755)
-    for name in _PROGRAMS:
-        shutil.copyfile(Path(__file__).with_name(name), folder / name)
-        (folder / name).chmod(0o644)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    here = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-    try:
-        listening.bind(f"/proc/self/fd/{here}/{_SOCKET}")
-        (folder / _SOCKET).chmod(0o666)
-        listening.listen()
-        listening.setblocking(False)  # noqa: FBT003
-    except BaseException:
-        listening.close()
-        raise
-    finally:
-        os.close(here)
-    return listening
