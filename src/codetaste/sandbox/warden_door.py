@@ -1,4 +1,4 @@
-"""The folder that a box has mounted to be controlled by: a socket to connect to, and the program that does."""
+"""The folder that a box has mounted to be controlled by: a socket, and the program that connects to it."""
 
 from __future__ import annotations
 
