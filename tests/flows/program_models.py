@@ -6,6 +6,7 @@ number and order.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ LOOK = """\
 } 2>&1 | tr -cd '\\11\\12\\40-\\176' >seen.txt
 """
 """The second edit: whatever could tell an agent more than it may know goes into its patch."""
-STUCK = "sleep 4321.5 & sleep 1234.5"
+STUCK = f"sleep {os.environ.get('STUCK_S', '4321.5')} & sleep 1234.5"
 DONE = "Store is a class of today, and look.sh is new."
 
 
@@ -131,6 +132,11 @@ def stuck(request: Request) -> Said:
 def stuck_while(request: Request) -> Said:
     """The same, as long as a file is there."""
     return stuck(request) if Path("stuck").exists() else playing(request)
+
+
+def dear_words(_request: Request) -> Said:
+    """An answer that costs a tenth of a small budget, after a while."""
+    return Said("word", usage=Usage(input=1000, output=900), latency_s=0.2)
 
 
 def judge(_request: Request) -> Said:

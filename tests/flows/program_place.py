@@ -51,9 +51,16 @@ class Config:
 
     def programs(self, script: str, more: str = "", suffix: str = "", price: str = tiny.PRICE) -> None:
         """An agent for each program, and its model; ``suffix`` tells several of one program apart."""
-        for program, model in PROGRAMS.items():
-            self.model(model + suffix, script, price)
-            self.tables.append(agent_table(program + suffix, model + suffix, more, program))
+        for program in PROGRAMS:
+            self.program(program, script, more, suffix, price)
+
+    def program(
+        self, program: str, script: str, more: str = "", suffix: str = "", price: str = tiny.PRICE
+    ) -> None:
+        """One of them."""
+        model = PROGRAMS[program] + suffix
+        self.model(model, script, price)
+        self.tables.append(agent_table(program + suffix, model, more, program))
 
     def track(self, name: str, agents: Sequence[str] = (), more: str = "") -> None:
         listed = ", ".join(f'"{agent}"' for agent in agents)
