@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -87,6 +88,7 @@ def litellm(address: str, core: int) -> Iterator[Side]:
         ]
         command += ["--host", "127.0.0.1", "--port", str(port), "--num_workers", "1", "--telemetry", "False"]
         env = {"PATH": os.environ["PATH"], "HOME": folder, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        env["LITELLM_MASTER_KEY"] = key = f"sk-{secrets.token_hex(32)}"
         with subprocess.Popen(
             command,
             env=env,
@@ -97,7 +99,7 @@ def litellm(address: str, core: int) -> Iterator[Side]:
         ) as process:
             try:
                 _wait_for(port, process)
-                yield Side(process, port, "none")
+                yield Side(process, port, key)
             finally:
                 process.kill()
 

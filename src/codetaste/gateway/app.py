@@ -7,7 +7,6 @@ Whatever else is asked for is refused here; nothing is ever sent anywhere but to
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from codetaste.gateway.asked import Asked
     from codetaste.llm.wire.request import Protocol
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Of one request."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of one request; providers take no more."""
 _PIECE_S = 30.0
 """How long the next piece of a request is waited for."""
 _ROUTES: dict[str, Protocol] = {
@@ -44,13 +43,12 @@ _PREFIX = "/token/"
 _BYTES_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
 class _No(Exception):
-    """A request is refused."""
+    """A request is refused; ``status`` where it is not the kind's own."""
 
-    kind: Refused
-    why: str
-    status: int = 0
+    def __init__(self, kind: Refused, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.kind, self.why, self.status = kind, why, status
 
 
 class App:

@@ -64,7 +64,7 @@ class Upstream:
 
     def headers(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a request, given those of the program (names in lower case)."""
-        passed = {name: value for name, value in asked.items() if name in _ASKED}
+        passed = {name: value for name, value in asked.items() if name in _ASKED and value.isascii()}
         own = {"content-type": "application/json", "accept-encoding": "identity"}
         if self.protocol == "anthropic":
             return {**_VERSION, **passed, **own, "x-api-key": self.secret}
