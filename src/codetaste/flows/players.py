@@ -140,6 +140,7 @@ async def _run_program(
     events, model = site.out / "events" / record, site.settings[agent.model].called
     # The clocks of the trial bound it, which stand still while it waits for its model.
     limits = Limits(wall_s=_FOR_EVER_S)
+    job.note(f"{adapter.name} {installed.version} starts")
     if adapter.protocol == "none":
         order = Task(task, options=agent.options)
         _ended(effort, await run_agent(installed, box, order, limits, events))

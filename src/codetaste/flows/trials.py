@@ -107,8 +107,12 @@ class Trial:
     @property
     def title(self) -> str:
         """Its name for people."""
+        return self.title_of(self.track.name)
+
+    def title_of(self, what: str) -> str:
+        """Name ``what`` of it for people: what tells its steps apart comes before what may be cut off."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        return f"{self.instance.id} {self.track.name} by {self.agent_label}{again}"
+        return f"{self.instance.id} {what} by {self.agent_label}{again}"
 
     @property
     def agent_label(self) -> str:
@@ -138,7 +142,8 @@ class Step:
     @property
     def title(self) -> str:
         """The job's name for people."""
-        return f"{self.trial.title}: {self.kind}"
+        track = self.trial.track
+        return self.trial.title_of(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
 
     @property
     def model_id(self) -> str:
