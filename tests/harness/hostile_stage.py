@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class Stage:
             found: list[Misdeed] = []
             async with anyio.create_task_group() as tasks:
                 waiting = ["sh", "-c", "until [ -e /tmp/over ]; do sleep 0.05; done; echo calm >>a.py"]
-                tasks.start_soon(calm.run, waiting)
+                tasks.start_soon(partial(calm.run, waiting, limits=Limits(wall_s=3600)))
                 end = await self.agent(box, script, wall_s)
                 ended = box.ended
                 await box.stop()

@@ -71,7 +71,7 @@ async def test_tens_of_thousands_of_files_are_bounded(stage: Stage, tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @in_both_but_seldom_docker
 async def test_a_million_files_are_bounded(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays(WORK + "mkdir aa; cd aa; seq 1000000 | xargs touch", wall_s=600)

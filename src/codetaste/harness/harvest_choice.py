@@ -6,6 +6,8 @@ import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
 from codetaste.errors import SourceError
 from codetaste.source.writing import show
 
@@ -53,34 +55,30 @@ async def choose(
     Raises:
         SourceError: git failed.
     """
-    base = snapshot.base.entries
-    new = snapshot.changed.keys() - base.keys()
+    new = snapshot.changed.keys() - snapshot.base.entries.keys()
     problems, notes = [], _notes(snapshot)
     try:
         ignored = await _ignored(snapshot, new, repository, notes)
     except SourceError as error:
         ignored = set()
         problems.append(f"what is ignored cannot be told, so that everything counts: {error}")
-    if snapshot.overlooked:
-        problems.append(
-            f"of {snapshot.overlooked + snapshot.limits.new_files:,} new files no more than "
-            f"{snapshot.limits.new_files:,} are looked at"
-        )
-    found = {name: entry for name, entry in snapshot.changed.items() if name not in ignored}
-    changed = _fitting(found, base, content_bytes, problems)
-    seen = snapshot.same | snapshot.changed.keys()
-    deleted = base.keys() - seen if whole and snapshot.rooted and not snapshot.replaced else set()
-    deleted |= _in_the_way(changed, base, deleted, snapshot.same, problems)
-    missing = frozenset(one.identity for one in changed.values() if not snapshot.has(one.identity))
-    return Choice(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
+
+    def chosen() -> Choice:
+        changed = _fitting(snapshot, ignored, content_bytes, problems)
+        deleted = set(snapshot.unseen) if whole else set()
+        deleted |= _in_the_way(changed, snapshot, deleted, problems)
+        missing = frozenset(one.identity for one in changed.values() if not snapshot.has(one.identity))
+        return Choice(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
+
+    return await to_thread.run_sync(chosen)
 
 
 async def _ignored(
-    snapshot: Snapshot, new: Collection[bytes], repository: PrivateRepository, notes: list[str]
+    snapshot: Snapshot, new: set[bytes], repository: PrivateRepository, notes: list[str]
 ) -> set[bytes]:
     """Return which new files git ignores, and note those that only a .gitignore of the agent's hides."""
     before = _gitignores(snapshot.base.entries)
-    unchanged = {name: entry for name, entry in before.items() if name in snapshot.same}
+    unchanged = {name: entry for name, entry in before.items() if snapshot.unchanged(name)}
     changed = _gitignores(snapshot.changed)
     now = unchanged | {name: entry for name, entry in changed.items() if snapshot.has(entry.identity)}
     ignored = await repository.ignored(new, now)
@@ -102,9 +100,14 @@ def _gitignores(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
 
 
 def _fitting(
-    found: Mapping[bytes, Entry], base: Mapping[bytes, Entry], content_bytes: int, problems: list[str]
+    snapshot: Snapshot, ignored: Collection[bytes], content_bytes: int, problems: list[str]
 ) -> dict[bytes, Entry]:
     """Return what fits, files of R before new ones and small ones before large ones, sorted by name."""
+    base = snapshot.base.entries
+    found = {name: entry for name, entry in snapshot.changed.items() if name not in ignored}
+    if snapshot.overlooked:
+        most = snapshot.limits.new_files
+        problems.append(f"of {snapshot.overlooked + most:,} new files no more than {most:,} are looked at")
     kept, large, left = [], [], content_bytes
     for name in sorted(found, key=lambda name: (name not in base, found[name].size, name)):
         if found[name].identity and found[name].size <= left:
@@ -120,24 +123,30 @@ def _fitting(
 
 def _in_the_way(
     changed: dict[bytes, Entry],
-    base: Mapping[bytes, Entry],
+    snapshot: Snapshot,
     deleted: Collection[bytes],
-    same: Collection[bytes],
     problems: list[str],
 ) -> set[bytes]:
     """Return files of R in whose place a folder is now, or below what is a file now.
 
     An archive in which something is a file and a folder at once loses what is below the file.
     """
-    also: set[bytes] = set()
+    base = snapshot.base.entries
+    also, both, fine = set[bytes](), set[bytes](), set[bytes]()
     for name in list(changed):
         for above in _above(name):
-            if above in changed or above in same:
+            if above in fine:
+                break
+            if above in changed or snapshot.unchanged(above):
+                both.add(above)
                 del changed[name]
-                problems.append(f"{show(above)} is a file and a folder at once")
                 break
             if above in base and above not in deleted:
                 also.add(above)
+        else:
+            fine.add(name.rpartition(b"/")[0])
+    if both:
+        problems.append(f"what lies below {_some(both)} is left out")
     also.update(
         name
         for name in base.keys() - deleted - changed.keys()

@@ -18,7 +18,7 @@ from codetaste.harness.testbed_making import quoted
 from codetaste.source.git import run_git
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import IO
 
@@ -65,7 +65,7 @@ class PrivateRepository:
         await to_thread.run_sync(_rewind, spool)
         await self._git(*_FAST, "fast-import", "--quiet", "--depth=0", stdin=spool)
 
-    async def ignored(self, names: Collection[bytes], gitignores: Mapping[bytes, Entry]) -> set[bytes]:
+    async def ignored(self, names: set[bytes], gitignores: Mapping[bytes, Entry]) -> set[bytes]:
         """Return which of ``names`` git ignores where ``gitignores`` (by name) are all .gitignore files.
 
         Raises:
@@ -76,11 +76,14 @@ class PrivateRepository:
         index = self.folder / "ignore-index"
         await to_thread.run_sync(_remove, index)
         env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(self.folder / "empty")}
-        lines = [b"100644 %s\t%s\0" % (_SOME_BLOB, name) for name in names if name not in gitignores]
-        lines += [
-            b"100644 %s\t%s\0" % (entry.identity.hex().encode(), name) for name, entry in gitignores.items()
-        ]
-        await self._fed(lines, "update-index", "-z", "--replace", "--index-info", env=env)
+
+        def lines() -> Iterator[bytes]:
+            for name in names | gitignores.keys():
+                known = gitignores.get(name)
+                identity = known.identity.hex().encode() if known else _SOME_BLOB
+                yield b"100644 %s\t%s\0" % (identity, name)
+
+        await self._fed(lines(), "update-index", "-z", "--replace", "--index-info", env=env)
         # git reads a .gitignore that is not in the work tree from the index where it is marked so.
         marked = (name + b"\0" for name in gitignores)
         await self._fed(marked, "update-index", "-z", "--skip-worktree", "--stdin", env=env)

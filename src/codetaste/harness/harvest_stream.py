@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from codetaste.harness.harvest_tree import Snapshot
     from codetaste.sandbox.box import Box
 
-_BATCH_BYTES = 512 * 1024
+_BATCH_BYTES = 128 * 1024
 _APART = 100
 """Folders of R that are read one by one, at the most."""
 

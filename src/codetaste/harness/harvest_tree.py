@@ -69,7 +69,7 @@ class Snapshot:
 
     Attributes:
         changed: files and links that are not as in R.
-        same: names of those that are.
+        unseen: names of R's that have not come by.
         spooled: SHA-1 of each content in the spool.
         rooted: something of the tree was there.
         replaced: what stands in the place of the tree's folder, "" for a folder.
@@ -84,7 +84,7 @@ class Snapshot:
     limits: SnapshotLimits
     wanted: Collection[bytes] | None = None
     changed: dict[bytes, Entry] = field(default_factory=dict)
-    same: set[bytes] = field(default_factory=set)
+    unseen: set[bytes] = field(init=False)
     spooled: set[bytes] = field(default_factory=set)
     rooted: bool = False
     replaced: str = ""
@@ -95,6 +95,13 @@ class Snapshot:
     _open: _Content | None = None
     _spool_at: int = 0
     _new: int = 0
+
+    def __post_init__(self) -> None:
+        self.unseen = set(self.base.entries)  # no new names: many harvests may go on at once
+
+    def unchanged(self, name: bytes) -> bool:
+        """True when ``name`` was seen, and is as in R."""
+        return name in self.base.entries and name not in self.unseen and name not in self.changed
 
     def has(self, identity: bytes) -> bool:
         """True when the content is R's or in the spool."""
@@ -201,7 +208,7 @@ class Snapshot:
 
     def _hard_link(self, name: bytes, link: bytes) -> None:
         target = link.rstrip(b"/").partition(b"/")[2]
-        entry = self.changed.get(target) or (self.base.entries[target] if target in self.same else None)
+        entry = self.base.entries[target] if self.unchanged(target) else self.changed.get(target)
         if entry is None or entry.mode == LINK:
             self._leave_out(name, "is a hard link to what is no file of the tree")
         else:
@@ -212,10 +219,9 @@ class Snapshot:
         if base is None:
             self._enter_new(name, entry)
             return
-        self.same.discard(name)
-        self.changed.pop(name, None)
+        self.unseen.discard(name)
         if (base.identity, base.mode) == (entry.identity, entry.mode):
-            self.same.add(name)
+            self.changed.pop(name, None)
         else:
             self.changed[name] = entry
 
