@@ -23,7 +23,7 @@ from codetaste.sandbox.ca_bundle import INSIDE, variables, wants_bundle
 from codetaste.sandbox.docker_base import base_of, create
 from codetaste.sandbox.docker_box import DockerBox
 from codetaste.sandbox.docker_disk import DiskWatch
-from codetaste.sandbox.docker_engine import asking, delete
+from codetaste.sandbox.docker_engine import EngineGone, asking, delete
 from codetaste.sandbox.docker_image import commit_container
 from codetaste.sandbox.docker_labels import labels
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
@@ -88,29 +88,43 @@ class DockerBoxes:
         folder = self.folder / name
         image = await self._base(spec.image or self.image)
         network = await self._shared_network() if spec.egress.network else ""
+        made = replace(spec, image=image)
         try:
-            async with control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as held:
+            async with (
+                control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as held,
+                self._container(name, made, held, network) as ident,
+            ):
+                box = DockerBox(self.engine, name, spec, held)
+                async with self._starts:
+                    with asking(self.engine, f"start a box of {spec.image or self.image}", _START_S):
+                        await self.engine.call("POST", f"containers/{name}/start")
+                    await box.ready()
+                self._tasks.start_soon(box.attend)
+                if not self.engine.quota:
+                    self._disk.add(ident, spec.disk_bytes, box.fill, volumes=spec.read_only_root)
                 try:
-                    with anyio.CancelScope(shield=True):  # or nobody would know that it is there
-                        ident = await self._created(name, replace(spec, image=image), held, network)
-                    box = DockerBox(self.engine, name, spec, held)
-                    async with self._starts:
-                        with asking(self.engine, f"start a box of {spec.image or self.image}", _START_S):
-                            await self.engine.call("POST", f"containers/{name}/start")
-                        await box.ready()
-                    self._tasks.start_soon(box.attend)
-                    if not self.engine.quota:
-                        self._disk.add(ident, spec.disk_bytes, box.fill, volumes=spec.read_only_root)
-                    try:
-                        yield box
-                    finally:
-                        self._disk.remove(ident)
-                        box.close()
+                    yield box
                 finally:
-                    await self._delete(name)
+                    self._disk.remove(ident)
+                    box.close()
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
+
+    @asynccontextmanager
+    async def _container(self, name: str, spec: BoxSpec, held: Control, network: str) -> AsyncIterator[str]:
+        """Make a container for the time of the block, and give its id."""
+        try:
+            with anyio.CancelScope(shield=True):  # or nobody would know that it is there
+                ident = await self._created(name, spec, held, network)
+        except EngineGone as error:
+            if not error.unheard:
+                await self._delete(name)
+            raise
+        try:
+            yield ident
+        finally:
+            await self._delete(name)
 
     async def _created(self, name: str, spec: BoxSpec, held: Control, network: str) -> str:
         """Make the container and return its id."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _PUT_S = 1800.0
 _DIAGNOSIS_S = 30.0
-_DYING_S = 0.2
-_TRIES = 25
+_AGAIN_S = 0.5
+_TRIES = 40
 _EXPIRED, _KILLED = 3, 137
 """Exit codes: of the warden when its time is over, of whoever gets SIGKILL."""
 _NOT_RUNNING = {404, 409}
@@ -216,17 +216,20 @@ class DockerBox:
 
     async def _diagnosis(self) -> str:
         """Ask the engine what became of the container: it may be ending only now."""
+        gone = ""
         for _ in range(_TRIES):
             try:
-                state = await patiently(self.engine, "say why a box ended", self._state)
+                with asking(self.engine, "say why a box ended"):
+                    state = await self._state()
             except EngineGone as error:
-                return f"the container engine is gone: {error}"
+                gone = str(error)
             except SandboxError:
                 return "its container was removed by somebody else"
-            if not state.get("Running"):
-                return self._reason_of(state)
-            await anyio.sleep(_DYING_S)
-        return f"its own program is lost: {self.control.problem}"
+            else:
+                if not state.get("Running"):
+                    return "the container engine was restarted" if gone else self._reason_of(state)
+            await anyio.sleep(_AGAIN_S)
+        return f"the container engine is gone: {gone}" if gone else self.control.problem
 
     async def _state(self) -> Mapping[str, Any]:
         state: Mapping[str, Any] = (await self.engine.call("GET", f"containers/{self.name}/json"))["State"]

@@ -44,7 +44,9 @@ _NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unab
 
 
 class EngineGone(SandboxError):
-    """The engine does not answer, or broke off: it may be restarting."""
+    """The engine does not answer, or broke off: it may be restarting. ``unheard``: it was never asked."""
+
+    unheard = False
 
 
 class _InTheWay(SandboxError):
@@ -230,9 +232,13 @@ async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
 
 
 def _explained(said: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
+    from aiohttp import ClientConnectorError  # noqa: PLC0415 - heavy
+
     reason = " ".join(str(error.message).split())[:_REASON]
     if error.status == _UNREACHABLE:
-        return EngineGone(f"{said}: it does not answer; see that the engine is running")
+        gone = EngineGone(f"{said}: it does not answer; see that the engine is running")
+        gone.unheard = isinstance(error.__context__, ClientConnectorError)
+        return gone
     if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
         return SandboxMissing(
             f"{said}: {reason}; build one (codetaste image build --lean) or name one that is there"

@@ -60,6 +60,8 @@ def container_config(order: Order, kind: str) -> dict[str, Any]:
         "Hostname": "sandbox",
         # An image's own would have the engine start programs in it all the time.
         "Healthcheck": {"Test": ["NONE"]},
+        # What an engine that was killed sends to its containers when it comes back.
+        "StopSignal": "SIGKILL",
         "HostConfig": {
             "NetworkMode": order.network or "none",
             "Memory": spec.memory_bytes,
