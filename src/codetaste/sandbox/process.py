@@ -183,7 +183,7 @@ async def _end(running: _Running) -> None:
         if inside is not None:
             await gone(inside)
         if running.start.guard is not None:
-            running.start.guard.release()
+            await running.start.guard.dismiss()
         running.ended = True
 
 
