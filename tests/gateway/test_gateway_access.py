@@ -9,8 +9,10 @@ from typing import Any
 
 import anyio
 import httpx
+import loopback_provider as provider
 import pytest
 from gateway_run import PATHS, PROTOCOLS, admitted, asked, client_of, run, scripted, transcript
+from gateway_talk import provided
 
 from codetaste.errors import ConfigError
 from codetaste.gateway import app
@@ -247,3 +249,25 @@ async def test_a_client_that_asks_without_end_gets_no_more_than_its_places(tmp_p
     assert most <= 32
     replies = [line["status"] for line in transcript(tmp_path) if "reply" in line]
     assert set(replies) == {200}
+
+
+@pytest.mark.anyio
+async def test_what_no_provider_could_be_sent_ends_neither_the_job_nor_costs_it_anything(
+    tmp_path: Path,
+) -> None:
+    with provider.serving() as server:
+        server.default = provider.reply(provider.text("hello"))
+
+        async def body(ctx: JobContext, gateway: Gateway) -> Json:
+            async with admitted(ctx, gateway, "openai-chat", ["dear"]) as (access, client):
+                path, statuses = PATHS["openai-chat"], []
+                odd = asked("openai-chat", stream=True, stream_options=5)
+                statuses.append((await client.post(path, json=odd)).status_code)
+                odd_name = {"user-agent": "é".encode("latin-1")}
+                good = await client.post(path, json=asked("openai-chat"), headers=odd_name)
+                statuses.append(good.status_code)
+                assert not access.tally.unknown_usd
+            return statuses
+
+        outcome, _ = await run(tmp_path, [provided("openai-chat", server.url, tmp_path)], body)
+    assert (outcome.status, outcome.value) == (Status.DONE, [400, 200]), outcome.traceback

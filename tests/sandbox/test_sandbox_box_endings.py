@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import anyio
 import pytest
 from boxes_stage import fetched, inside, sh
@@ -32,6 +34,18 @@ async def test_it_is_told_first_and_may_put_its_things_in_order(box: Box) -> Non
     done = await sh(box, "trap 'echo tidy; exit 5' TERM; while :; do sleep 0.05; done", wall_s=0.5)
     assert done.timed_out
     assert done.stdout == b"tidy\n"
+
+
+async def test_a_time_limit_holds_for_one_that_writes_faster_than_its_output_is_taken(box: Box) -> None:
+    async def slow(_chunk: bytes) -> None:
+        time.sleep(0.01)  # noqa: ASYNC251 - so that more is there whenever it is looked for
+        await anyio.sleep(0.001)
+
+    done = None
+    with anyio.move_on_after(60):
+        done = await box.run(["yes"], limits=Limits(wall_s=0.5), sink=slow)
+    assert done is not None
+    assert done.timed_out
 
 
 async def test_what_a_finished_command_left_in_the_background_is_ended(box: Box, token: str) -> None:

@@ -73,6 +73,7 @@ def _as_it_is(protocol: Protocol, body: dict[str, Any]) -> WireRequest:
     """Read what decides who answers and what it costs; all else is the provider's to judge."""
     cap = cap_of(body, _CAPS[protocol])
     thinking = body.get("thinking")
+    table(body.get("stream_options") or {}, "stream_options")
     request = Request(
         system="",
         messages=(),

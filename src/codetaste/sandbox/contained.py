@@ -43,7 +43,7 @@ _KILLED = 128 + signal.SIGKILL
 
 @dataclass(slots=True)
 class Command:
-    """What was asked for, and what was heard of it and not yet looked at."""
+    """What was asked for, and what was heard of it and not yet looked at; ``over``: its end among that."""
 
     number: int
     limits: Limits
@@ -52,6 +52,7 @@ class Command:
     heard: deque[Frame] = field(default_factory=deque)
     held_bytes: int = 0
     problem: str = ""
+    over: bool = False
     news: anyio.Event = field(default_factory=anyio.Event)
 
     def take(self, frame: Frame | None, problem: str = "") -> None:
@@ -62,6 +63,7 @@ class Command:
         """
         if frame is not None:
             self.heard.append(frame)
+            self.over = self.over or frame.kind == EXIT
             self.held_bytes += len(frame.payload)
             if self.held_bytes > _HELD_BYTES:
                 raise SandboxError("the program inside sent more than it was asked for")
@@ -141,8 +143,10 @@ class _Course:
         """Follow it until it has ended, within bounds; return its exit code."""
         while True:
             frame = None
-            with anyio.CancelScope(deadline=self.deadline):
-                frame = await self.command.next()
+            # Whoever writes without a pause is never waited for, so that no scope would end it.
+            if self.command.over or anyio.current_time() < self.deadline:
+                with anyio.CancelScope(deadline=self.deadline):
+                    frame = await self.command.next()
             if frame is None:
                 if self.told_to_end:
                     raise SandboxError("a command inside could not be ended")
