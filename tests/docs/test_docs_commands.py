@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dockerd import DockerEngine
 from documented import Command, commands, pieces
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -53,11 +54,11 @@ def checkout(tmp_path: Path, require: Callable[..., None]) -> Path:
     return clone
 
 
-def type_in(checkout: Path, command: str) -> subprocess.CompletedProcess[str]:
+def type_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=checkout,
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, **more},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -76,6 +77,18 @@ def test_every_command_of_a_page_works_in_the_order_of_the_page(page: str, check
     for command in typed:
         done = type_in(checkout, STAND_INS.get(command.text, command.text))
         assert done.returncode == 0, f"{page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_commands_about_containers_work_where_there_is_an_engine(
+    checkout: Path, docker_engine: DockerEngine
+) -> None:
+    typed = [command for page in PAGES for command in commands(CHECKOUT / page, "sh docker")]
+    assert typed
+    for command in typed:
+        done = type_in(checkout, command.text, DOCKER_HOST=docker_engine.host)
+        assert done.returncode == 0, f"{command.page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
 
 
 def test_every_stand_in_stands_for_a_command_that_a_page_has() -> None:

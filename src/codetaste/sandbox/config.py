@@ -18,8 +18,8 @@ class SandboxConfig(Section):
     """The rule agent's shell is always a local one; containers serve coding agents."""
 
     engine: Literal["auto", "docker", "podman", "local", "bubblewrap", "landlock"] = "auto"
-    """Coding agents: "auto" takes a container engine that answers and has the image, and bubblewrap elsewhere.
-    The rule agent's shell: whatever works here, or the local one that is named."""
+    """Coding agents: "auto" takes a container engine that answers and has the image, bubblewrap elsewhere. The
+    rule agent's shell: whatever works here, or the local one that is named."""
     socket: Path | None = None
     """Where the container engine listens; otherwise DOCKER_HOST, CONTAINER_HOST and the usual places."""
     image: str = ""
@@ -35,7 +35,7 @@ class SandboxConfig(Section):
     disk: Bytes = 20 * 1024**3
     """All that is written in one box."""
     read_only_root: bool = False
-    """Nothing but the repository, HOME, /output, /task_description and /tmp can be written to in a container."""
+    """Only the repository, HOME, /output, /task_description and /tmp can be written to in a container."""
     ca_bundle: Literal["auto", False] | Path = "auto"
     """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is this
     machine's own, false none."""

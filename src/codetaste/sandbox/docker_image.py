@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _BUILD_S = 2 * 3600.0
 _COMMIT_S = 600.0
-_DEFAULT_REGISTRY = "docker.io/"
-"""What Podman puts in front of a name that has none."""
 _IN_MEMORY = 8 * 1024**2
 _NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
 
@@ -113,7 +111,7 @@ async def list_images(engine: ContainerEngine) -> Sequence[Image]:
         found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE]})})
         images = [
             Image(
-                name.removeprefix(_DEFAULT_REGISTRY),
+                _without_registry(name),
                 one["Id"],
                 one["Labels"][IMAGE],
                 one["Size"],
@@ -186,3 +184,9 @@ def _context(folder: Path) -> IO[bytes]:
         archive.add(folder, arcname=".")
     spool.seek(0)
     return spool
+
+
+def _without_registry(name: str) -> str:
+    """Return an image's name without the host in front of it, which Podman adds to a name that has none."""
+    host, _, rest = name.partition("/")
+    return rest if rest and ("." in host or ":" in host or host == "localhost") else name
