@@ -196,11 +196,17 @@ class Daemon:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            # Its containerd dies with it; where nobody collects the dead the next one would wait for it.
+            (self.folder / "exec" / "containerd" / "containerd.pid").unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End it in good order."""
+        """End it in good order; one that was killed in between has left mounts behind."""
         if self._process is not None:
             _stop(self._process)
+        points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for point in sorted(points, reverse=True):
+            if point.startswith(f"{self.folder}/"):
+                subprocess.run(["umount", "--lazy", point], check=True)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
