@@ -210,6 +210,21 @@ def test_a_burst_of_requests_in_one_job_is_never_billed_above_its_budget(
     assert tiny.folded(where.journal(), limits).total("settled") == billed
 
 
+def test_programs_that_the_runs_money_is_too_little_for_are_neither_installed_nor_started(
+    tmp_path: Path, tools: None
+) -> None:
+    bench = bench_of(tmp_path / "bench", "poor")
+    config = Config(bench, run="budget_usd = 0.001")
+    config.programs("coder")
+    config.track(DIRECT)
+    where = config.place(tmp_path / "place", tmp_path / "cache")
+    done = where.run("--json")
+    assert (done.code, {job["status"] for job in done.json["jobs"]}) == (1, {"budget_exceeded"})
+    assert all("not started: needs at least" in job["error"] for job in done.json["jobs"])
+    assert not (where.out / "outputs").exists(), "that is no outcome of a trial"
+    assert not list((tmp_path / "cache").rglob("agents/*/installed.json"))
+
+
 BURST_TOML = """
 about = "asks sixty times at once"
 protocol = "openai-chat"

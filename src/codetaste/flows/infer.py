@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codetaste.agent.loop import Brief
 from codetaste.flows.execution import execute, execute_task
 from codetaste.flows.judge import judge, opening_request
 from codetaste.flows.planning import plan, plan_task
@@ -104,9 +105,11 @@ def _least(step: Step, site: Site) -> Cost | None:
     model = site.models[step.model_id]
     if step.kind is StepKind.JUDGE:
         return model.least_cost(opening_request(step, site))
-    if not step.trial.agent.own:
+    agent, task = step.trial.agent, _task(step, site)
+    if not agent.own and site.adapters[agent.id].protocol == "none":
         return None
-    brief = own_brief(step.trial.agent, _task(step, site))
+    # A program says more than its task, and nobody knows how much: this is less than its first call needs.
+    brief = own_brief(agent, task) if agent.own else Brief(system="", task=task, tools=())
     return model.least_cost(brief.request(brief.opening()))
 
 
