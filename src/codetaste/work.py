@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from codetaste.report.summary import Line, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from codetaste.assembly import Assembly
@@ -79,21 +80,27 @@ async def carry_out(
     around: Surroundings | None = None
     if wanted.passes:
         around = await surroundings(assembly.benchmark, out, assembly.rules(), config.sandbox, tell)
-    async with open_models(assembly, out / "models") as models, AsyncExitStack() as stack:
+    async with open_models(assembly, out / "models") as models:
         used = assembly.used_models()
         digests = {model.id: model_digest(model, assembly.base_dir) for model in used}
-        site: Site | None = None
+        opening: AbstractAsyncContextManager[Site | None] = nullcontext()
         if wanted.steps:
             cache = await to_thread.run_sync(cache_dir, tell) if around is None else around.cache
             cast = Cast(models, used, digests, assembly.adapters)
-            opened = open_site(assembly.benchmark, out, cache, config.sandbox, cast, tell)
-            site = await stack.enter_async_context(opened)
-        ground = _Ground(out, discover.Crew(models, digests, assembly.tools), around, site)
-        return await _run(live, wanted, plan, ground, rerun=rerun, stop=stop)
+            opening = open_site(assembly.benchmark, out, cache, config.sandbox, cast, tell)
+        ground = _Ground(out, discover.Crew(models, digests, assembly.tools), around)
+        return await _run(live, wanted, plan, ground, opening, rerun=rerun, stop=stop)
 
 
 async def _run(
-    live: LiveLimits, wanted: Agenda, plan: Plan, ground: _Ground, *, rerun: bool, stop: Stop
+    live: LiveLimits,
+    wanted: Agenda,
+    plan: Plan,
+    ground: _Ground,
+    opening: AbstractAsyncContextManager[Site | None],
+    *,
+    rerun: bool,
+    stop: Stop,
 ) -> Summary:
     config, crew = live.config, ground.crew
     progress, began_s = Progress(), time.monotonic()
@@ -110,7 +117,10 @@ async def _run(
             rerun=wanted.chosen if rerun else frozenset(),
             grace_s=_HARVEST_GRACE_S if wanted.steps else _GRACE_S,
         ) as session,
+        # Only for whoever owns the run: it removes what an earlier process has left in its folder.
+        opening as site,
     ):
+        ground = replace(ground, site=site)
         await to_thread.run_sync(
             write_atomically, ground.out / "config.json", live.base.model_dump_json(indent=2)
         )
