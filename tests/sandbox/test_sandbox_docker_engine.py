@@ -88,8 +88,9 @@ async def test_an_engine_that_is_killed_and_comes_back_ends_boxes_by_name_and_th
                 async with boxes.open(SPEC):
                     pass
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(anyio.to_thread.run_sync, docker_engine.daemon.start)
                 tasks.start_soon(expect_end, box, "(engine|killed)")
+                await anyio.sleep(0.1)
+                docker_engine.daemon.start()  # in this thread: it dies with the one that starts it
             assert await until_ended(box)
             assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
         async with boxes.open(SPEC) as box:
