@@ -18,8 +18,8 @@ class SandboxConfig(Section):
     """The rule agent's shell is always a local one; containers serve coding agents."""
 
     engine: Literal["auto", "docker", "podman", "local", "bubblewrap", "landlock"] = "auto"
-    """Coding agents: "auto" takes a container engine that answers and has the image, bubblewrap elsewhere. The
-    rule agent's shell: whatever works here, or the local one that is named."""
+    """Coding agents: "auto" takes a container engine that answers and has the image, bubblewrap elsewhere.
+    The rule agent's shell: whatever works here, or the local one that is named."""
     socket: Path | None = None
     """Where the container engine listens; otherwise DOCKER_HOST, CONTAINER_HOST and the usual places."""
     image: str = ""
