@@ -155,3 +155,22 @@ def test_a_provider_that_fails_for_good_is_no_outcome_of_the_programs(tmp_path: 
     assert job["status"] == "failed"
     assert "the scripted provider is gone" in job["error"]
     assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+
+
+def test_a_budget_that_failures_have_used_up_is_an_outcome_and_the_patch_so_far_counts(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    where = program_place(tmp_path, alpha, "nonsense_later_by_shell", agent="budget_usd = 0.035")
+    # Whoever asks again after a failure, whose cost nobody knows, is refused by the budget then.
+    asks, answer = "urllib.request.urlopen(request)", "json.load(urllib.request.urlopen(request))"
+    patient = PROGRAM.replace(f"content = {answer}", f"try:\n        content = {answer}").replace(
+        '["content"]\n    print',
+        f'["content"]\n    except OSError:\n        content = json.load({asks})["content"]\n    print',
+    )
+    (tmp_path / "prog" / "run.py").write_text(patient)
+    done = where.run("--json")
+    assert done.code == 0, done.err
+    told = metadata(output(where, alpha))
+    assert told["finish_reason"] == "budget_exceeded"
+    assert float(told["additional"]["unknown_usd"]) > 0
+    assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from codetaste.errors import ModelRefused
+from codetaste.errors import MalformedReply, ModelRefused
 from codetaste.llm.messages import Message, Request, Text, ToolCall
 from codetaste.llm.scripted import Said
 
@@ -226,3 +226,9 @@ def fails_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
         return by_shell_for_ever(request)
     raise ModelRefused("the scripted provider is gone")
+
+
+def nonsense_later_by_shell(request: Request) -> Message:
+    if turn(request) < 2:
+        return by_shell_for_ever(request)
+    raise MalformedReply("this is no reply")

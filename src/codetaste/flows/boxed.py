@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
-from codetaste.flows.effort import EXECUTION_ERROR, SUCCESS, TIMEOUT, UNKNOWN, now
+from codetaste.flows.effort import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT, UNKNOWN, now
 from codetaste.flows.players import player_for
 from codetaste.harness.testbed import prepared_testbed, testbed_archive
 from codetaste.orchestration.retry import give_up
@@ -87,7 +87,7 @@ async def work(
         raise taken[0]
     if box.ended and not _by_the_agent(box):
         raise SandboxError(f"the box ended: {box.ended}")
-    if effort.failed and effort.finish_reason != SUCCESS:
+    if effort.failed and effort.finish_reason not in {SUCCESS, BUDGET, TIMEOUT}:
         raise give_up(ModelUnavailable(effort.failed))
 
 
