@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -138,12 +139,16 @@ def test_a_program_that_was_killed_with_us_begins_anew_and_its_earlier_cost_stay
 def test_a_signal_ends_a_program_and_keeps_its_patch_so_far(tmp_path: Path, alpha: Tiny) -> None:
     where = program_place(tmp_path, alpha, "by_shell_slowly")
     process = where.start("--json")
-    tiny.wait_for_progress(process, where.out, 8)
+    tiny.wait_for_progress(process, where.out, 4)
+    while len(where.ledger("m")) < 3:  # the third request is billed, and not answered yet
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     done = tiny.finished(process, 60)
     assert done.code == 130
     told = metadata(output(where, alpha))
     assert (told["finish_reason"], told["additional"]["interrupted"]) == ("unknown", "stopped")
+    # What was in flight then is counted as well.
+    assert float(told["additional"]["steps"]["execute"]["cost_usd"]) == told["cost_usd"]
     assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
 
 

@@ -145,14 +145,18 @@ async def _run_program(
         order = Task(task, options=agent.options)
         _ended(effort, await run_agent(installed, box, order, limits, events))
         return
-    async with site.require_gateway().admit(
-        job, models=[agent.model], protocol=adapter.protocol, transcript=site.out / "transcripts" / record
-    ) as access:
-        order = Task(task, model, f"http://127.0.0.1:{PORT}{access.base_path}", access.token, agent.options)
-        try:
-            _ended(effort, await run_agent(installed, box, order, limits, events, access.tally.stopped))
-        finally:
-            _measured(effort, access.tally)
+    tally: Tally | None = None
+    try:
+        async with site.require_gateway().admit(
+            job, models=[agent.model], protocol=adapter.protocol, transcript=site.out / "transcripts" / record
+        ) as access:
+            tally, url = access.tally, f"http://127.0.0.1:{PORT}{access.base_path}"
+            order = Task(task, model, url, access.token, agent.options)
+            _ended(effort, await run_agent(installed, box, order, limits, events, tally.stopped))
+    finally:
+        # Only now is known what became of requests that were in flight at the end.
+        if tally is not None:
+            _measured(effort, tally)
 
 
 def _ended(effort: Effort, end: AgentEnd) -> None:
