@@ -117,7 +117,7 @@ async def _harvest(box: Box, testbed: Testbed, limits: HarvestLimits, folder: Pa
         choice = await choose(snapshot, repository, limits.content_bytes, whole=not fault)
     if choice.missing:
         choice = await _second_reading(box, choice, snapshot, repository, limits, folder)
-    return await _patch(choice, repository, limits, fault)
+    return await _patch(choice, base, repository, limits, fault)
 
 
 async def _second_reading(
@@ -136,14 +136,16 @@ async def _second_reading(
     return choice.without(choice.missing - again.spooled)
 
 
-async def _patch(choice: Choice, repository: PrivateRepository, limits: HarvestLimits, fault: str) -> Harvest:
+async def _patch(
+    choice: Choice, base: Base, repository: PrivateRepository, limits: HarvestLimits, fault: str
+) -> Harvest:
     problems = [fault, *choice.problems]
     patch, flaw = b"", ""
     try:
-        await repository.commit(choice.changed, choice.deleted)
+        tree = await repository.tree(base.entries, choice.changed, choice.deleted)
         for renames in (True, False):
-            patch = await repository.patch(limits.patch_bytes, renames=renames)
-            flaw = await repository.applies(patch)
+            patch = await repository.patch(tree, limits.patch_bytes, renames=renames)
+            flaw = await repository.applies(patch, tree)
             if not flaw:
                 break
     except SourceError as error:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.harness.testbed_making import quoted
+from codetaste.harness.testbed_index import index_file
 from codetaste.source.git import run_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
     from typing import IO
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from codetaste.harness.testbed import Testbed
     from codetaste.source.git import GitResult
 
-_NEW = "refs/harvest/new"
 _ATTRIBUTES = "* -text -ident !filter !diff !merge !whitespace !working-tree-encoding\n"
 """Stand above those of a tree, should some git look there."""
 
@@ -78,7 +78,7 @@ class PrivateRepository:
         env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(self.folder / "empty")}
 
         def lines() -> Iterator[bytes]:
-            for name in names | gitignores.keys():
+            for name in sorted(names | gitignores.keys()):
                 known = gitignores.get(name)
                 identity = known.identity.hex().encode() if known else _SOME_BLOB
                 yield b"100644 %s\t%s\0" % (identity, name)
@@ -92,46 +92,51 @@ class PrivateRepository:
         )
         return set(found.output.split(b"\0")).intersection(names)
 
-    async def commit(self, changed: Mapping[bytes, Entry], deleted: Iterable[bytes]) -> None:
-        """Make R with these changes the tree that ``patch`` and ``applies`` speak of.
+    async def tree(
+        self, base: Mapping[bytes, Entry], changed: Mapping[bytes, Entry], deleted: AbstractSet[bytes]
+    ) -> str:
+        """Return the tree that R becomes by these changes, as an object's name.
 
         Raises:
             SourceError: git refused or took too long.
         """
+        path = self.folder / "tree-index"
 
-        def script() -> Iterable[bytes]:
-            yield b"reset %b\nfrom %b\n\n" % (_NEW.encode(), self.base.encode())
-            yield b"commit %b\ncommitter c <c@localhost> 0 +0000\ndata 0\n" % _NEW.encode()
-            for name in deleted:
-                yield b"D %b\n" % quoted(name)
-            for name, entry in changed.items():
-                yield b"M %o %b %b\n" % (entry.mode, entry.identity.hex().encode(), quoted(name))
+        def write() -> None:
+            kept = {name: entry for name, entry in base.items() if name not in deleted} | dict(changed)
+            entries = ((name, entry.mode, entry.identity, entry.size) for name, entry in kept.items())
+            path.write_bytes(index_file(entries, 0))
 
-        await self._fed(script(), *_FAST, "fast-import", "--quiet", "--date-format=raw", "--force")
+        await to_thread.run_sync(write)
+        made = await self._git("write-tree", env={"GIT_INDEX_FILE": str(path)})
+        return made.output.decode().strip()
 
-    async def patch(self, limit_bytes: int, *, renames: bool) -> bytes:
-        """Return the difference between R and the tree, of ``limit_bytes`` at the most.
+    async def patch(self, tree: str, limit_bytes: int, *, renames: bool) -> bytes:
+        """Return the difference between R and ``tree``, of ``limit_bytes`` at the most.
 
         Raises:
             SourceError: it is larger, or git took too long.
         """
         how = _RENAMES if renames else ("--no-renames",)
         quoting = ("-c", "core.quotePath=false")
-        made = await self._git(*quoting, *_DIFF, *how, self.base, _NEW, output_bytes=limit_bytes)
+        made = await self._git(*quoting, *_DIFF, *how, self.base, tree, output_bytes=limit_bytes)
         return made.output
 
-    async def applies(self, patch: bytes) -> str:
-        """Say why ``patch`` does not turn R into the tree; "" when it does, exactly."""
+    async def applies(self, patch: bytes, tree: str) -> str:
+        """Say why ``patch`` does not turn R into ``tree``; "" when it does, exactly."""
         env = {"GIT_INDEX_FILE": str(self.folder / "verify-index")}
         try:
             await self._git("read-tree", self.base, env=env)
             if patch:
                 await self._fed([patch], "apply", "--cached", "--whitespace=nowarn", env=env)
             found = await self._git("write-tree", env=env)
-            wanted = await self._git("rev-parse", f"{_NEW}^{{tree}}")
         except SourceError as error:
             return f"the patch does not apply to R: {error}"
-        return "" if found.output == wanted.output else "the patch makes another tree of R than the agent's"
+        return (
+            ""
+            if found.output.decode().strip() == tree
+            else "the patch makes another tree of R than the agent's"
+        )
 
     async def _fed(
         self,
