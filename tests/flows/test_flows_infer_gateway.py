@@ -152,6 +152,31 @@ def test_a_signal_ends_a_program_and_keeps_its_patch_so_far(tmp_path: Path, alph
     assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
 
 
+def test_what_a_stopped_program_left_stands_when_there_is_no_money_to_begin_anew(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    where = program_place(tmp_path, alpha, "by_shell_slowly")
+    # What it says at first costs more than the task alone, so that it is started, and refused.
+    (tmp_path / "prog" / "run.py").write_text(
+        PROGRAM.replace("sys.stdin.read()", "sys.stdin.read() + 'x' * 40_000")
+    )
+    process = where.start("--json")
+    tiny.wait_for_progress(process, where.out, 4)
+    while len(where.ledger("m")) < 3:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert tiny.finished(process, 60).code == 130
+    spent = metadata(output(where, alpha))["cost_usd"]
+    requests = len(where.ledger("m"))
+    done = where.run("--json", "--set", f"agents.a.budget_usd={spent + 0.06}")
+    assert done.code == 0, done.err
+    told = metadata(output(where, alpha))
+    assert told["finish_reason"] == "budget_exceeded"
+    assert len(where.ledger("m")) == requests
+    assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+    assert any("attempt 1" in note for note in told["additional"]["patch_notes"])
+
+
 def test_a_provider_that_fails_for_good_is_no_outcome_of_the_programs(tmp_path: Path, alpha: Tiny) -> None:
     where = program_place(tmp_path, alpha, "fails_later_by_shell")
     done = where.run("--json")

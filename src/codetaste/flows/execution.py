@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
 from codetaste.flows.boxed import work
+from codetaste.flows.earlier import left_before, remember
 from codetaste.flows.effort import BUDGET, TIMEOUT, UNKNOWN, Effort, now
 from codetaste.flows.metadata import Ending, inference_metadata, without_plans
 from codetaste.flows.outputs import Prediction, write_prediction
@@ -77,7 +78,10 @@ async def execute(step: Step, site: Site, job: JobContext) -> Json:
                 await _keep_what_there_is(step, site, job, before, effort, harvests[0], error)
         raise
     with job.cleaning_up():
-        return await _concluded(step, site, job, before, effort, harvests[0])
+        taken = harvests[0]
+        if effort.finish_reason in {BUDGET, TIMEOUT} and not effort.turns:
+            taken = await left_before(job) or taken
+        return await _concluded(step, site, job, before, effort, taken)
 
 
 async def _before(step: Step, job: JobContext) -> _Before:
@@ -129,6 +133,7 @@ async def _keep_what_there_is(
     prediction = _prediction(step, site, job, before, effort, taken, interrupted=why)
     try:
         await write_prediction(site.out, step.trial, prediction, site)
+        await remember(job, taken)
     except CodetasteError as problem:
         job.note(f"the patch so far could not be written: {problem}")
 
