@@ -204,3 +204,16 @@ def test_a_budget_that_failures_have_used_up_is_an_outcome_and_the_patch_so_far_
     assert told["finish_reason"] == "budget_exceeded"
     assert float(told["additional"]["unknown_usd"]) > 0
     assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+
+
+@pytest.mark.slow  # as long as clean-up may take
+def test_a_request_that_outlasts_the_time_limit_by_far_does_not_cost_the_patch(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    where = program_place(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '6s'")
+    done = where.run("--json")
+    assert done.code == 0, done.err
+    told = metadata(output(where, alpha))
+    assert told["finish_reason"] == "timeout"
+    assert "pack/more1.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+    assert float(told["additional"]["unknown_usd"]) > 0

@@ -232,3 +232,8 @@ def nonsense_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
         return by_shell_for_ever(request)
     raise MalformedReply("this is no reply")
+
+
+def by_shell_then_slowly(request: Request) -> Said:
+    """A third answer that comes long after the time of everybody is up."""
+    return Said(by_shell_for_ever(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import JournalError
 from codetaste.flows.effort import BUDGET, TIMEOUT, now
 from codetaste.flows.metadata import Ending, inference_metadata, without_plans
-from codetaste.flows.outputs import fetched, write_prediction
+from codetaste.flows.outputs import fetched, interrupted, write_prediction
 from codetaste.flows.trials import StepKind
 from codetaste.orchestration.job import Status
 
@@ -75,7 +75,9 @@ async def _outcome(
         return whole
     first = next(each for each in chain if not each.usable)
     whole = replace(whole, status=first.status, cause=first.cause, error=first.error)
-    if first.status not in _REASONS or not any(each.attempts for each in chain):
+    began = any(each.attempts for each in chain)
+    # What an execution left that outlived its time even in clean-up is more than nothing.
+    if first.status not in _REASONS or not began or await interrupted(site.out, trial):
         return replace(whole, traceback=first.traceback)
     return replace(whole, value=await _unfinished(step, outcomes, money, site, blobs))
 

@@ -84,6 +84,19 @@ async def write_prediction(out: Path, trial: Trial, prediction: Prediction, site
     await to_thread.run_sync(_write, output_folder(out, trial), files)
 
 
+async def interrupted(out: Path, trial: Trial) -> bool:
+    """Whether what lies there of ``trial`` is no outcome, but what an interrupted execution had so far."""
+    return await to_thread.run_sync(_is_interrupted, output_folder(out, trial) / METADATA)
+
+
+def _is_interrupted(metadata: Path) -> bool:
+    try:
+        told = json.loads(metadata.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return "interrupted" in told["additional"]
+
+
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = folder / name
