@@ -70,8 +70,8 @@ class Gateway:
         chosen = [self._model(name, protocol) for name in models]
         others = frozenset(self._models) - set(models)
         name_call = partial(self._name_call, ctx)
-        access = Access(ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call)
         await self._settle_lost(ctx)
+        access = Access(ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call)
         access.transcript.begin(protocol)
         error: Exception | None = None
         async with anyio.create_task_group() as tasks:
