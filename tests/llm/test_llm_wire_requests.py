@@ -125,6 +125,7 @@ FUNCTION = {"type": "function", "name": "f", "parameters": {}}
         ("openai", {"previous_response_id": "resp_1"}, "previous_response_id"),
         ("openai", {"input": [{"type": "item_reference", "id": "x"}]}, "a part of type item_reference"),
         ("openai-chat", {"n": 2}, "n"),
+        ("openai-chat", {"provider": {"order": ["dear"]}, "route": None}, "provider"),
         ("openai-chat", {"n": 1, "best_of": None}, ""),
         ("openai-chat", {"modalities": ["text", "audio"], "audio": {}}, "modalities"),
         ("openai-chat", {"web_search_options": {"user_location": None}}, "web_search_options"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.gateway.bound import Counts
 from codetaste.gateway.upstream import PASSED_ON, Upstream
+from codetaste.llm.pricing import ROUTES, STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
 
-_PRICED_BY = ("service_tier", "speed", "inference_geo")
+_PRICED_BY = (*STANDARD, *ROUTES)
 """Options that decide a model's price: where the config has them, it decides, and not the program."""
 _STANDARD = {"api.openai.com": {"service_tier": "default"}}
 """What is asked of a provider where the config says nothing: otherwise a project's settings decide."""

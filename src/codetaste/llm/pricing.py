@@ -30,6 +30,8 @@ STANDARD = {
     "inference_geo": frozenset({"global"}),
 }
 """Options that may change the price of a token, and what they say where they do not."""
+ROUTES = ("provider", "route", "preset")
+"""Options by which a router (OpenRouter) has somebody else serve the same model, at a price of his own."""
 _DIGITS = 100
 """More than any count times any price has, so that nothing is ever rounded."""
 _NAMES = 20

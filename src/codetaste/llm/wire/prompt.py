@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.bound import billed_apart, is_built_in
-from codetaste.llm.pricing import STANDARD, lifetimes
+from codetaste.llm.pricing import ROUTES, STANDARD, lifetimes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +37,7 @@ def apart_in(body: Mapping[str, Any], said: str) -> tuple[str, ...]:
         for name, usual in STANDARD.items()
         if (value := body.get(name)) is not None and not (isinstance(value, str) and value in usual)
     )
+    found.extend(name for name in ROUTES if body.get(name))
     everywhere = [body, *_tables(body.get("system")), *_tables(body.get("tools"))]
     for part in _parts(body.get(said)):
         blocks = [*blocks_in(part)]
