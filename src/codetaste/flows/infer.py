@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from codetaste.agent.loop import Brief
 from codetaste.flows.execution import execute, execute_task
-from codetaste.flows.judge import judge, opening_request
+from codetaste.flows.judge import judge, opening_request, question_again
 from codetaste.flows.planning import plan, plan_task
 from codetaste.flows.players import own_brief
 from codetaste.flows.sources import digest, sources_job
-from codetaste.flows.trials import StepKind
+from codetaste.flows.trials import PLANS, StepKind
 from codetaste.llm.codec import canonical
 from codetaste.orchestration.job import Job
 from codetaste.orchestration.money import Limits
@@ -87,7 +87,8 @@ def _fingerprint(step: Step, site: Site) -> str:
     common = (str(VERSION), trial.instance.commit_hash, step.kind, site.digests[step.model_id])
     if step.kind is StepKind.JUDGE:
         request = opening_request(step, site)
-        return digest(*common, request.messages[0].text, str(request.max_output_tokens))
+        words = (request.messages[0].text, question_again(PLANS))
+        return digest(*common, *words, str(request.max_output_tokens))
     task = _task(step, site)
     boxed = (site.box_facts, str(trial.attempt), task)
     if agent.own:

@@ -45,6 +45,11 @@ def opening_request(step: Step, site: Site) -> Request:
     return brief.request(brief.opening())
 
 
+def question_again(plans: int) -> str:
+    """Return what the judge is asked when its answer names no single one of so many plans."""
+    return load_prompt("judge_again").render(plans=plans)
+
+
 async def judge(step: Step, site: Site, job: JobContext) -> Json:
     """Let the judge pick a plan; the job's value has the finish reason and the plan's number.
 
@@ -96,8 +101,7 @@ async def _asked(
             selected = selected_plan(reply.message.text, plans)
             if selected is not None:
                 return selected
-        again = load_prompt("judge_again").render(plans=plans)
-        conversation.messages.append(Message("user", (Text(again),)))
+        conversation.messages.append(Message("user", (Text(question_again(plans)),)))
     return None
 
 
