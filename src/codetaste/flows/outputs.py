@@ -91,10 +91,9 @@ async def interrupted(out: Path, trial: Trial) -> bool:
 
 def _is_interrupted(metadata: Path) -> bool:
     try:
-        told = json.loads(metadata.read_bytes())
-    except (OSError, ValueError):
+        return "interrupted" in json.loads(metadata.read_bytes())["additional"]
+    except (OSError, ValueError, LookupError, TypeError):
         return False
-    return "interrupted" in told["additional"]
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
