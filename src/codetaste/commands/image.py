@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from codetaste.command import say, tell
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.sandbox.docker_engine import ContainerEngine
+    from codetaste.sandbox.docker_image import Image
 
 _MIB = 1024**2
 
@@ -79,7 +81,7 @@ async def show(where: Where) -> int:
     async with _engine(where) as engine:
         images = await list_images(engine)
     if where.as_json:
-        say(json.dumps([asdict(image) for image in images], indent=2))
+        say(json.dumps([_told(image) for image in images], indent=2))
         return 0
     for image in images:
         built = time.strftime("%Y-%m-%d %H:%M", time.localtime(image.created))
@@ -95,12 +97,23 @@ async def remove(name: str, where: Where) -> int:
         SandboxError: there is no engine, or the image is in use.
     """
     async with _engine(where) as engine:
-        known = {image.name for image in await list_images(engine)}
+        known = {name for image in await list_images(engine) for name in (image.name, image.ident)}
         if name not in known:
             raise ConfigError(f"{name}: no image that codetaste made; see: codetaste image list")
         await remove_image(engine, name)
     say(json.dumps({"removed": name}) if where.as_json else f"removed {name}")
     return 0
+
+
+def _told(image: Image) -> dict[str, str | int]:
+    created = datetime.fromtimestamp(image.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return {
+        "name": image.name,
+        "id": image.ident,
+        "what": image.what,
+        "bytes": image.size_bytes,
+        "created": created,
+    }
 
 
 @asynccontextmanager
