@@ -221,3 +221,17 @@ def test_a_request_that_outlasts_the_time_limit_by_far_does_not_cost_the_patch(
     assert told["finish_reason"] == "timeout"
     assert "pack/more1.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
     assert float(told["additional"]["unknown_usd"]) > 0
+
+
+def test_time_passes_for_a_program_that_always_has_one_more_request_waiting(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    where = program_place(tmp_path, alpha, "side_by_side", agent="time_limit = '3s'")
+    text = where.config.read_text()
+    where.config.write_text(text.replace(':side_by_side"\n', ':side_by_side"\nmax_concurrency = 1\n', 1))
+    # It asks three times at once, for ever, where one is answered at a time.
+    asks = PROGRAM.replace("while True:", "from os import fork\nfork(), fork()\nwhile True:")
+    (tmp_path / "prog" / "run.py").write_text(asks.replace("    if not calls:", "    if False:"))
+    done = where.run("--json")
+    assert done.code == 0, done.err
+    assert metadata(output(where, alpha))["finish_reason"] == "timeout"

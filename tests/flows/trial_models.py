@@ -237,3 +237,7 @@ def nonsense_later_by_shell(request: Request) -> Message:
 def by_shell_then_slowly(request: Request) -> Said:
     """A third answer that comes long after the time of everybody is up."""
     return Said(by_shell_for_ever(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
+
+
+def side_by_side(_request: Request) -> Said:
+    return Said((Text("Done."),), latency_s=0.5)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from codetaste.gateway.outlet import Outlet
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.model import Model
+    from codetaste.orchestration.budget import Budget
 
 _PASSED_ON = frozenset({400, 413, 422})
 """A provider's refusals that are about the request: the program may know what to do about them."""
@@ -47,8 +48,8 @@ class _Flight:
         cap: the most tokens that the last call's reply could have.
     """
 
-    def __init__(self, model: Model, outlet: Outlet) -> None:
-        self._model, self._outlet = model, outlet
+    def __init__(self, model: Model, outlet: Outlet, budget: Budget) -> None:
+        self._model, self._outlet, self._budget = model, outlet, budget
         self.id, self.remembers = model.id, model.remembers
         self.flying = self.landed = False
         self.cap = 0
@@ -56,7 +57,9 @@ class _Flight:
     async def complete(self, request: Request, *, call: str) -> Reply:
         self.flying, self.cap = True, request.max_output_tokens
         try:
-            reply = await self._model.complete(request, call=call)
+            # A program may ask for much at once: it is at work while any of it is answered.
+            with self._budget.busy():
+                reply = await self._model.complete(request, call=call)
         except ModelError as error:
             if self._outlet.gone:
                 give_up(error)
@@ -85,7 +88,7 @@ class Exchange:
         self._parts = parts_of(asked.wire.protocol, asked.wire.body)
         self._passage = self._way()
         model = self._passage or asked.model.metered.model
-        self._flight = _Flight(model, outlet)
+        self._flight = _Flight(model, outlet, access.ctx.budget)
 
     def _way(self) -> Passage | None:
         asked, upstream = self._asked, self._asked.model.upstream

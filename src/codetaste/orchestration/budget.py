@@ -153,6 +153,10 @@ class Budget:
         """Stop the working clock. Waits of one node that overlap count once."""
         return self.clock.waiting()
 
+    def busy(self) -> AbstractContextManager[None]:
+        """Let the working clock run on, although others at work for this node wait meanwhile."""
+        return self.clock.busy()
+
     def exhausted(self) -> str:
         """Say which node of the chain has no money left at all; empty when there is some everywhere."""
         for node in self.chain:

@@ -28,7 +28,7 @@ class Clock:
         self._parent = parent
         self._wall_s, self._working_s = wall_s, working_s
         self._since = time.monotonic()
-        self._entered = self._waits = self.running_children = self.working_children = 0
+        self._entered = self._waits = self._busy = self.running_children = self.working_children = 0
         self._running = self._working = False
         self.deadlines: set[_Deadline] = set()
         """Those that move when this clock turns: all beneath it while it limits working time, else none."""
@@ -81,13 +81,24 @@ class Clock:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Stop the working clock; waits that overlap count once."""
+        """Stop the working clock, unless somebody here is busy; waits that overlap count once."""
         self._waits += 1
         self.turn()
         try:
             yield
         finally:
             self._waits -= 1
+            self.turn()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Let the working clock run on, although others at work here wait meanwhile."""
+        self._busy += 1
+        self.turn()
+        try:
+            yield
+        finally:
+            self._busy -= 1
             self.turn()
 
     @contextmanager
@@ -119,7 +130,8 @@ class Clock:
         """Start or stop the clocks as the counts say, here and upwards."""
         running = self._entered > 0 or self.running_children > 0
         # Whoever holds a parent open works through its children when there are any.
-        working = self.working_children > 0 if self.running_children else running and not self._waits
+        active = self._busy > 0 or not self._waits
+        working = self.working_children > 0 if self.running_children else running and active
         if (running, working) == (self._running, self._working):
             return
         now = time.monotonic()
