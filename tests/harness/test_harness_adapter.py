@@ -36,6 +36,7 @@ def test_a_harness_is_a_name_or_a_folder_beside_the_config(tmp_path: Path) -> No
     made_agent(tmp_path / "agents" / "mine")
     assert load_adapter("agents/mine", tmp_path).name == "mine"
     assert load_adapter(str(tmp_path / "agents/mine"), Path("/")).folder == tmp_path / "agents" / "mine"
+    assert "nor a folder" in problems(lambda: load_adapter("long" * 2000, tmp_path))[0]
     (told,) = problems(lambda: load_adapter("claude", tmp_path))
     assert "did you mean 'claude-code'?" in told
 
@@ -104,7 +105,7 @@ def test_folders_that_are_no_agents_are_refused(tmp_path: Path) -> None:
     assert "plain files only" in problems(lambda: read_adapter(tmp_path / "linked"))[0]
     made_agent(tmp_path / "big")
     with (tmp_path / "big" / "more").open("wb") as file:
-        file.truncate(100 * 1024**2)
+        file.truncate(2**40)  # more than there is memory
     assert "so it is no agent's folder" in problems(lambda: read_adapter(tmp_path / "big"))[0]
 
 

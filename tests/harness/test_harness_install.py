@@ -113,6 +113,18 @@ async def test_an_install_script_writes_its_tree_alone_and_sees_no_file_or_varia
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("what", ["ln -s {outside}", "mkfifo"])
+async def test_what_a_script_leaves_in_the_place_of_our_record_leads_nowhere(
+    what: str, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("the user's own")
+    script = f'{what.format(outside=outside)} "$CODETASTE_TREE/installed.json"\n'
+    made = await install(made_agent(tmp_path / "mine", install=script), tmp_path / "cache")
+    assert outside.read_text() == "the user's own"
+    assert json.loads((made.tree / "installed.json").read_text())["version"] == "1"
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [

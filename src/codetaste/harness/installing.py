@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from codetaste.atomic import write_atomically
 from codetaste.errors import ToolMissing
 from codetaste.harness import tree_files
 from codetaste.harness.install import RECORD, architecture
@@ -137,7 +138,8 @@ def _finish(wanted: Installed, shop: Workshop, node: NodeRuntime, said: str) -> 
     tree_files.share(shop.tree / "node/bin/node", node.bin)
     tree_files.make_readable(shop.tree)
     record = {"agent": wanted.adapter.name, "version": wanted.version, "digest": wanted.digest, "says": said}
-    (shop.tree / RECORD).write_text(json.dumps(record) + "\n", "utf-8")
+    # In place of what the script may have put there: a link would lead out of the tree.
+    write_atomically(shop.tree / RECORD, json.dumps(record) + "\n")
     tree_files.remove(wanted.tree)  # one without a record is a damaged one
     shop.tree.rename(wanted.tree)
     wanted.tree.with_name(f"{wanted.id}.log").unlink(missing_ok=True)
