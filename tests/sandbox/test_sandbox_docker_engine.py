@@ -186,6 +186,23 @@ async def test_auto_takes_the_engine_with_the_image_and_bubblewrap_otherwise_and
         await kind(auto.model_copy(update={"engine": "podman"}))
 
 
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("tcp://127.0.0.1:2375", "DOCKER_HOST names no socket of this machine"),
+        ("nonsense", "DOCKER_HOST names no socket of this machine"),
+        (f"unix:///{'long' * 100}", "is not there"),
+    ],
+)
+async def test_an_engine_that_is_named_in_a_way_of_no_use_is_told(
+    named: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", named)
+    with pytest.raises(SandboxMissing, match=why):
+        async with connected("podman"):
+            pass
+
+
 def test_a_box_has_the_limits_of_the_config() -> None:
     config = SandboxConfig(cpus=1.5, memory=2**30, processes=99, disk=2**31, image="i:1", read_only_root=True)
     spec = box_spec(config, "job", lifetime_s=60.0, memory_bytes=7)

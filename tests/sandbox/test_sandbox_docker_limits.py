@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,15 @@ async def test_processes_and_cores_are_bounded(containers: DockerBoxes, docker_e
         assert isinstance(host, dict)
         assert (host["NanoCpus"], host["PidsLimit"]) == (5 * 10**8, 64)
         assert host["Memory"] == host["MemorySwap"] == SPEC.memory_bytes
+
+
+async def test_more_cores_than_there_are_are_all_of_them(
+    containers: DockerBoxes, docker_engine: DockerEngine
+) -> None:
+    async with containers.open(replace(SPEC, cpus=1024)):
+        host = config_of(docker_engine, "test")["HostConfig"]
+        assert isinstance(host, dict)
+        assert host["NanoCpus"] == (os.cpu_count() or 1) * 10**9
 
 
 async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerBoxes) -> None:

@@ -7,15 +7,17 @@ in mid-call, it is full, it does not have the image) becomes one line that says 
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+from anyio import to_thread
 
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
-from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, places
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, places, unusable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -143,7 +145,7 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
 
     problems: list[str] = []
     for place in places(engine, socket):
-        if not await anyio.Path(place.socket).exists():
+        if not await to_thread.run_sync(os.path.exists, place.socket):
             if place.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
                 problems.append(f"{place.socket} ({place.name}) is not there")
             continue
@@ -162,6 +164,8 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
         finally:
             with anyio.CancelScope(shield=True):
                 await client.close()
+    if socket is None:
+        problems += unusable()
     raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {_fix(engine)}")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 DOCKER, PODMAN, AUTO = "docker", "podman", "auto"
 NAMED = "as named"
+_DOCKER_HOST, _CONTAINER_HOST = "DOCKER_HOST", "CONTAINER_HOST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,28 @@ def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
     own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     found = {
         DOCKER: [
-            *_named("DOCKER_HOST"),
+            *_named(_DOCKER_HOST),
             Place("docker", Path("/var/run/docker.sock")),
             Place("docker, rootless", own / "docker.sock"),
         ],
         PODMAN: [
-            *_named("CONTAINER_HOST"),
-            *(_named("DOCKER_HOST") if engine == PODMAN else ()),
+            *_named(_CONTAINER_HOST),
+            *(_named(_DOCKER_HOST) if engine == PODMAN else ()),
             Place("podman, rootless", own / "podman" / "podman.sock"),
             Place("podman", Path("/run/podman/podman.sock")),
         ],
     }
     wanted = [*found[DOCKER], *found[PODMAN]] if engine == AUTO else found[engine]
     return tuple({place.socket: place for place in reversed(wanted)}.values())[::-1]
+
+
+def unusable() -> list[str]:
+    """Say which variables name an engine that cannot be used."""
+    return [
+        f"{variable} names no socket of this machine (unix:///…)"
+        for variable in (_DOCKER_HOST, _CONTAINER_HOST)
+        if os.environ.get(variable) and not _named(variable)
+    ]
 
 
 def _named(variable: str) -> list[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ def container_config(order: Order, kind: str) -> dict[str, Any]:
             "NetworkMode": order.network or "none",
             "Memory": spec.memory_bytes,
             "MemorySwap": spec.memory_bytes,
-            "NanoCpus": int(spec.cpus * _NANO),
+            # Docker refuses more cores than there are.
+            "NanoCpus": int(min(spec.cpus, os.cpu_count() or spec.cpus) * _NANO),
             "PidsLimit": spec.processes,
             # When the machine's memory runs out a box goes first, and not the run that started it.
             "OomScoreAdj": 500,
