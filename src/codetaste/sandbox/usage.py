@@ -7,6 +7,10 @@ import os
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _THREADS, _RESIDENT = 1, 17, 21  # fields of /proc/PID/stat, counted after the name in brackets
@@ -29,26 +33,46 @@ def tree_usage(pid: int, enough_bytes: int) -> Usage:
     Pages that several of them share are counted once for each of them as long as the sum stays within
     ``enough_bytes``, and in fair shares beyond: exact counting is dear.
     """
-    children: dict[int, list[int]] = defaultdict(list)
     threads: dict[int, int] = {}
     resident: dict[int, int] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 (of thousands only names are wanted)
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-            one = int(name)
-            children[int(fields[_PARENT])].append(one)
-            threads[one], resident[one] = int(fields[_THREADS]), int(fields[_RESIDENT]) * _PAGE
-    tree, waiting = [pid], [pid]
+    tree, waiting, children = [pid], [pid], _children()
     while waiting:
-        below = children.get(waiting.pop(), [])
-        tree += below
-        waiting += below
+        one = waiting.pop()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = _stat(one)
+            threads[one], resident[one] = int(fields[_THREADS]), int(fields[_RESIDENT]) * _PAGE
+            below = children(one)
+            tree += below
+            waiting += below
     memory = sum(resident.get(one, 0) for one in tree)
     if memory > enough_bytes:
         memory = sum(_fair_share(one, resident.get(one, 0)) for one in tree)
     return Usage(tuple(tree), sum(threads.get(one, 0) for one in tree), memory)
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of a process that follow its name."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+
+
+def _children() -> Callable[[int], list[int]]:
+    """Return what tells the children of a process; where the kernel does not, all processes are read once."""
+    if Path("/proc/self/task", str(os.getpid()), "children").exists():
+        return _listed_children
+    known: dict[int, list[int]] = defaultdict(list)
+    for name in os.listdir("/proc"):  # noqa: PTH208 (of thousands only names are wanted)
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                known[int(_stat(int(name))[_PARENT])].append(int(name))
+    return lambda pid: known.get(pid, [])
+
+
+def _listed_children(pid: int) -> list[int]:
+    found: list[int] = []
+    for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+        with contextlib.suppress(OSError):
+            found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+    return found
 
 
 def folder_bytes(folder: Path, enough_bytes: int) -> int:
