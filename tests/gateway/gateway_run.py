@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
+from anyio.abc import SocketStream
 
 from codetaste.gateway.access import Access
 from codetaste.gateway.gateway import Gateway, open_gateway
@@ -69,15 +72,32 @@ async def admitted(
         yield access, client
 
 
+@contextmanager
+def door(gateway: Gateway) -> Iterator[str]:
+    """The gateway's socket by a short name: a whole path may be longer than a socket's name can be."""
+    folder = os.open(gateway.socket.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{gateway.socket.name}"
+    finally:
+        os.close(folder)
+
+
+async def connected(gateway: Gateway) -> SocketStream:
+    """A bare connection to the gateway."""
+    with door(gateway) as path:
+        return await anyio.connect_unix(path)
+
+
 @asynccontextmanager
 async def client_of(gateway: Gateway, token: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client on the gateway's socket."""
-    transport = httpx.AsyncHTTPTransport(uds=str(gateway.socket))
     headers = {"x-api-key": token}
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://gateway", headers=headers, timeout=30.0
-    ) as client:
-        yield client
+    with door(gateway) as path:
+        transport = httpx.AsyncHTTPTransport(uds=path)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://gateway", headers=headers, timeout=30.0
+        ) as client:
+            yield client
 
 
 def asked(protocol: str, words: str = "hello", **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import anyio
 import httpx
 import loopback_provider as provider
 import pytest
-from gateway_run import PATHS, PROTOCOLS, admitted, asked, client_of, run, scripted, transcript
+from gateway_run import PATHS, PROTOCOLS, admitted, asked, client_of, connected, run, scripted, transcript
 from gateway_talk import provided
 
 from codetaste.errors import ConfigError
@@ -41,7 +41,7 @@ async def works(tmp_path: Path, body: Any, models: list[str] | None = None, **mo
 
 async def raw(gateway: Gateway, request: bytes) -> bytes:
     """Send bytes as they are, and return all that comes until the end, or nothing within a second."""
-    async with await anyio.connect_unix(str(gateway.socket)) as wire:
+    async with await connected(gateway) as wire:
         await wire.send(request)
         answer = b""
         with anyio.move_on_after(1.0):

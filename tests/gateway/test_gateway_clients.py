@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from gateway_run import admitted, run, scripted
+from gateway_run import admitted, door, run, scripted
 
 from codetaste.gateway.access import Access
 from codetaste.gateway.gateway import Gateway
@@ -30,12 +30,13 @@ async def wired(
     ctx: JobContext, gateway: Gateway, protocol: str
 ) -> AsyncIterator[tuple[Access, httpx2.AsyncClient]]:
     """What an official client speaks HTTP with, on the gateway's socket."""
-    transport = httpx2.AsyncHTTPTransport(uds=str(gateway.socket))
-    async with (
-        admitted(ctx, gateway, protocol) as (access, _),
-        httpx2.AsyncClient(transport=transport, timeout=30) as client,
-    ):
-        yield access, client
+    with door(gateway) as path:
+        transport = httpx2.AsyncHTTPTransport(uds=path)
+        async with (
+            admitted(ctx, gateway, protocol) as (access, _),
+            httpx2.AsyncClient(transport=transport, timeout=30) as client,
+        ):
+            yield access, client
 
 
 async def works(folder: Path, body: Any, usd: str | None = None) -> Json:

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from gateway_run import PATHS, admitted, asked, run, scripted, transcript
+from gateway_run import PATHS, admitted, asked, connected, run, scripted, transcript
 
 from codetaste.gateway import server
 from codetaste.gateway.gateway import Gateway
@@ -44,15 +44,15 @@ async def test_a_connection_that_says_nothing_or_too_little_is_closed(
     monkeypatch.setattr(server, "_SILENT_S", 0.3)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with await anyio.connect_unix(str(gateway.socket)) as wire:
+        async with await connected(gateway) as wire:
             assert await closed_by(wire)
-        async with await anyio.connect_unix(str(gateway.socket)) as wire:
+        async with await connected(gateway) as wire:
             # The first request is whole, the second one never is.
             await wire.send(b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\n")
             assert (await wire.receive()).startswith(b"HTTP/1.1 200")
             await wire.send(b"POST /v1/messages HTTP/1.1\r\n")
             assert await closed_by(wire)
-        async with await anyio.connect_unix(str(gateway.socket)) as wire:
+        async with await connected(gateway) as wire:
             with pytest.raises((anyio.BrokenResourceError, anyio.EndOfStream)):
                 await trickle(wire)
         return None
@@ -81,7 +81,7 @@ async def test_connections_without_end_do_not_keep_others_out(
         async with admitted(ctx, gateway) as (_, client), anyio.create_task_group() as tasks:
             tasks.start_soon(ask, client)
             await anyio.sleep(0.1)
-            silent = [await anyio.connect_unix(str(gateway.socket)) for _ in range(60)]
+            silent = [await connected(gateway) for _ in range(60)]
             tasks.start_soon(ask, client)
             await anyio.sleep(0.1)
             under_way.set()
@@ -102,7 +102,7 @@ async def test_nothing_is_left_of_a_gateway_that_is_closed_with_clients_at_its_d
         async with admitted(ctx, gateway) as (access, client):
             assert (await client.post(PATHS["anthropic"], json=asked("anthropic"))).status_code == 200
             for said in (b"", b"POST /v1/messages HTTP/1.1\r\nhost", _head(access.token)):
-                wires.append(await anyio.connect_unix(str(gateway.socket)))
+                wires.append(await connected(gateway))
                 await wires[-1].send(said or b"\r\n")
             await anyio.sleep(0.05)
         return str(gateway.socket)
