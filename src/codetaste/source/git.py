@@ -44,6 +44,8 @@ _SETTINGS = (
     "http.lowSpeedTime=60",
 )
 _ERROR_BYTES = 16 * 1024
+_FULL = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
+"""What git and its system say of a full disk; the second where a write was cut short."""
 NO_GIT = "git is needed to read repositories and is not on PATH: install it (apt-get install git)"
 
 
@@ -126,7 +128,7 @@ async def run_git(
         raise SourceError(f"{what} took more than {timeout_s:g} s; try again, or use a local clone") from None
     if result is None:
         raise SourceError(f"{what} said more than {output_bytes:,} bytes; the repository is too large")
-    if not result.ok and "No space left on device" in result.complaint:
+    if not result.ok and any(words in result.complaint for words in _FULL):
         raise StorageFull(f"{what}: no space left on the device; free some, or name another cache folder")
     return result
 
