@@ -191,6 +191,20 @@ def test_a_provider_that_fails_for_good_is_no_outcome_of_the_programs(tmp_path: 
     assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
 
 
+def test_a_program_that_calls_it_a_success_that_nobody_answered_it_has_none(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    where = program_place(tmp_path, alpha, "gone")
+    asks = 'content = json.load(urllib.request.urlopen(request))["content"]'
+    careless = PROGRAM.replace(asks, f"try:\n        {asks}\n    except OSError:\n        content = []")
+    (tmp_path / "prog" / "run.py").write_text(careless)
+    done = where.run("--json")
+    assert done.code == 1
+    [job] = [job for job in done.json["jobs"] if job["key"].startswith("infer/")]
+    assert job["status"] == "failed"
+    assert "the scripted provider is gone" in job["error"]
+
+
 def test_a_budget_that_failures_have_used_up_is_an_outcome_and_the_patch_so_far_counts(
     tmp_path: Path, alpha: Tiny
 ) -> None:

@@ -241,3 +241,7 @@ def by_shell_then_slowly(request: Request) -> Said:
 
 def side_by_side(_request: Request) -> Said:
     return Said((Text("Done."),), latency_s=0.5)
+
+
+def gone(_request: Request) -> Message:
+    raise ModelRefused("the scripted provider is gone")

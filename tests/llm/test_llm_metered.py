@@ -181,6 +181,26 @@ async def test_failures_are_tried_again_and_only_what_may_have_been_billed_stays
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
+    ("error", "counts"),
+    [(ModelUnavailable("down", unbilled=True), True), (RateLimited("busy", retry_after_s=1.0), False)],
+)
+async def test_an_outage_takes_the_jobs_time_and_a_rate_limit_does_not(
+    tmp_path: Path, error: ModelError, counts: bool
+) -> None:
+    model = metered(Provider(error, "at last"), retries={error.cause: Retry(tries=2, first_s=1.0)})
+
+    async def body(ctx: JobContext) -> Json:
+        ctx.budget.set_limits(Limits(working_s=0.6))
+        with ctx.budget.deadline() as scope:
+            await model.complete(ask(), ctx=ctx, name="turn")
+        return scope.cancelled_caught
+
+    outcome, _ = await run_job(tmp_path, body)
+    assert outcome.value is counts
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     ("error", "tries"),
     [(RateLimited("x"), 4), (ModelUnavailable("x", unbilled=True), 3), (ModelRefused("no such model"), 1)],
 )

@@ -87,7 +87,9 @@ async def work(
         raise taken[0]
     if box.ended and not _by_the_agent(box):
         raise SandboxError(f"the box ended: {box.ended}")
-    if effort.failed and effort.finish_reason not in {SUCCESS, BUDGET, TIMEOUT}:
+    # A program may call it a success that nobody answered it.
+    worked = effort.finish_reason in {BUDGET, TIMEOUT} or (effort.finish_reason == SUCCESS and effort.turns)
+    if effort.failed and not worked:
         raise give_up(ModelUnavailable(effort.failed))
 
 

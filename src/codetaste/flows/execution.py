@@ -165,6 +165,8 @@ def found(value: Any) -> str:  # noqa: ANN401 - a job's value
     files = "1 file" if told["patch_files"] == 1 else f"{told['patch_files']} files"
     size = format_size(told["patch_bytes"])
     came_to = f"{told['turns']} turns, {files} changed, patch of {size}"
+    if told["patch_problem"]:
+        came_to += f"; {told['patch_problem']}"
     reason = metadata["finish_reason"]
     # What was cut short says so by its status.
     return came_to if reason in {BUDGET, TIMEOUT} else f"{reason.replace('_', ' ')}, {came_to}"

@@ -171,7 +171,7 @@ def _measured(effort: Effort, tally: Tally) -> None:
     """Lay what the gateway measured over what the program told."""
     effort.metered_usd = tally.settled_usd + tally.unknown_usd
     # Programs count differently: a refused answer is a turn to some, and others do not count at all.
-    effort.turns = tally.turns or effort.turns
+    effort.turns = tally.turns if tally.requests else effort.turns
     effort.tool_calls = effort.tool_calls or tally.tool_calls
     effort.usage = tally.usage
     effort.failed = tally.failed

@@ -169,7 +169,8 @@ class MeteredModel:
                     raise give_up(error) from error.__cause__
                 ctx.retrying(self.id, error, wait_s or self.limiter.statistics().paused_s)
                 if wait_s:
-                    with ctx.waiting(f"{self.id}: {error.cause.value.replace('_', ' ')}"):
+                    what = f"{self.id}: {error.cause.value.replace('_', ' ')}"
+                    with ctx.waiting(what, working=not error.overloaded):
                         await anyio.sleep(wait_s)
             if (reply := await self._recalled(ctx, name)) is not None:
                 return reply

@@ -7,7 +7,7 @@ or a retry replays them and goes on where the recording ends.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -184,13 +184,16 @@ class JobContext:
         return await self._record.reserve(self.key, self.fingerprint, name, reservation, note)
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """Stop the working clock while the job waits for ``what`` (a slot, a rate limit)."""
+    def waiting(self, what: str, *, working: bool = False) -> Iterator[None]:
+        """Tell that the job waits for ``what``, and stop its working clock (for a slot, a rate limit).
+
+        ``working`` lets the clock go on: time that an outage takes is the job's own.
+        """
         begun_s = anyio.current_time()
         self._record.note({"event": "wait", "key": self.key, "what": what})
         self.publish(WaitStarted(self.key, what))
         try:
-            with self.budget.waiting():
+            with nullcontext() if working else self.budget.waiting():
                 yield
         finally:
             waited_s = round(anyio.current_time() - begun_s, 3)

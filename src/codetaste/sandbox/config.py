@@ -10,6 +10,7 @@ from pydantic import Field
 from codetaste.section import Section
 from codetaste.units import Bytes
 
+_LEAST_BYTES = 16 * 1024**2
 SHELL_BYTES = 4 * 1024**3
 """Memory of one command in the rule agent's shell, at most."""
 
@@ -28,11 +29,11 @@ class SandboxConfig(Section):
     """Sandboxes at once."""
     cpus: float = Field(default=2.0, gt=0, le=1024)
     """Cores of one box."""
-    memory: Bytes = 8 * 1024**3
+    memory: Bytes = Field(default=8 * 1024**3, ge=_LEAST_BYTES)
     """Memory of one box; of one command in the rule agent's shell, 4 GiB at most."""
     processes: int = Field(default=1024, ge=16, le=1_000_000)
     """Processes and threads of one box at once."""
-    disk: Bytes = 20 * 1024**3
+    disk: Bytes = Field(default=20 * 1024**3, ge=_LEAST_BYTES)
     """All that is written in one box."""
     read_only_root: bool = False
     """Only the repository, HOME, /output, /task_description and /tmp can be written to in a container."""
