@@ -27,6 +27,7 @@ def rule_files(project: Path) -> list[Path]:
     return sorted((project / "runs/quickstart/discover").rglob("rules_*.yml"))
 
 
+@pytest.mark.slow
 def test_the_first_command_works_for_a_normal_user_on_a_minimal_debian(
     minimal_system_with_checkout: MinimalSystem,
 ) -> None:
