@@ -14,7 +14,8 @@ from codetaste.harness.config import OWN_OUTPUT_TOKENS, OWN_TURNS
 from codetaste.harness.run import Task, run_agent
 from codetaste.llm.messages import Usage
 from codetaste.llm.prompts import load_prompt
-from codetaste.sandbox.box import NO_EGRESS, Egress, Way
+from codetaste.sandbox.box import NO_EGRESS
+from codetaste.sandbox.egress import GATEWAY_PORT, gateway
 from codetaste.sandbox.sandbox import Limits
 
 if TYPE_CHECKING:
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.metered import MeteredModel
     from codetaste.orchestration.job import JobContext
-    from codetaste.sandbox.box import Box, Mount
+    from codetaste.sandbox.box import Box, Egress, Mount
 
-PORT = 8787
-"""Where a program in a box finds its model."""
 _FOR_EVER_S = 30 * 24 * 3600.0
 _ENDS = {
     End.FINISHED: SUCCESS,
@@ -73,7 +72,7 @@ async def player_for(step: Step, site: Site) -> Player:
         await _run_program(installed, step, site, box, task, effort, job, name)
 
     asks = site.adapters[agent.id].protocol != "none"
-    egress = Egress(ways=(Way(PORT, site.require_gateway().socket),)) if asks else NO_EGRESS
+    egress = gateway(site.require_gateway().socket) if asks else NO_EGRESS
     return Player(installed.mounts, egress, program)
 
 
@@ -150,7 +149,7 @@ async def _run_program(
         async with site.require_gateway().admit(
             job, models=[agent.model], protocol=adapter.protocol, transcript=site.out / "transcripts" / record
         ) as access:
-            tally, url = access.tally, f"http://127.0.0.1:{PORT}{access.base_path}"
+            tally, url = access.tally, f"http://127.0.0.1:{GATEWAY_PORT}{access.base_path}"
             order = Task(task, model, url, access.token, agent.options)
             _ended(effort, await run_agent(installed, box, order, limits, events, tally.stopped))
     finally:
