@@ -1,8 +1,8 @@
 """Trials as a report reads them: one record each, whatever made it, and what could not be read.
 
-A record holds a trial's values twice where they differ: as we count (``None`` is "undefined" or "not measured",
-never 0 and never 1), and in ``published`` as the published harness would read the same files, so that both
-aggregations can be made of the same records.
+A record holds a trial's values as we count them (``None`` is "undefined" or "not measured", never 0 and never
+1), and in ``published`` as the published harness would read the same files, so that both aggregations can be
+made of the same records. ``evaluation/reading.py`` makes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.benchmark.catalog import Benchmark
     from codetaste.evaluation.activity import Activity
     from codetaste.evaluation.score import TestCounts
 
@@ -220,20 +219,5 @@ class Records:
     problems: tuple[Problem, ...] = ()
 
 
-def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
-    """Read the trials below ``root``: ``runs/<name>``, an ``outputs`` folder, or one ``<track>/<mode>`` of it.
-
-    Blocks: call it in a thread. Nothing bad in one folder loses another: it is named in ``problems``.
-
-    Args:
-        root: of a run of ours, or as published.
-        benchmark: says language and category, which instances there are, and has their baselines.
-
-    Raises:
-        ConfigError: there is no such folder, or nothing in it has the published layout.
-    """
-    raise NotImplementedError
-
-
-def _aligned(ifr: float | None, passed: bool | None) -> float | None:  # noqa: FBT001 - a value, no switch
+def _aligned(ifr: float | None, passed: bool | None) -> float | None:
     return None if ifr is None or passed is None else ifr * passed
