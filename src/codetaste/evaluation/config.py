@@ -1,0 +1,34 @@
+"""``[evaluate]``: what predictions are scored with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from codetaste.section import Section
+
+BENCHMARK, DISCOVERED = "benchmark", "discover/"
+
+
+class EvaluateConfig(Section):
+    """How the trials of a run are scored; the section may be added when they are done already."""
+
+    tests: bool = False
+    """Whether PASS is wanted from test runs in containers. Nothing runs them yet: PASS is taken from recorded
+    test metrics in any case, and true says so in a line."""
+    baseline_runs: int = Field(default=5, ge=1, le=1000)
+    """Test runs of R and of R∘X* each, that bound what passes (CodeTaste §4.1). Recorded baselines count all
+    the runs that they have."""
+    exclusions: Literal["published", "none"] = "published"
+    """Which folders do not count for precision: those that the published harness leaves out, or none."""
+    references: bool = True
+    """Whether the golden patch and an empty one are scored too, as the agents ``golden_agent`` and
+    ``null_agent``: they say whether an instance is sound."""
+    rules: str = Field(default=BENCHMARK, pattern=r"^(benchmark|discover/.+)$")
+    """Whose rules: "benchmark", or "discover/ID" for those that this run finds with the model ID."""
+
+    @property
+    def discovered_by(self) -> str | None:
+        """The id of the model whose rules are taken, None for those of the benchmark."""
+        return self.rules.removeprefix(DISCOVERED) if self.rules.startswith(DISCOVERED) else None
