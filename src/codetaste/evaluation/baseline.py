@@ -1,0 +1,177 @@
+"""PASS from what was recorded: the results of a test run, and of the runs on R and R∘X* that it is held against.
+
+Nothing is run here. A prediction's test run that gave no result counts as (0, 0), as the paper says (§2.1). A
+baseline's does not count at all, as in the published harness: one crash on R would make p_R zero for good, and
+every prediction right. It is noted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import ConfigError
+from codetaste.evaluation.score import CRASHED, Baseline, TestCounts, baseline_of, passes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+
+GOLDEN, NULL = "golden_agent", "null_agent"
+"""The published ids of the agents that answer with X*, and with nothing."""
+_LAST_LINES = 10
+_MOST_BYTES = 16 * 1024**2
+_MOST_TESTS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBaseline:
+    """What the test suite of an instance did on R and R∘X*.
+
+    Attributes:
+        bounds: p_R and f_R; None where nothing is recorded.
+        runs: how many runs they are taken from, of both sides together.
+        source: where they are recorded, "" for nowhere.
+        notes: what a reader should know of them, in order.
+    """
+
+    bounds: Baseline | None = None
+    runs: int = 0
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Correctness:
+    """PASS of one prediction; ``passed`` is None where it cannot be known, and ``why`` says why."""
+
+    tests: TestCounts | None = None
+    baseline: RecordedBaseline = RecordedBaseline()
+    passed: bool | None = None
+    why: str = "no test results are recorded"
+
+
+def correctness(tests: TestCounts | None, baseline: RecordedBaseline) -> Correctness:
+    """PASS (CodeTaste §4.1) where both are known."""
+    if tests is None:
+        return Correctness(None, baseline)
+    if baseline.bounds is None:
+        return Correctness(tests, baseline, None, "no baseline of R and R∘X* is recorded")
+    return Correctness(tests, baseline, passes(tests, baseline.bounds), "")
+
+
+def read_test_output(content: bytes) -> TestCounts | None:
+    """Return what the end of a test run's output states; None where it states nothing.
+
+    The last JSON object with results among the last ten lines counts (the published harness reads them so).
+    """
+    lines = content[-_MOST_BYTES:].decode("utf-8", "replace").strip().split("\n")
+    for line in reversed(lines[-_LAST_LINES:]):
+        if (counts := test_counts(_json(line))) is not None:
+            return counts
+    return None
+
+
+def read_tests(path: Path) -> TestCounts:
+    """Return the results of the test run whose output is in the file ``path``; ``CRASHED`` where it gave none.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return read_test_output(_tail(path)) or CRASHED
+    except OSError as error:
+        raise ConfigError(f"{path}: the test output cannot be read: {error.strerror}") from None
+
+
+def test_counts(data: object) -> TestCounts | None:
+    """Return ``data``, as parsed from JSON, as the results of a test run; None where it is none.
+
+    ``passed``, ``failed`` and ``total`` have to be there; NaN, infinities, fractions and negative numbers are no
+    counts. Other keys are ignored.
+    """
+    if not isinstance(data, dict):
+        return None
+    numbers = [_count(data.get(name, default)) for name, default in _COUNTS]
+    error = data.get("error")
+    if None in numbers or not (error is None or isinstance(error, str)):
+        return None
+    passed, failed, skipped, total = (number or 0 for number in numbers)
+    return TestCounts(passed, failed, skipped, total, error)
+
+
+test_counts.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
+
+_COUNTS: tuple[tuple[str, int | None], ...] = (("passed", None), ("failed", None), ("skipped", 0), ("total", None))
+
+
+def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
+    """Return the baseline of ``instance`` that lies in the benchmark's folder.
+
+    ``baseline_results/<path>/{golden_agent,null_agent}.jsonl`` (k runs each) comes before ``golden_metrics`` and
+    ``base_metrics`` of ``instance_metadata.json`` (one run each).
+
+    Raises:
+        ConfigError: a file is there and cannot be read, or the metadata are no JSON object.
+    """
+    folder = benchmark.root / "baseline_results" / instance.path
+    recorded = _from_runs(folder)
+    if recorded.bounds is not None:
+        return recorded
+    metadata = benchmark.metadata(instance) or {}
+    sides = {name: test_counts(metadata.get(f"{name}_metrics")) for name in ("golden", "base")}
+    found = [counts for counts in sides.values() if counts is not None]
+    if not found:
+        return recorded
+    notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
+    notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
+    return RecordedBaseline(baseline_of(found), len(found), "instance_metadata.json", (*recorded.notes, *notes))
+
+
+def _from_runs(folder: Path) -> RecordedBaseline:
+    """Read the published files of runs; a line that is null is a run that crashed."""
+    runs: list[TestCounts] = []
+    notes: list[str] = []
+    for agent in (GOLDEN, NULL):
+        path = folder / f"{agent}.jsonl"
+        if not path.is_file():
+            if folder.is_dir():
+                notes.append(f"the baseline has no {path.name}")
+            continue
+        try:
+            lines = [line for line in _tail(path).decode("utf-8", "replace").splitlines() if line.strip()]
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        read = [(line.strip(), test_counts(_json(line))) for line in lines]
+        runs += [counts for _, counts in read if counts is not None]
+        crashed = sum(1 for line, _ in read if line == "null")
+        damaged = sum(1 for line, counts in read if counts is None) - crashed
+        notes += [f"{crashed} of {len(read)} runs in {path.name} crashed and do not count"] if crashed else []
+        notes += [f"{damaged} of {len(read)} lines in {path.name} are damaged"] if damaged else []
+    source = "baseline_results" if runs else ""
+    return RecordedBaseline(baseline_of(runs), len(runs), source, tuple(notes))
+
+
+def _json(line: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # NaN fails each comparison.
+    return int(value) if 0 <= value <= _MOST_TESTS and value == int(value) else None
+
+
+def _tail(path: Path) -> bytes:
+    """Return the end of a file: logs can be long, and results come last."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _MOST_BYTES))
+        return file.read(_MOST_BYTES)

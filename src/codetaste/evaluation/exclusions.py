@@ -1,0 +1,31 @@
+"""Which changed files do not count for precision: folders that tools fill, as the published harness has it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codetaste.source.patch import FileDiff
+
+EXCLUDED = frozenset({
+    ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".ruff_cache", "node_modules", "dist",
+    "build", ".next", ".nuxt", "target", ".gradle", "out", "bin", "obj", "vendor", ".cache", "coverage",
+    ".cargo-home", "package-lock.json",
+})  # fmt: skip
+"""Names of folders and files that the published harness leaves out of L⁺, L⁻ and so of precision."""
+
+
+class Exclusions(StrEnum):
+    """What is left out of precision: what the published harness leaves out, or nothing."""
+
+    PUBLISHED = "published"
+    NONE = "none"
+
+
+def excluded(file: FileDiff, exclusions: Exclusions = Exclusions.PUBLISHED) -> bool:
+    """Whether the changes of ``file`` do not count: a part of its old or of its new path is in ``EXCLUDED``."""
+    if exclusions is Exclusions.NONE:
+        return False
+    paths = (path.replace("\\", "/") for path in (file.old, file.new) if path is not None)
+    return any(not EXCLUDED.isdisjoint(path.split("/")) for path in paths)

@@ -1,0 +1,110 @@
+"""Both rule files of an instance, read for scoring.
+
+Ids are unique in one file only, so that each rule has a number in scans of both files together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from codetaste.errors import ConfigError
+from codetaste.rules import yaml_text
+from codetaste.rules.rule import Rule, parse_rules
+from codetaste.rules.verdict import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.rules.scan import Match, Problem
+
+POSITIVE, NEGATIVE = "rules_positive.yml", "rules_negative.yml"
+_MOST_BYTES = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFiles:
+    """Γ⁺ and Γ⁻ with the sha256 (hex) of each file's bytes, "" for one that is not there."""
+
+    positive: tuple[Rule, ...] = ()
+    negative: tuple[Rule, ...] = ()
+    positive_sha256: str = ""
+    negative_sha256: str = ""
+
+    def numbered(self) -> list[Rule]:
+        """Return all rules under names that are unique in both files together, Γ⁺ first."""
+        rules = (*self.positive, *self.negative)
+        return [Rule(f"rule-{number}", rule.languages, rule.body) for number, rule in enumerate(rules)]
+
+    def parted(self, matches: Iterable[Match]) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+        """Return the matches of numbered rules under their own ids: Γ⁺'s, and Γ⁻'s, in the order given."""
+        parts: tuple[list[Match], list[Match]] = ([], [])
+        rules = (*self.positive, *self.negative)
+        for match in matches:
+            number = _number(match.rule_id)
+            parts[number >= len(self.positive)].append(replace(match, rule_id=rules[number].id))
+        return tuple(parts[0]), tuple(parts[1])
+
+    def renamed(self, problem: Problem) -> Problem:
+        """Return ``problem`` with its rule's own id."""
+        if not problem.rule_id:
+            return problem
+        rules = (*self.positive, *self.negative)
+        return replace(problem, rule_id=rules[_number(problem.rule_id)].id)
+
+
+def parse_rule_files(positive: bytes, negative: bytes) -> RuleFiles:
+    """Read the texts of both files; b"" stands for one that is not there, and a list may be empty.
+
+    Raises:
+        RuleError: one of them is malformed; a line for each fault.
+    """
+    return RuleFiles(
+        _rules(positive, POSITIVE), _rules(negative, NEGATIVE), _digest(positive), _digest(negative)
+    )
+
+
+def read_rule_files(benchmark: Benchmark, instance: Instance) -> RuleFiles:
+    """Read the rules of ``instance``; blocks.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RuleError: a file is malformed.
+    """
+    positive, negative = (_content(benchmark.rules_path(instance, each)) for each in Direction)
+    return parse_rule_files(positive, negative)
+
+
+def _rules(content: bytes, source: str) -> tuple[Rule, ...]:
+    return () if not content.strip() or _empty_list(content) else parse_rules(content, source=source)
+
+
+def _empty_list(content: bytes) -> bool:
+    """Whether the file says that there are no rules: what a pass that found none writes."""
+    if len(content) > yaml_text.MAX_KEY:
+        return False
+    root = yaml_text.compose(yaml_text.decode(content))
+    listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
+    return yaml_text.is_sequence(listed) and not listed.value
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest() if content else ""
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("rule-"))

@@ -1,0 +1,146 @@
+"""What a prediction is worth, by the formulas of the paper and nothing else.
+
+Symbols: X̂ the predicted patch, R∘X̂ the code with it, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ added/removed lines.
+Every rate is a fraction of 0..1, and None where it is undefined: never 0 and never 1 for want of a measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VERSION = 1
+"""Of what is measured: a new one makes scores of earlier versions due again."""
+LEAST_TESTS = 10
+"""|T| below which a test suite says nothing (CodeTaste §3.3)."""
+LEAST_PASSED = 0.3
+"""P/|T| below which a test suite says nothing (CodeTaste §3.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """How many rules there are, and how many of them match R∘X̂ at least once."""
+
+    positive_matched: int
+    positive_total: int
+    negative_matched: int
+    negative_total: int
+
+
+def ifr(counts: RuleCounts) -> float | None:
+    """IFR = (|Γ⁻|·IFR⁻ + |Γ⁺|·IFR⁺) / |Γ| (CodeTaste §4.1); None without any rule.
+
+    With rules of one direction only it is the rate of that direction. The published harness says 1.0 without
+    rules, and 1.0 for a direction that has none.
+    """
+    total = counts.positive_total + counts.negative_total
+    return (counts.positive_matched + counts.negative_total - counts.negative_matched) / total if total else None
+
+
+def ifr_plus(counts: RuleCounts) -> float | None:
+    """IFR⁺ = |{γ ∈ Γ⁺ : M(γ, R∘X̂) > 0}| / |Γ⁺| (CodeTaste §4.1); None without additive rules."""
+    return counts.positive_matched / counts.positive_total if counts.positive_total else None
+
+
+def ifr_minus(counts: RuleCounts) -> float | None:
+    """IFR⁻ = |{γ ∈ Γ⁻ : M(γ, R∘X̂) = 0}| / |Γ⁻| (CodeTaste §4.1); None without reductive rules."""
+    total = counts.negative_total
+    return (total - counts.negative_matched) / total if total else None
+
+
+@dataclass(frozen=True, slots=True)
+class TestCounts:
+    """exec(T) = (P, F) of one run of a test suite (CodeTaste §2.1), with what else the run said."""
+
+    __test__: ClassVar[bool] = False  # no test of pytest's
+
+    passed: int
+    failed: int
+    skipped: int = 0
+    total: int = 0
+    error: str | None = None
+
+    @property
+    def pass_rate(self) -> float:
+        """P/|T|, 0 without tests, as the published harness has it."""
+        return self.passed / self.total if self.total > 0 else 0.0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the suite says anything: |T| ≥ 10 and P/|T| ≥ 3/10 (CodeTaste §3.3), and no error."""
+        return self.error is None and self.total >= LEAST_TESTS and self.pass_rate >= LEAST_PASSED
+
+
+CRASHED = TestCounts(0, 0, error="the test run gave no result")
+"""A test run that fails unexpectedly counts as (P, F) = (0, 0) (CodeTaste §2.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """p_R and f_R: how many tests have to pass at the least, and may fail at the most (CodeTaste §4.1)."""
+
+    min_passed: int
+    max_failed: int
+
+
+def baseline_of(runs: Iterable[TestCounts]) -> Baseline | None:
+    """p_R = min P and f_R = max F over all runs on R and on R∘X* (CodeTaste §4.1); None without any run."""
+    runs = list(runs)
+    if not runs:
+        return None
+    return Baseline(min(run.passed for run in runs), max(run.failed for run in runs))
+
+
+def passes(tests: TestCounts, baseline: Baseline) -> bool:
+    """PASS = 𝟙[F(R∘X̂) ≤ f_R ∧ P(R∘X̂) ≥ p_R] (CodeTaste §4.1)."""
+    return tests.failed <= baseline.max_failed and tests.passed >= baseline.min_passed
+
+
+def alignment(passed: bool | None, rate: float | None) -> float | None:  # noqa: FBT001 - a factor
+    """A = PASS × IFR (CodeTaste §4.1); with IFR⁺ it is A⁺, with IFR⁻ it is A⁻ (A.5).
+
+    None where PASS or the rate is.
+    """
+    return None if passed is None or rate is None else passed * rate
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How many changed lines the rules speak of (CodeTaste §4.1).
+
+    A rate over no lines is 0, as the published harness has it: who changes nothing has no precision to show.
+
+    Attributes:
+        hits_added: |L⁺ ∩ C_{Γ⁺}(R∘X̂)|.
+        added: |L⁺|.
+        hits_removed: |L⁻ ∩ C_{Γ⁻}(R)|. The paper's formula writes C_{Γ⁻}(R∘X̂), but removed lines live in R; the
+            published harness takes R, too.
+        removed: |L⁻|.
+    """
+
+    hits_added: int
+    added: int
+    hits_removed: int
+    removed: int
+
+    @property
+    def prec(self) -> float:
+        """PREC = (|L⁺|·PREC⁺ + |L⁻|·PREC⁻) / |L| (CodeTaste §4.1)."""
+        return _share(self.hits_added + self.hits_removed, self.added + self.removed)
+
+    @property
+    def prec_plus(self) -> float:
+        """PREC⁺ = |L⁺ ∩ C_{Γ⁺}(R∘X̂)| / |L⁺| (CodeTaste §4.1)."""
+        return _share(self.hits_added, self.added)
+
+    @property
+    def prec_minus(self) -> float:
+        """PREC⁻ = |L⁻ ∩ C_{Γ⁻}(R)| / |L⁻| (CodeTaste §4.1, with R for the reason above)."""
+        return _share(self.hits_removed, self.removed)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
