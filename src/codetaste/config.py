@@ -13,6 +13,8 @@ from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.errors import ConfigError
+from codetaste.evaluation.config import EvaluateConfig
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.flows.passes import DiscoverConfig
 from codetaste.flows.trials import TrackConfig
 from codetaste.harness.config import AgentConfig
@@ -55,6 +57,7 @@ class Config(Section):
     agents: tuple[AgentConfig, ...] = ()
     tracks: tuple[TrackConfig, ...] = ()
     discover: DiscoverConfig | None = None
+    evaluate: EvaluateConfig | None = None
 
     def model_by_id(self, name: str) -> ModelConfig:
         """Return the model that the file calls ``name``; it was checked to be there."""
@@ -162,6 +165,7 @@ def _undefined_ids(config: Config) -> Iterator[str]:
         for problem in _in_track(track, config):
             yield f"tracks[{number}]{problem}"
     yield from _tracks_alike(config)
+    yield from _in_evaluation(config)
 
 
 def _twice(names: Sequence[str]) -> list[str]:
@@ -178,6 +182,24 @@ def _in_track(track: TrackConfig, config: Config) -> Iterator[str]:
             yield f".agents: no [[agents]] has the id {name!r}{suggestion(name, agents)}"
     if not agents:
         yield ": there are no [[agents]] to work on it"
+
+
+def _in_evaluation(config: Config) -> Iterator[str]:
+    """What is scored goes by the agent's id, and two of these are taken; rules must be found by somebody."""
+    if config.evaluate is None:
+        return
+    for agent in config.agents:
+        if agent.id in {GOLDEN, NULL}:
+            yield f"agents[{agent.id}].id: is that of a pseudo agent, which [evaluate] adds; take another one"
+    by = config.evaluate.discovered_by
+    if by is None:
+        return
+    finders = config.discover.models if config.discover else ()
+    if by not in finders:
+        yield (
+            f"evaluate.rules: [discover] does not have the model {by!r}{suggestion(by, finders)}; "
+            'write "benchmark" for the benchmark\'s own rules'
+        )
 
 
 def _tracks_alike(config: Config) -> Iterator[str]:

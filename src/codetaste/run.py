@@ -19,7 +19,7 @@ from codetaste.assembly import assemble
 from codetaste.command import error_json, guarded, launch, say, tell
 from codetaste.config import read_config
 from codetaste.errors import Cause, ConfigError
-from codetaste.flows.agenda import agenda
+from codetaste.flows.agenda import Sections, agenda
 from codetaste.limits import LiveLimits
 from codetaste.report import plans
 from codetaste.report.plans import Plan, PlannedJob, PlannedTrial
@@ -113,11 +113,12 @@ def prepare(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) 
         assembly = assemble(config, path.parent)
     except ConfigError as error:
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    if config.discover is None and not config.tracks:
+    sections = Sections(config.discover, config.agents, config.tracks, config.evaluate)
+    wanted = agenda(sections, assembly.instances, config.labels(), only)
+    if not wanted.chosen:
         raise ConfigError(
-            f"{path}: nothing to do: there is no section of a flow, such as [discover] or [[tracks]]"
+            f"{path}: nothing to do: there is no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
-    wanted = agenda(config.discover, config.agents, config.tracks, assembly.instances, config.labels(), only)
     wanted.check_descriptions(assembly.benchmark)
     return Planned(assembly, live, wanted, _plan(config, wanted, assembly.prices()))
 
@@ -160,6 +161,9 @@ def _plan(config: Config, wanted: Agenda, prices: Mapping[str, PriceEntry]) -> P
             if need not in own:
                 planned.setdefault(need, PlannedJob(need, (), ""))
         planned[step.key] = PlannedJob(step.key, step.needs, step.model_id)
+    for scoring in wanted.scorings:
+        planned.setdefault(scoring.sources, PlannedJob(scoring.sources, (), ""))
+        planned[scoring.key] = PlannedJob(scoring.key, scoring.needs, "")
     return Plan(
         tuple(planned.values()),
         wanted.worst_case_usd(config.discover),

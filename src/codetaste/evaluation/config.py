@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
+from codetaste.evaluation.exclusions import Exclusions
 from codetaste.section import Section
 
 BENCHMARK, DISCOVERED = "benchmark", "discover/"
@@ -20,8 +19,8 @@ class EvaluateConfig(Section):
     baseline_runs: int = Field(default=5, ge=1, le=1000)
     """Test runs of R and of R∘X* each, that bound what passes (CodeTaste §4.1). Recorded baselines count all
     the runs that they have."""
-    exclusions: Literal["published", "none"] = "published"
-    """Which folders do not count for precision: those that the published harness leaves out, or none."""
+    exclusions: Exclusions = Exclusions.PUBLISHED
+    """Which files do not count for precision: those that the published harness leaves out, or none."""
     references: bool = True
     """Whether the golden patch and an empty one are scored too, as the agents ``golden_agent`` and
     ``null_agent``: they say whether an instance is sound."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import ConfigError
 from codetaste.flows import passes as discovery
+from codetaste.flows.scorings import scorings
 from codetaste.flows.trials import StepKind, Trial, trials, with_needed
 from codetaste.mistakes import suggestion
 
@@ -18,20 +19,33 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.config import EvaluateConfig
     from codetaste.flows.passes import DiscoverConfig, Pass
+    from codetaste.flows.scorings import Scoring
     from codetaste.flows.trials import Step, TrackConfig
     from codetaste.harness.config import AgentConfig
 
 
 @dataclass(frozen=True, slots=True)
+class Sections:
+    """What of a config asks for work: who looks for rules, who works on what, how predictions are scored."""
+
+    discover: DiscoverConfig | None = None
+    agents: Sequence[AgentConfig] = ()
+    tracks: Sequence[TrackConfig] = ()
+    evaluate: EvaluateConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Agenda:
-    """Passes of rule discovery and steps of trials, needed ones included.
+    """Passes of rule discovery, steps of trials, and predictions to be scored, needed ones included.
 
     ``chosen`` are the keys that were asked for; the others are only needed by these.
     """
 
     passes: tuple[Pass, ...] = ()
     steps: tuple[Step, ...] = ()
+    scorings: tuple[Scoring, ...] = ()
     chosen: frozenset[str] = frozenset()
 
     @property
@@ -69,19 +83,12 @@ class Agenda:
 
 
 def agenda(
-    discover: DiscoverConfig | None,
-    agents: Sequence[AgentConfig],
-    tracks: Sequence[TrackConfig],
-    instances: Sequence[Instance],
-    labels: Mapping[str, str],
-    only: Sequence[str] = (),
+    wanted: Sections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
 ) -> Agenda:
     """List what is to be done.
 
     Args:
-        discover: who looks for rules, if anybody does.
-        agents: who works on trials.
-        tracks: what trials there are.
+        wanted: what the config asks for.
         instances: of the benchmark.
         labels: of the models, by id.
         only: globs on keys of jobs; others are left out but for those that these need.
@@ -89,15 +96,21 @@ def agenda(
     Raises:
         ConfigError: a glob fits none.
     """
-    passes = discovery.plan(discover, instances, labels) if discover is not None else ()
-    steps = [step for trial in trials(agents, tracks, instances, labels) for step in trial.steps]
-    keys = [*(each.key for each in passes), *(step.key for step in steps)]
+    passes = discovery.plan(wanted.discover, instances, labels) if wanted.discover is not None else ()
+    steps = [
+        step for trial in trials(wanted.agents, wanted.tracks, instances, labels) for step in trial.steps
+    ]
+    scored = scorings(wanted.evaluate, steps, instances) if wanted.evaluate is not None else ()
+    keys = [each.key for each in (*passes, *steps, *scored)]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
             raise ConfigError(f"--only {glob}: fits no job{suggestion(glob, keys)}")
     chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
+    scored = tuple(each for each in scored if each.key in chosen)
+    needed = chosen.union(*(each.needs for each in scored))
     return Agenda(
-        tuple(each for each in passes if each.key in chosen),
-        with_needed(step for step in steps if step.key in chosen),
+        tuple(each for each in passes if each.key in needed),
+        with_needed(step for step in steps if step.key in needed),
+        scored,
         chosen,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.flows.trials import StepKind
 from codetaste.rules.verdict import Direction
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
     from codetaste.flows.trials import Step, Trial
-
-GOLDEN, NULL = "golden_agent", "null_agent"
-"""The ids that the published harness gives its pseudo agents."""
 
 
 @dataclass(frozen=True, slots=True)
