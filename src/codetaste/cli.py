@@ -11,7 +11,8 @@ from cyclopts import App, Parameter
 
 from codetaste import __version__
 from codetaste.command import guarded, launch, say
-from codetaste.rules.verdict import Direction
+from codetaste.commands.benchmark_app import benchmark_app
+from codetaste.commands.tool_app import tool_app
 from codetaste.run import run as run_command
 
 _JSON = Parameter(name="--json", negative=())
@@ -22,10 +23,10 @@ app = App(
     version=__version__,
 )
 rules_app = App(name="rules", help="Work with OpenGrep rules.")
-tool_app = App(name="tool", help="Try the rule agent's tools on a real instance, without any model.")
 image_app = App(name="image", help="The images that coding agents' containers are made of.")
 agents_app = App(name="agents", help="Command-line coding agents: what there is, what is installed.")
 app.command(run_command, name="run")
+app.command(benchmark_app)
 app.command(agents_app)
 app.command(rules_app)
 app.command(tool_app)
@@ -172,60 +173,6 @@ def check(
     from codetaste.commands.rules import check_published  # noqa: PLC0415 - only here
 
     return guarded(lambda: anyio.run(check_published, benchmark, repos, instance, json_), as_json=json_)
-
-
-@tool_app.command(name="list")
-def list_tools(*, json_: Annotated[bool, _JSON] = False) -> int:
-    """List the rule agent's own tools.
-
-    Args:
-        json_: Say it as JSON.
-    """
-    from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
-
-    return guarded(lambda: trying.list_tools(as_json=json_), as_json=json_)
-
-
-@tool_app.command
-def schema(name: str, /, *, json_: Annotated[bool, _JSON] = False) -> int:
-    """Print a tool's name, description and JSON schema, as a model sees them.
-
-    Args:
-        name: A tool of the rule agent, an import path, or file.py:name.
-        json_: Say errors as JSON, too; the answer is JSON in any case.
-    """
-    from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
-
-    return guarded(lambda: trying.print_schema(name), as_json=json_)
-
-
-@tool_app.command
-def call(
-    name: str,
-    /,
-    *,
-    instance: str,
-    args: str = "{}",
-    benchmark: str = "quickstart",
-    repos: Path | None = None,
-    direction: Direction = Direction.ADDITIVE,
-    json_: Annotated[bool, _JSON] = False,
-) -> int:
-    """Call a tool on a real instance, without any model, and print its answer.
-
-    Args:
-        name: A tool of the rule agent, an import path, or file.py:name.
-        instance: The instance's id, or a glob that fits just one.
-        args: The tool's arguments as a JSON object.
-        benchmark: A folder in the published layout, or "quickstart".
-        repos: A folder of clones OWNER/REPO.
-        direction: Which pass the tool believes to be in.
-        json_: Print the answer and the facts as JSON.
-    """
-    from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
-
-    trial = trying.Trial(name, instance, args, benchmark, repos, direction, as_json=json_)
-    return guarded(lambda: anyio.run(trying.call_tool, trial), as_json=json_)
 
 
 @image_app.command(name="build")

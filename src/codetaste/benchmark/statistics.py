@@ -1,0 +1,225 @@
+"""What a benchmark is made of (CodeTaste, Tables 1 and 2): facts of each instance, as far as they are known.
+
+Nothing is fetched. None is "not known": a folder may lack rules, descriptions or metadata of some instances.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.benchmark.catalog import Track
+from codetaste.benchmark.clones import PatchCounts, find_clone, golden_counts, licence
+from codetaste.benchmark.licences import UNKNOWN
+from codetaste.errors import ConfigError, RuleError, SourceError
+from codetaste.rules.rule import parse_rules
+from codetaste.rules.verdict import Direction
+from codetaste.source.patch import parse_patch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+
+REFERENCE = "golden_reference.csv"
+"""Counts that somebody took of golden patches, rules and tests; used for what the folder itself lacks."""
+_PATCH_BYTES = 256 * 1024**2
+_REFERENCE_BYTES = 16 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """What is known of one instance.
+
+    Attributes:
+        instance: its row in the table.
+        instructed_chars: characters of its description, without the white space around it.
+        open_chars: the same of its open description.
+        additive_rules: how many there are.
+        reductive_rules: how many there are.
+        tests: the most that a recorded test run of R or R∘X* had in all.
+        golden: how much its golden patch changes.
+        base_tests: the recorded test run of R, as the published metadata has it.
+        golden_tests: the same of R∘X*.
+        clone: the git directory of a local clone.
+        licence: its SPDX name, "unknown" where nothing surely says.
+        problems: what could not be read, a line each.
+    """
+
+    instance: Instance
+    instructed_chars: int | None = None
+    open_chars: int | None = None
+    additive_rules: int | None = None
+    reductive_rules: int | None = None
+    tests: int | None = None
+    golden: PatchCounts | None = None
+    base_tests: Mapping[str, Any] | None = None
+    golden_tests: Mapping[str, Any] | None = None
+    clone: Path | None = None
+    licence: str = UNKNOWN
+    problems: tuple[str, ...] = ()
+
+    @property
+    def repository(self) -> str:
+        """``owner/repo``."""
+        return f"{self.instance.owner}/{self.instance.repo}"
+
+    @property
+    def rules(self) -> int | None:
+        """All of its rules."""
+        if self.additive_rules is None or self.reductive_rules is None:
+            return None
+        return self.additive_rules + self.reductive_rules
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFacts:
+    """What is known of all instances, in the order of the table."""
+
+    instances: tuple[InstanceFacts, ...]
+
+    @property
+    def repositories(self) -> Mapping[str, str]:
+        """The licence of each repository, by its name, sorted without regard to case."""
+        found: dict[str, str] = {}
+        for facts in self.instances:
+            if found.get(facts.repository, UNKNOWN) == UNKNOWN:
+                found[facts.repository] = facts.licence
+        return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """How many instances each language has (Figure 5), the most first."""
+        return _counted([facts.instance.language for facts in self.instances])
+
+    @property
+    def categories(self) -> Mapping[str, int]:
+        """How many instances each category has, the most first."""
+        return _counted([facts.instance.category for facts in self.instances])
+
+
+def describe_benchmark(benchmark: Benchmark, instances: Sequence[Instance] | None = None) -> BenchmarkFacts:
+    """Return what the folder, a file of reference counts beside its table, and local clones tell.
+
+    Blocks, a second for each clone: call it in a thread.
+
+    Args:
+        benchmark: opened with ``repos``, clones tell licences and the size of golden patches.
+        instances: only these; default all.
+
+    Raises:
+        ToolMissing: there are clones, but no git.
+    """
+    reference = _reference(benchmark.root)
+    chosen = benchmark.instances if instances is None else instances
+    return BenchmarkFacts(tuple(_facts(benchmark, each, reference.get(each.path, {})) for each in chosen))
+
+
+def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str]) -> InstanceFacts:
+    problems: list[str] = []
+    metadata = _metadata(benchmark, instance, problems)
+    base, golden = metadata.get("base_metrics"), metadata.get("golden_metrics")
+    totals = [each.get("total") for each in (base, golden) if isinstance(each, dict)]
+    known = [total for total in totals if type(total) is int and total >= 0]
+    clone = find_clone(benchmark, instance)
+    return InstanceFacts(
+        instance,
+        _chars(benchmark, instance, Track.INSTRUCTED),
+        _chars(benchmark, instance, Track.OPEN),
+        _rules(benchmark, instance, Direction.ADDITIVE, problems) or _number(reference, "n_pos"),
+        _rules(benchmark, instance, Direction.REDUCTIVE, problems) or _number(reference, "n_neg"),
+        max(known) if known else _tests(reference),
+        _golden(benchmark, instance, clone, problems) or _patch_counts(reference),
+        base if isinstance(base, dict) else None,
+        golden if isinstance(golden, dict) else None,
+        clone,
+        UNKNOWN if clone is None else licence(clone, instance.commit_hash),
+        tuple(problems),
+    )
+
+
+def _counted(names: Sequence[str]) -> dict[str, int]:
+    return {
+        name: names.count(name) for name in sorted(set(names), key=lambda name: (-names.count(name), name))
+    }
+
+
+def _chars(benchmark: Benchmark, instance: Instance, track: Track) -> int | None:
+    try:
+        return len(benchmark.description(instance, track).strip())
+    except ConfigError:
+        return None
+
+
+def _metadata(benchmark: Benchmark, instance: Instance, problems: list[str]) -> Mapping[str, Any]:
+    try:
+        return benchmark.metadata(instance) or {}
+    except ConfigError as error:
+        problems.extend(error.problems)
+        return {}
+
+
+def _rules(benchmark: Benchmark, instance: Instance, direction: Direction, problems: list[str]) -> int | None:
+    path = benchmark.rules_path(instance, direction)
+    try:
+        return len(parse_rules(path.read_bytes(), source=str(path)))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.append(f"{path}: cannot be read: {error.strerror}")
+    except RuleError as error:
+        problems.append(str(error).splitlines()[0])
+    return None
+
+
+def _golden(
+    benchmark: Benchmark, instance: Instance, clone: Path | None, problems: list[str]
+) -> PatchCounts | None:
+    path = benchmark.root / "assets/diffs" / instance.path / "golden.diff"
+    try:
+        with path.open("rb") as file:
+            content = file.read(_PATCH_BYTES)
+        files = parse_patch(content).files
+        added, removed = sum(len(each.added) for each in files), sum(len(each.removed) for each in files)
+        return PatchCounts(len(files), added, removed)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        problems.append(f"{path}: cannot be read: {error.strerror}")
+    except SourceError as error:
+        problems.append(f"{path}: {error}")
+    if clone is None:
+        return None
+    return golden_counts(clone, instance.commit_hash, instance.golden_commit_hash)
+
+
+def _reference(root: Path) -> dict[str, dict[str, str]]:
+    try:
+        with (root / REFERENCE).open(encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.DictReader(file.read(_REFERENCE_BYTES).splitlines())
+            return {row["instance"]: row for row in rows if row.get("instance")}
+    except (OSError, csv.Error):
+        return {}
+
+
+def _number(reference: Mapping[str, str], name: str) -> int | None:
+    text = reference.get(name) or ""
+    return int(text) if text.isdecimal() else None
+
+
+def _patch_counts(reference: Mapping[str, str]) -> PatchCounts | None:
+    found = [_number(reference, name) for name in ("files", "naive_added", "naive_removed")]
+    counts = [number for number in found if number is not None]
+    return PatchCounts(*counts) if len(counts) == len(found) else None
+
+
+def _tests(reference: Mapping[str, str]) -> int | None:
+    """Return the larger suite; those that were skipped are not in such a file."""
+    found = [
+        (_number(reference, f"{which}_passed"), _number(reference, f"{which}_failed"))
+        for which in ("base", "golden")
+    ]
+    return max((p + f for p, f in found if p is not None and f is not None), default=None)

@@ -1,0 +1,64 @@
+"""``codetaste benchmark …`` as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from codetaste.command import guarded
+
+_JSON = Parameter(name="--json", negative=())
+
+benchmark_app = App(name="benchmark", help="Get a benchmark, look at it, and check that it is sound.")
+
+
+@benchmark_app.command(name="list")
+def list_instances(
+    *,
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    instance: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    language: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    category: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """List a benchmark's instances.
+
+    Args:
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO.
+        instance: Globs on instance ids; default all.
+        language: Only those in one of these languages.
+        category: Only those whose category fits one of these globs.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import benchmark_list  # noqa: PLC0415 - only here
+
+    wish = benchmark_list.Wish(benchmark, repos, instance, language, category, json_)
+    return guarded(lambda: benchmark_list.list_instances(wish), as_json=json_)
+
+
+@benchmark_app.command
+def show(
+    instance: str,
+    /,
+    *,
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Tell what is known of one instance: commits, descriptions, rules, golden patch, baseline, clone.
+
+    Args:
+        instance: Its id, or a glob that fits just one.
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands import benchmark_list  # noqa: PLC0415 - only here
+
+    return guarded(
+        lambda: benchmark_list.show_instance(instance, benchmark, repos, as_json=json_), as_json=json_
+    )
