@@ -6,7 +6,10 @@
     ├── ConfigError          bad config, command line or benchmark data; lists every problem found
     ├── ToolMissing          a program that is needed is not on this machine
     ├── SourceError          a repository, commit or archive cannot be had
-    │   └── UnsafeArchive    … because it tries to leave the place it is unpacked into
+    │   ├── UnsafeArchive    … because it tries to leave the place it is unpacked into
+    │   ├── PatchError       a patch is no unified diff; carries the line
+    │   │   └── PatchTooLarge … or is larger than what is read
+    │   └── PatchDoesNotApply … to the tree it is said to be made for
     ├── RuleError            a rule is malformed; carries file and line
     ├── EngineError          the rule engine itself failed
     ├── SandboxError         a command could not be started or contained
@@ -87,6 +90,26 @@ class SourceError(CodetasteError):
 
 class UnsafeArchive(SourceError):
     """An archive holds a member that must not be unpacked."""
+
+
+class PatchError(SourceError):
+    """A patch is no unified diff. ``line`` counts from 1 in the patch, 0 when unknown."""
+
+    def __init__(self, message: str, *, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class PatchTooLarge(PatchError):
+    """A patch has more bytes or files than are read."""
+
+
+class PatchDoesNotApply(SourceError):
+    """A patch does not apply to a tree; ``other_base`` says that it was made against another one."""
+
+    def __init__(self, message: str, *, other_base: bool = False) -> None:
+        super().__init__(message)
+        self.other_base = other_base
 
 
 class RuleError(CodetasteError):
