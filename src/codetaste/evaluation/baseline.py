@@ -1,8 +1,8 @@
-"""PASS from what was recorded: the results of a test run, and of the runs on R and R∘X* that it is held against.
+"""PASS from what was recorded: the results of a test run, and of those on R and R∘X* that bound it.
 
-Nothing is run here. A prediction's test run that gave no result counts as (0, 0), as the paper says (§2.1). A
-baseline's does not count at all, as in the published harness: one crash on R would make p_R zero for good, and
-every prediction right. It is noted.
+Nothing is run here. A prediction's test run that gave no result counts as (0, 0), as the paper says (§2.1).
+A baseline's does not count at all, as in the published harness: a single crash on R would make p_R zero, so that
+breaking every test would pass. It is noted.
 """
 
 from __future__ import annotations
@@ -53,6 +53,15 @@ class Correctness:
     passed: bool | None = None
     why: str = "no test results are recorded"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of PASS; nothing where it is not known anyway."""
+        crashed = (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED else ()
+        return () if self.passed is None else (*crashed, *self.baseline.notes)
+
+
+UNTESTED = Correctness()
+
 
 def correctness(tests: TestCounts | None, baseline: RecordedBaseline) -> Correctness:
     """PASS (CodeTaste §4.1) where both are known."""
@@ -70,13 +79,13 @@ def read_test_output(content: bytes) -> TestCounts | None:
     """
     lines = content[-_MOST_BYTES:].decode("utf-8", "replace").strip().split("\n")
     for line in reversed(lines[-_LAST_LINES:]):
-        if (counts := test_counts(_json(line))) is not None:
+        if (counts := counts_of(_json(line))) is not None:
             return counts
     return None
 
 
 def read_tests(path: Path) -> TestCounts:
-    """Return the results of the test run whose output is in the file ``path``; ``CRASHED`` where it gave none.
+    """Return the results of the test run whose output is in the file ``path``; ``CRASHED`` for none.
 
     Raises:
         ConfigError: it cannot be read.
@@ -87,11 +96,11 @@ def read_tests(path: Path) -> TestCounts:
         raise ConfigError(f"{path}: the test output cannot be read: {error.strerror}") from None
 
 
-def test_counts(data: object) -> TestCounts | None:
+def counts_of(data: object) -> TestCounts | None:
     """Return ``data``, as parsed from JSON, as the results of a test run; None where it is none.
 
-    ``passed``, ``failed`` and ``total`` have to be there; NaN, infinities, fractions and negative numbers are no
-    counts. Other keys are ignored.
+    ``passed``, ``failed`` and ``total`` have to be there; NaN, infinities, fractions and negative numbers are
+    no counts. Other keys are ignored.
     """
     if not isinstance(data, dict):
         return None
@@ -103,16 +112,19 @@ def test_counts(data: object) -> TestCounts | None:
     return TestCounts(passed, failed, skipped, total, error)
 
 
-test_counts.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
-
-_COUNTS: tuple[tuple[str, int | None], ...] = (("passed", None), ("failed", None), ("skipped", 0), ("total", None))
+_COUNTS: tuple[tuple[str, int | None], ...] = (
+    ("passed", None),
+    ("failed", None),
+    ("skipped", 0),
+    ("total", None),
+)
 
 
 def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     """Return the baseline of ``instance`` that lies in the benchmark's folder.
 
-    ``baseline_results/<path>/{golden_agent,null_agent}.jsonl`` (k runs each) comes before ``golden_metrics`` and
-    ``base_metrics`` of ``instance_metadata.json`` (one run each).
+    ``baseline_results/<path>/{golden_agent,null_agent}.jsonl`` (k runs each) comes before ``golden_metrics``
+    and ``base_metrics`` of ``instance_metadata.json`` (one run each).
 
     Raises:
         ConfigError: a file is there and cannot be read, or the metadata are no JSON object.
@@ -122,13 +134,15 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     if recorded.bounds is not None:
         return recorded
     metadata = benchmark.metadata(instance) or {}
-    sides = {name: test_counts(metadata.get(f"{name}_metrics")) for name in ("golden", "base")}
+    sides = {name: counts_of(metadata.get(f"{name}_metrics")) for name in ("golden", "base")}
     found = [counts for counts in sides.values() if counts is not None]
     if not found:
         return recorded
     notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
-    return RecordedBaseline(baseline_of(found), len(found), "instance_metadata.json", (*recorded.notes, *notes))
+    return RecordedBaseline(
+        baseline_of(found), len(found), "instance_metadata.json", (*recorded.notes, *notes)
+    )
 
 
 def _from_runs(folder: Path) -> RecordedBaseline:
@@ -145,7 +159,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
             lines = [line for line in _tail(path).decode("utf-8", "replace").splitlines() if line.strip()]
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-        read = [(line.strip(), test_counts(_json(line))) for line in lines]
+        read = [(line.strip(), counts_of(_json(line))) for line in lines]
         runs += [counts for _, counts in read if counts is not None]
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed

@@ -1,4 +1,4 @@
-"""Which changed files do not count for precision: folders that tools fill, as the published harness has it."""
+"""Which changed files do not count for precision: those in folders that tools fill, as published."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from codetaste.source.patch import FileDiff
 
 EXCLUDED = frozenset({
-    ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".ruff_cache", "node_modules", "dist",
-    "build", ".next", ".nuxt", "target", ".gradle", "out", "bin", "obj", "vendor", ".cache", "coverage",
+    ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".ruff_cache", "node_modules",
+    "dist", "build", ".next", ".nuxt", "target", ".gradle", "out", "bin", "obj", "vendor", ".cache", "coverage",
     ".cargo-home", "package-lock.json",
 })  # fmt: skip
 """Names of folders and files that the published harness leaves out of L⁺, L⁻ and so of precision."""
@@ -24,7 +24,7 @@ class Exclusions(StrEnum):
 
 
 def excluded(file: FileDiff, exclusions: Exclusions = Exclusions.PUBLISHED) -> bool:
-    """Whether the changes of ``file`` do not count: a part of its old or of its new path is in ``EXCLUDED``."""
+    """Whether changes of ``file`` do not count: a part of its old or its new path is in ``EXCLUDED``."""
     if exclusions is Exclusions.NONE:
         return False
     paths = (path.replace("\\", "/") for path in (file.old, file.new) if path is not None)

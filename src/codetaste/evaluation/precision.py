@@ -1,46 +1,97 @@
-"""Precision from lines: what a patch adds and removes, by its own text, against what the rules cover."""
+"""Precision from lines: what a patch removes and adds, by its own text, against what the rules cover."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.exclusions import Exclusions, excluded
 from codetaste.evaluation.score import Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from codetaste.rules.scan import Line, Match
+    from codetaste.rules.scan import Match
     from codetaste.source.patch import Patch
 
+Covered = dict[str, set[int]]
+"""C_Γ: line numbers by path."""
 
-def covered_lines(matches: Iterable[Match]) -> frozenset[Line]:
-    """C_Γ: every line from the first to the last of a match (CodeTaste §3.4), even where it ends in column 1."""
-    return frozenset(
-        (match.path, line) for match in matches for line in range(match.start_line, match.end_line + 1)
+
+@dataclass(frozen=True, slots=True)
+class ChangedLines:
+    """L⁻ and L⁺ of the files that count: runs of line numbers by path, in R and in R∘X̂."""
+
+    removed: Mapping[str, Sequence[range]]
+    added: Mapping[str, Sequence[range]]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """|L⁺| and |L⁻|."""
+        return _size(self.added), _size(self.removed)
+
+
+def changed_lines(patch: Patch, exclusions: Exclusions = Exclusions.PUBLISHED) -> ChangedLines:
+    """Return the lines that ``patch`` removes and adds (CodeTaste §2.1) in files that are not excluded."""
+    kept = [file for file in patch.files if not excluded(file, exclusions)]
+    return ChangedLines(
+        _by_path((file.old, file.removed_runs) for file in kept),
+        _by_path((file.new, file.added_runs) for file in kept),
     )
 
 
-def precision(
-    patch: Patch,
-    positive: Iterable[Match],
-    negative: Iterable[Match],
-    exclusions: Exclusions = Exclusions.PUBLISHED,
-) -> Precision:
+def covered_lines(matches: Iterable[Match]) -> Covered:
+    """C_Γ: each line from the first to the last of a match (CodeTaste §3.4), even if it ends in column 1."""
+    covered: Covered = {}
+    for match in matches:
+        covered.setdefault(match.path, set()).update(range(match.start_line, match.end_line + 1))
+    return covered
+
+
+def precision(lines: ChangedLines, positive: Covered, negative: Covered) -> Precision:
     """Return PREC's four counts (CodeTaste §4.1).
 
     Args:
-        patch: X̂; its own text decides what L⁺ and L⁻ are.
-        positive: what Γ⁺ matches in R∘X̂.
-        negative: what Γ⁻ matches in R.
-        exclusions: which files do not count.
+        lines: L⁻ and L⁺.
+        positive: what Γ⁺ covers in R∘X̂.
+        negative: what Γ⁻ covers in R.
     """
-    kept = [file for file in patch.files if not excluded(file, exclusions)]
-    added = frozenset((file.new, line) for file in kept if file.new is not None for line in file.added)
-    removed = frozenset((file.old, line) for file in kept if file.old is not None for line in file.removed)
+    added, removed = lines.counts
     return Precision(
-        hits_added=len(added & covered_lines(positive)),
-        added=len(added),
-        hits_removed=len(removed & covered_lines(negative)),
-        removed=len(removed),
+        hits_added=_hits(lines.added, positive),
+        added=added,
+        hits_removed=_hits(lines.removed, negative),
+        removed=removed,
+    )
+
+
+def _by_path(changes: Iterable[tuple[str | None, Sequence[range]]]) -> dict[str, list[range]]:
+    """Lay the runs of each path together; a line that a patch changes twice counts once."""
+    found: dict[str, list[range]] = {}
+    for path, runs in changes:
+        if path is None or not runs:
+            continue
+        found[path] = _merged([*found[path], *runs]) if path in found else list(runs)
+    return found
+
+
+def _merged(runs: Iterable[range]) -> list[range]:
+    merged: list[range] = []
+    for run in sorted(runs, key=lambda run: run.start):
+        if merged and run.start <= merged[-1].stop:
+            merged[-1] = range(merged[-1].start, max(merged[-1].stop, run.stop))
+        else:
+            merged.append(run)
+    return merged
+
+
+def _size(lines: Mapping[str, Sequence[range]]) -> int:
+    return sum(len(run) for runs in lines.values() for run in runs)
+
+
+def _hits(lines: Mapping[str, Sequence[range]], covered: Covered) -> int:
+    return sum(
+        sum(line in known for run in runs for line in run)
+        for path, runs in lines.items()
+        if (known := covered.get(path))
     )

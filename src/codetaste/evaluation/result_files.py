@@ -1,25 +1,35 @@
-"""What is written of an evaluation, in the published layout, and how what others wrote is read back."""
+"""What is written of an evaluation, in the published layout, and how what others wrote is read back.
+
+``evaluation_result.json`` and the SARIF files are there only where the patch is scored: whoever reads the
+published layout takes a file that is there for a score. ``scores.json``, ours, is always there, written last.
+"""
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.atomic import write_atomically
+from codetaste.errors import ConfigError, JournalError
+from codetaste.evaluation.baseline import counts_of
+from codetaste.evaluation.sarif_files import sarif_bytes
+from codetaste.evaluation.score import ifr, ifr_minus, ifr_plus
+from codetaste.evaluation.scores_file import scores_json
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.evaluate import Evaluation
-    from codetaste.evaluation.score import TestCounts
+    from codetaste.evaluation.score import RuleCounts, TestCounts
 
 RESULT, SCORES = "evaluation_result.json", "scores.json"
 POSITIVE_SARIF, NEGATIVE_SARIF = "rules_positive.sarif", "rules_negative.sarif"
 RULE_OUTPUT, TEST_OUTPUT = "rule_output.txt", "test_output.txt"
-
-
-def scores_json(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what ``scores.json`` holds: every value, what it comes from, and what should be known of it."""
-    raise NotImplementedError
+_MOST_RESULT_BYTES = 64 * 1024**2
+_SHOWN_PROBLEMS = 200
 
 
 def write_evaluation(
@@ -33,10 +43,7 @@ def write_evaluation(
     timestamp: str,
     test_output: bytes | None = None,
 ) -> dict[str, str]:
-    """Write the files of ``evaluation`` into ``folder``; blocks.
-
-    ``evaluation_result.json`` and the SARIF files are there only where the patch is scored: whoever reads the
-    published layout takes a file that is there for a score. ``scores.json`` is always there, and written last.
+    """Write the files of ``evaluation`` into ``folder``, in place of those of an earlier one; blocks.
 
     Args:
         folder: ``evaluation/`` beside ``prediction.diff``.
@@ -55,9 +62,133 @@ def write_evaluation(
         StorageFull: no space left.
         JournalError: they cannot be written.
     """
-    raise NotImplementedError
+    files = {RULE_OUTPUT: _rule_output(evaluation).encode("utf-8", "backslashreplace")}
+    if test_output is not None:
+        files[TEST_OUTPUT] = test_output
+    if evaluation.counts is not None:
+        files |= _sarif_files(evaluation)
+        files[RESULT] = _json(
+            {
+                "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
+                "agent_config": dict(agent_config),
+                "agent_test_metrics": _tests(evaluation.correctness.tests),
+                "agent_rule_metrics": _rules(evaluation.counts),
+                "inference_metadata": None if inference_metadata is None else dict(inference_metadata),
+                "evaluation_timestamp": timestamp,
+            }
+        )
+    files[SCORES] = _json(scores_json(evaluation))
+    for name in (SCORES, *({RESULT, POSITIVE_SARIF, NEGATIVE_SARIF} - files.keys())):
+        _remove(folder / name)
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    return {name: sha256(content).hexdigest() for name, content in files.items()}
 
 
 def recorded_tests(folder: Path) -> TestCounts | None:
-    """Return the test results that ``evaluation_result.json`` in ``folder`` records, None where it has none."""
-    raise NotImplementedError
+    """Return the test results that ``evaluation_result.json`` in ``folder`` records, None where it has none.
+
+    Raises:
+        ConfigError: the file is there, and is no whole JSON object.
+    """
+    path = folder / RESULT
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_RESULT_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        result = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not whole JSON: {error}") from None
+    if not isinstance(result, dict):
+        raise ConfigError(f"{path}: expected a JSON object")
+    return counts_of(result.get("agent_test_metrics"))
+
+
+def _sarif_files(evaluation: Evaluation) -> Iterator[tuple[str, bytes]]:
+    rules, engine, problems = evaluation.rules, evaluation.engine, evaluation.problems
+    if rules.positive:
+        yield POSITIVE_SARIF, sarif_bytes(rules.positive, evaluation.positive, problems, engine)
+    if rules.negative:
+        yield NEGATIVE_SARIF, sarif_bytes(rules.negative, evaluation.negative, problems, engine)
+
+
+def _tests(tests: TestCounts | None) -> dict[str, Any] | None:
+    if tests is None:
+        return None
+    return {
+        "passed": tests.passed,
+        "failed": tests.failed,
+        "skipped": tests.skipped,
+        "total": tests.total,
+        "error": tests.error,
+        "pass_rate": tests.pass_rate,
+        "is_valid": tests.is_valid,
+    }
+
+
+def _rules(counts: RuleCounts) -> dict[str, Any]:
+    """Return them as published, where a direction without rules has the rate 1."""
+    plus, minus = ifr_plus(counts), ifr_minus(counts)
+    return {
+        "positive_rules_matched": counts.positive_matched,
+        "negative_rules_matched": counts.negative_matched,
+        "total_positive_rules": counts.positive_total,
+        "total_negative_rules": counts.negative_total,
+        "ifr": ifr(counts),
+        "positive_ifr": 1.0 if plus is None else plus,
+        "negative_ifr": 1.0 if minus is None else minus,
+    }
+
+
+def _metadata_of(instance: Instance) -> dict[str, Any]:
+    return {
+        "owner": instance.owner,
+        "repo": instance.repo,
+        "base_hash": instance.commit_hash,
+        "golden_hash": instance.golden_commit_hash,
+        "golden_metrics": None,
+        "base_metrics": None,
+        "setup_image": None,
+        "runtime_image": None,
+        "has_execution_environment": None,
+        "reason_no_execution_environment": "",
+    }
+
+
+def _rule_output(evaluation: Evaluation) -> str:
+    """Say what scanning came to, for people."""
+    lines = [f"{evaluation.engine or 'the rule engine'} on R with the patch", f"{evaluation.status}"]
+    lines += [evaluation.why] if evaluation.why else []
+    lines += [
+        f"{len(rules)} {sign} rules: {len(matches)} results"
+        for sign, rules, matches in (
+            ("positive", evaluation.rules.positive, evaluation.positive),
+            ("negative", evaluation.rules.negative, evaluation.negative),
+        )
+        if evaluation.counts is not None
+    ]
+    lines += [f"note: {note}" for note in evaluation.notes]
+    problems = evaluation.problems
+    lines += [
+        f"{p.kind}: {' '.join(filter(None, [p.rule_id, p.path, p.message]))}"
+        for p in problems[:_SHOWN_PROBLEMS]
+    ]
+    hidden = len(problems) - _SHOWN_PROBLEMS
+    return "\n".join([*lines, *([f"… and {hidden} problems more"] if hidden > 0 else []), ""])
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise JournalError(f"{path}: an earlier result cannot be removed: {error.strerror}") from None

@@ -89,7 +89,7 @@ def _empty_list(content: bytes) -> bool:
         return False
     root = yaml_text.compose(yaml_text.decode(content))
     listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
-    return yaml_text.is_sequence(listed) and not listed.value
+    return listed is not None and yaml_text.is_sequence(listed) and not listed.value
 
 
 def _content(path: Path) -> bytes:

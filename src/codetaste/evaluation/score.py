@@ -1,7 +1,7 @@
 """What a prediction is worth, by the formulas of the paper and nothing else.
 
-Symbols: X̂ the predicted patch, R∘X̂ the code with it, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ added/removed lines.
-Every rate is a fraction of 0..1, and None where it is undefined: never 0 and never 1 for want of a measurement.
+Symbols: X̂ the predicted patch, R∘X̂ the code with it, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ the lines that it
+adds/removes. A rate is a fraction of 0..1, and None where it is undefined: never 0 or 1 for want of a measurement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def ifr(counts: RuleCounts) -> float | None:
     rules, and 1.0 for a direction that has none.
     """
     total = counts.positive_total + counts.negative_total
-    return (counts.positive_matched + counts.negative_total - counts.negative_matched) / total if total else None
+    return (
+        (counts.positive_matched + counts.negative_total - counts.negative_matched) / total if total else None
+    )
 
 
 def ifr_plus(counts: RuleCounts) -> float | None:
@@ -95,11 +97,11 @@ def baseline_of(runs: Iterable[TestCounts]) -> Baseline | None:
 
 
 def passes(tests: TestCounts, baseline: Baseline) -> bool:
-    """PASS = 𝟙[F(R∘X̂) ≤ f_R ∧ P(R∘X̂) ≥ p_R] (CodeTaste §4.1)."""
+    """PASS = 1[F(R∘X̂) ≤ f_R ∧ P(R∘X̂) ≥ p_R] (CodeTaste §4.1)."""
     return tests.failed <= baseline.max_failed and tests.passed >= baseline.min_passed
 
 
-def alignment(passed: bool | None, rate: float | None) -> float | None:  # noqa: FBT001 - a factor
+def alignment(passed: bool | None, rate: float | None) -> float | None:
     """A = PASS × IFR (CodeTaste §4.1); with IFR⁺ it is A⁺, with IFR⁻ it is A⁻ (A.5).
 
     None where PASS or the rate is.
@@ -116,8 +118,8 @@ class Precision:
     Attributes:
         hits_added: |L⁺ ∩ C_{Γ⁺}(R∘X̂)|.
         added: |L⁺|.
-        hits_removed: |L⁻ ∩ C_{Γ⁻}(R)|. The paper's formula writes C_{Γ⁻}(R∘X̂), but removed lines live in R; the
-            published harness takes R, too.
+        hits_removed: |L⁻ ∩ C_{Γ⁻}(R)|. The paper's formula writes C_{Γ⁻}(R∘X̂), but removed lines live in R;
+            the published harness takes R, too.
         removed: |L⁻|.
     """
 

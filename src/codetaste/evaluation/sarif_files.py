@@ -1,0 +1,166 @@
+"""SARIF 2.1.0 of a scan as the stock engine writes it, and what others wrote read back.
+
+Results have the engine's order, rule ids, paths and regions. What a result does not have here: the values of
+metavariables in its message, the text of its lines, fingerprints, and suppressions (suppressed ones count).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from codetaste.rules.scan import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from codetaste.rules.rule import Rule
+    from codetaste.rules.scan import Problem
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+PREFIX = "rules."
+"""What stands before ids in published files: the engine puts the folder of the rule file there."""
+_LEVELS = {"ERROR": "error", "WARNING": "warning", "INFO": "note", "INVENTORY": "note", "EXPERIMENT": "note"}
+_LEVELS |= {"CRITICAL": "error", "HIGH": "error", "MEDIUM": "warning", "LOW": "note"}
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+
+def sarif_bytes(
+    rules: Sequence[Rule], matches: Iterable[Match], problems: Iterable[Problem], engine: str
+) -> bytes:
+    """Return the SARIF of a scan.
+
+    Args:
+        rules: those it was made with.
+        matches: what they found, under their own ids, in any order.
+        problems: told as notifications of the tool.
+        engine: its name and version.
+    """
+    messages = {rule.id: str(rule.body.get("message", "")) for rule in rules}
+    version = _VERSION.search(engine)
+    driver = {
+        "name": "Opengrep OSS",
+        "rules": [_rule(rule) for rule in sorted(rules, key=lambda rule: rule.id)],
+        "semanticVersion": version[0] if version else "0.0.0",
+    }
+    run = {
+        "invocations": [
+            {"executionSuccessful": True, "toolExecutionNotifications": [_notification(p) for p in problems]}
+        ],
+        "results": [_result(match, messages[match.rule_id]) for match in in_order(matches)],
+        "tool": {"driver": driver},
+    }
+    document = {"version": "2.1.0", "runs": [run], "$schema": SCHEMA}
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+def in_order(matches: Iterable[Match]) -> list[Match]:
+    """Return ``matches`` in the order in which the engine tells them: by place, then by rule."""
+    return sorted(
+        matches,
+        key=lambda m: (m.path, m.start_line, m.start_column, m.end_line, m.end_column, m.rule_id),
+    )
+
+
+def read_sarif(content: bytes) -> tuple[Match, ...]:
+    """Return the matches that a SARIF file tells, ids without what stands before their last dot.
+
+    As the published harness does, results without rule or place are passed over, and each place of a result
+    counts; a line that is missing or no number makes the file unreadable.
+
+    Raises:
+        ValueError: it is no whole SARIF; the message is a line.
+    """
+    try:
+        document = json.loads(content.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not whole JSON: {error}") from None
+    runs = document.get("runs") if isinstance(document, dict) else None
+    if not isinstance(runs, list):
+        raise ValueError("no SARIF: it has no list of runs")  # noqa: TRY004 - one error for all that is wrong
+    try:
+        return tuple(
+            match for run in runs for result in run.get("results") or () for match in _matches(result)
+        )
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"a result of it is malformed: {error}") from None
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    name, message = PREFIX + rule.id, str(rule.body.get("message", ""))
+    return {
+        "defaultConfiguration": {"level": _LEVELS.get(str(rule.body.get("severity", "")).upper(), "warning")},
+        "fullDescription": {"text": message},
+        "help": {"markdown": message, "text": message},
+        "id": name,
+        "name": name,
+        "properties": {"precision": "very-high", "tags": []},
+        "shortDescription": {"text": f"Opengrep Finding: {name}"},
+    }
+
+
+def _result(match: Match, message: str) -> dict[str, Any]:
+    region = {
+        "endColumn": match.end_column,
+        "endLine": match.end_line,
+        "startColumn": match.start_column,
+        "startLine": match.start_line,
+    }
+    place = {"artifactLocation": {"uri": _uri(match.path), "uriBaseId": "%SRCROOT%"}, "region": region}
+    return {
+        "locations": [{"physicalLocation": place}],
+        "message": {"text": message},
+        "properties": {},
+        "ruleId": PREFIX + match.rule_id,
+    }
+
+
+def _notification(problem: Problem) -> dict[str, Any]:
+    where = f" ({_uri(problem.path)})" if problem.path else ""
+    return {
+        "descriptor": {"id": problem.kind},
+        "level": "warning",
+        "message": {"text": f"{_SURROGATES.sub('?', problem.message)}{where}"},
+    }
+
+
+def _uri(path: str) -> str:
+    """Return ``path`` as the engine writes it; one that is not UTF-8, which JSON cannot hold, as a URI."""
+    return quote_from_bytes(path.encode("utf-8", "surrogateescape")) if _SURROGATES.search(path) else path
+
+
+def _path(uri: str) -> str:
+    path = uri.removeprefix("./")
+    if "%" not in path:
+        return path
+    decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
+    return decoded if _SURROGATES.search(decoded) else path
+
+
+def _matches(result: dict[str, Any]) -> Iterator[Match]:
+    rule_id = result.get("ruleId")
+    if not rule_id:
+        return
+    for location in result.get("locations") or ():
+        place = location.get("physicalLocation") or {}
+        uri, region = (place.get("artifactLocation") or {}).get("uri"), place.get("region") or {}
+        start = region.get("startLine")
+        if uri is None or start is None:
+            continue
+        yield Match(
+            rule_id=str(rule_id).rpartition(".")[2],
+            path=_path(uri),
+            start_line=_whole(start),
+            end_line=_whole(region.get("endLine", start)),
+            start_column=_whole(region.get("startColumn", 0)),
+            end_column=_whole(region.get("endColumn", 0)),
+        )
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{str(value)[:40]!r} is no line or column number")  # noqa: TRY004 - as above
+    return value

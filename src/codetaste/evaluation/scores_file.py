@@ -1,0 +1,90 @@
+"""``scores.json``: every value of an evaluation, what it was made of, and what should be known of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from codetaste import __version__
+from codetaste.evaluation.score import VERSION, alignment, ifr, ifr_minus, ifr_plus
+
+if TYPE_CHECKING:
+    from codetaste.evaluation.baseline import Correctness
+    from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.score import Precision, RuleCounts
+
+_LISTED_PATHS = 100
+
+
+def scores_json(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what ``scores.json`` holds, as JSON data; a value that is not known is null.
+
+    Its lists are short: no matches, no more than a hundred paths.
+    """
+    rules, correctness = evaluation.rules, evaluation.correctness
+    added, removed = evaluation.lines or (None, None)
+    added_all, removed_all = evaluation.lines_all or (None, None)
+    return {
+        "status": evaluation.status.value,
+        "why": evaluation.why,
+        **_rates(evaluation.counts, evaluation.precision, correctness.passed),
+        "added": added,
+        "removed": removed,
+        "added_all": added_all,
+        "removed_all": removed_all,
+        "files": evaluation.files,
+        "exclusions": evaluation.exclusions.value,
+        "hits": _precision(evaluation.precision),
+        "hits_all": _precision(evaluation.precision_all),
+        "positive_rules": len(rules.positive),
+        "negative_rules": len(rules.negative),
+        "lacking": list(evaluation.lacking),
+        "remaining": list(evaluation.remaining),
+        **_correctness(correctness),
+        "unparsable_files": len(evaluation.unparsable),
+        "unparsable": [_text(path) for path in evaluation.unparsable[:_LISTED_PATHS]],
+        "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
+        "patch_sha256": evaluation.patch_sha256,
+        "patch_bytes": evaluation.patch_bytes,
+        "rules_sha256": {"positive": rules.positive_sha256, "negative": rules.negative_sha256},
+        "engine": evaluation.engine,
+        "codetaste": __version__,
+        "metrics_version": VERSION,
+    }
+
+
+def _rates(counts: RuleCounts | None, precision: Precision | None, passed: bool | None) -> dict[str, Any]:
+    whole, plus, minus = (
+        (None, None, None) if counts is None else (ifr(counts), ifr_plus(counts), ifr_minus(counts))
+    )
+    return {
+        "passed": passed,
+        "ifr": whole,
+        "ifr_plus": plus,
+        "ifr_minus": minus,
+        "alignment": alignment(passed, whole),
+        "alignment_plus": alignment(passed, plus),
+        "alignment_minus": alignment(passed, minus),
+        "prec": None if precision is None else precision.prec,
+        "prec_plus": None if precision is None else precision.prec_plus,
+        "prec_minus": None if precision is None else precision.prec_minus,
+    }
+
+
+def _precision(precision: Precision | None) -> dict[str, int] | None:
+    return None if precision is None else asdict(precision)
+
+
+def _correctness(correctness: Correctness) -> dict[str, Any]:
+    tests, baseline = correctness.tests, correctness.baseline
+    bounds = None if baseline.bounds is None else asdict(baseline.bounds)
+    return {
+        "tests": None if tests is None else asdict(tests),
+        "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
+        "passed_unknown": correctness.why or None,
+    }
+
+
+def _text(text: str) -> str:
+    """Return a path that is not UTF-8 as text that JSON can hold."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
