@@ -78,9 +78,9 @@ class Aggregator:
     def value(self, record: TrialRecord, measure: Measure) -> float | None:
         """Return what a trial contributes to the mean of a measure; None is nothing.
 
-        In ``strict`` a failed trial scores 0 only where that score could have been measured: where trials of its
-        agent in this lane have it (or anybody's, if all of those failed), and not on an instance that others
-        were scored on without it, for want of tests or rules. Else PASS would be 0 where nobody ran tests.
+        In ``strict`` a failed trial scores 0 only where that score could have been measured: where trials of
+        its agent in this lane have it (or anybody's, if all of those failed), and not on an instance that was
+        scored without it, for want of tests or rules. Else PASS would be 0 where nobody ran tests.
         """
         if self.aggregation is Aggregation.PUBLISHED:
             value = measure.published(record)

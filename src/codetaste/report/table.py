@@ -1,7 +1,7 @@
-"""A table as data: columns with units, rows of cells, notes. How it looks is a renderer's affair (``render_*.py``).
+"""A table as data: columns with units, rows of cells, notes. How it looks is up to ``render_*.py``.
 
-A cell's number is exact and in its column's unit: fractions 0..1, US dollars, seconds. People see percents and
-minutes; machines see what is here.
+A cell's number is exact and in its column's unit: fractions 0..1, US dollars, seconds. People see percents
+and minutes; machines see what is here.
 """
 
 from __future__ import annotations
@@ -83,13 +83,11 @@ def spoken(cell: Cell, column: Column) -> tuple[str, str]:
 
     An even interval is written as its half width, as in the paper; others by their ends.
     """
-    if cell is None:
-        return NOTHING, ""
     if isinstance(cell, str):
         return cell, ""
-    if not isinstance(cell, Interval):
+    if isinstance(cell, int | float):
         return _number(cell, column.unit), ""
-    if cell.mean is None:
+    if cell is None or cell.mean is None:
         return NOTHING, ""
     mean = _number(cell.mean, column.unit)
     if column.bare or cell.low is None or cell.high is None:

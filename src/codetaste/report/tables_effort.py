@@ -1,0 +1,152 @@
+"""What the paper tells in prose (CodeTaste §4.2, §4.4): money, time, budgets that were hit, what agents did.
+
+And what became of all trials, and how attempts at one instance add up (pass@k).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from codetaste.evaluation.records import TrialStatus
+from codetaste.report import measures
+from codetaste.report.aggregate import count
+from codetaste.report.measures import Unit
+from codetaste.report.statistics import mean_interval, pass_at_k
+from codetaste.report.table import Cell, Column, Row, Table, legend
+from codetaste.report.tables_scores import LANE, TRIALS, column, not_measured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.evaluation.records import TrialRecord
+    from codetaste.report.statistics import Interval
+    from codetaste.report.trials import Lane
+    from codetaste.report.view import View
+
+_SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
+_DID = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
+_ENDINGS = {
+    "budget_exceeded": Column("budget_exceeded", "Budget hit", Unit.COUNT),
+    "timeout": Column("timeout", "Timed out", Unit.COUNT),
+}
+_STATUSES = {
+    TrialStatus.SCORED: "Scored",
+    TrialStatus.FAILED: "Failed",
+    TrialStatus.REFUSED: "Refused",
+    TrialStatus.DOES_NOT_APPLY: "Does not apply",
+    TrialStatus.PARTIAL: "Partial scan",
+    TrialStatus.NOT_SCORED: "Not scored yet",
+    TrialStatus.UNREADABLE: "Unreadable",
+}
+
+
+def effort_table(view: View) -> Table:
+    """What trials cost, how they ended, how often agents ran tests, and how often they replaced in bulk."""
+    columns = (
+        LANE,
+        TRIALS,
+        *_ENDINGS.values(),
+        *(column(measure) for measure in _SPENT),
+        *(column(measure) for measure in _DID),
+    )
+    rows = []
+    for agent, lane, trials in _lanes(view):
+        endings = [sum(1 for record in trials if record.finish_reason == reason) for reason in _ENDINGS]
+        means = [view.interval(trials, measure) for measure in (*_SPENT, *_DID)]
+        rows.append(Row((lane.title, len(trials), *endings, *means), agent))
+    shown = tuple(rows)
+    notes = (*legend(shown), *not_measured(view, (*_SPENT, *_DID)))
+    title = "What trials cost, and what agents did: means of a trial, and shares of trials"
+    return Table("effort", title, columns, shown, notes, view.aggregation, "agent")
+
+
+def counts_table(view: View) -> Table:
+    """What became of all trials: what scores 0, what has no score, what the published harness drops."""
+    columns = (
+        LANE,
+        TRIALS,
+        *(Column(status, title, Unit.COUNT) for status, title in _STATUSES.items()),
+        Column("passed", "PASS measured", Unit.COUNT),
+        Column("ifr", "IFR measured", Unit.COUNT),
+        Column("prec", "PREC measured", Unit.COUNT),
+        Column("dropped", "Dropped as published", Unit.COUNT),
+        Column("absent", "Instances without a trial", Unit.COUNT),
+    )
+    rows = []
+    everywhere = {
+        lane: {record.instance for agent in view.trials.names for record in view.of(agent, lane)}
+        for lane in view.trials.lanes
+    }
+    for agent, lane, trials in _lanes(view):
+        counts = count(trials)
+        measured = [
+            sum(1 for record in trials if measure.of(record) is not None)
+            for measure in (measures.PASS, measures.IFR, measures.PREC)
+        ]
+        absent = len(everywhere[lane] - {record.instance for record in trials})
+        statuses = [counts.by_status[status] for status in _STATUSES]
+        rows.append(Row((lane.title, counts.trials, *statuses, *measured, counts.dropped, absent), agent))
+    notes = (
+        "strict: failed, refused and not applying trials score 0; the others without a value are in no mean",
+        "published: all that are dropped as published are in no mean",
+        "instances without a trial: other agents have one of them in the same track and mode",
+    )
+    return Table("counts", "What became of all trials", columns, tuple(rows), notes, "", "agent")
+
+
+def attempts_table(view: View) -> Table | None:
+    """pass@k, the chance that one of k attempts passes, a mean over instances; None without attempts."""
+    lanes = list(_lanes(view))
+    most = max((len(each) for _, _, trials in lanes for each in _attempts(view, trials).values()), default=0)
+    if most < 2:  # noqa: PLR2004 - one attempt says nothing of several
+        return None
+    ks = sorted({1, most, *(2**power for power in range(1, most.bit_length()) if 2**power < most)})
+    rows = []
+    for agent, lane, trials in lanes:
+        attempts = _attempts(view, trials)
+        cells: list[Cell] = [len(attempts), max((len(each) for each in attempts.values()), default=0)]
+        rows.append(Row((lane.title, *cells, *(_pass_at(attempts, k, trials) for k in ks)), agent))
+    shown = tuple(rows)
+    return Table(
+        "attempts",
+        "pass@k: the chance that at least one of k attempts passes the tests, over instances",
+        (
+            LANE,
+            Column("instances", "Instances", Unit.COUNT),
+            Column("attempts", "Attempts", Unit.COUNT),
+            *(Column(f"pass_at_{k}", f"pass@{k}", Unit.FRACTION) for k in ks),
+        ),
+        shown,
+        (*legend(shown), "pass@k: over instances with at least k attempts whose PASS is known"),
+        view.aggregation,
+        "agent",
+    )
+
+
+def _attempts(view: View, trials: Sequence[TrialRecord]) -> dict[str, list[float]]:
+    """Return for each instance whether its attempts passed, those of which it is known."""
+    sample = view.sample(trials, measures.PASS)
+    attempts: defaultdict[str, list[float]] = defaultdict(list)
+    for value, record in zip(sample.values, sample.records, strict=True):
+        attempts[record.instance].append(value)
+    return dict(attempts)
+
+
+def _pass_at(attempts: dict[str, list[float]], k: int, trials: Sequence[TrialRecord]) -> Interval:
+    repository = {record.instance: record.repository or record.instance for record in trials}
+    chances = {
+        instance: pass_at_k(len(each), sum(value > 0 for value in each), k)
+        for instance, each in attempts.items()
+        if len(each) >= k
+    }
+    return mean_interval(list(chances.values()), [repository[instance] for instance in chances])
+
+
+def _lanes(view: View) -> list[tuple[str, Lane, tuple[TrialRecord, ...]]]:
+    return [
+        (agent, lane, trials)
+        for agent in view.ranked()
+        for lane in view.trials.lanes
+        if (trials := view.of(agent, lane))
+    ]

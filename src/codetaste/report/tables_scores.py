@@ -1,0 +1,115 @@
+"""The paper's Tables 3, 4 and 5 (CodeTaste, A.5): scores and precision by agent, track and mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codetaste.evaluation.records import GOLDEN, NULL
+from codetaste.report import measures
+from codetaste.report.measures import Unit
+from codetaste.report.table import Cell, Column, Row, Table, legend
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.report.measures import Measure
+    from codetaste.report.view import View
+
+_TABLE_3 = (measures.IFR_PLUS, measures.IFR_MINUS, measures.PASS)
+_TABLE_4 = (
+    measures.PASS,
+    measures.ALIGNMENT,
+    measures.ALIGNMENT_PLUS,
+    measures.ALIGNMENT_MINUS,
+    measures.IFR,
+    measures.IFR_PLUS,
+    measures.IFR_MINUS,
+)
+_PRECISION = (measures.PREC, measures.PREC_PLUS, measures.PREC_MINUS)
+_LINES = (measures.EDITED, measures.ADDED, measures.REMOVED)
+_REFERENCES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
+LANE = Column("mode", "Mode")
+TRIALS = Column("trials", "Trials", Unit.COUNT)
+
+
+def column(measure: Measure, *, over: str = "", bare: bool = False) -> Column:
+    """Return the column of a measure."""
+    return Column(measure.name, measure.title, measure.unit, measure.latex, over, bare)
+
+
+def table_3(view: View) -> Table:
+    """IFR⁺, IFR⁻ and PASS: a row for each track and mode, three columns for each agent."""
+    agents = view.ranked()
+    columns = [column(measure, over=agent, bare=True) for agent in agents for measure in _TABLE_3]
+    rows = [
+        Row(
+            (
+                lane.title,
+                *(view.interval(view.of(agent, lane), measure) for agent in agents for measure in _TABLE_3),
+            )
+        )
+        for lane in view.trials.lanes
+    ]
+    title = "IFR⁺, IFR⁻ and PASS of all agents in all tracks and modes, in percent"
+    return Table("3", title, (LANE, *columns), tuple(rows), (), view.aggregation)
+
+
+def table_4(view: View) -> Table:
+    """PASS, A and IFR with intervals: a section for each agent, a row for each track and mode."""
+    title = "PASS, A and IFR in all tracks and modes, in percent with 95 % confidence intervals"
+    columns = (LANE, *(column(measure) for measure in _TABLE_4), TRIALS)
+    rows = _rows(view, _TABLE_4)
+    return Table(
+        "4", title, columns, rows, (*legend(rows), *not_measured(view, _TABLE_4)), view.aggregation, "agent"
+    )
+
+
+def table_5(view: View) -> Table:
+    """PREC with intervals, and the mean number of lines that the patches change."""
+    title = "PREC in percent with 95 % confidence intervals, and the lines that patches edit on average"
+    columns = (
+        LANE,
+        *(column(measure) for measure in _PRECISION),
+        *(column(measure, bare=True) for measure in _LINES),
+        TRIALS,
+    )
+    shown = (*_PRECISION, *_LINES)
+    rows = _rows(view, shown)
+    notes = (*legend(_without_lines(rows)), *not_measured(view, shown))
+    return Table("5", title, columns, rows, notes, view.aggregation, "agent")
+
+
+def _rows(view: View, shown: Sequence[Measure]) -> tuple[Row, ...]:
+    rows = [
+        Row((lane.title, *(view.interval(trials, measure) for measure in shown), len(trials)), agent)
+        for agent in view.ranked()
+        for lane in view.trials.lanes
+        if (trials := view.of(agent, lane))
+    ]
+    return (*rows, *_references(view, shown))
+
+
+def _references(view: View, shown: Sequence[Measure]) -> list[Row]:
+    """What the human's patch is worth, and none at all: means alone, as in the paper."""
+    rows = []
+    for agent, title in _REFERENCES.items():
+        trials = [record for record in view.trials.pseudo if record.agent == agent]
+        means: list[Cell] = [view.interval(trials, measure).mean for measure in shown]
+        if trials:
+            rows.append(Row((title, *means, len(trials)), "References"))
+    return rows
+
+
+def _without_lines(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Leave out the cells that are shown without intervals."""
+    return tuple(Row(row.cells[: 1 + len(_PRECISION)]) for row in rows)
+
+
+def not_measured(view: View, shown: Sequence[Measure]) -> tuple[str, ...]:
+    """Say of each measure in how many of all trials it has no value."""
+    missing = {measure.title: view.sample(view.trials.agents, measure).missing for measure in shown}
+    lacking = [f"{title} in {number:,}" for title, number in missing.items() if number]
+    if not lacking:
+        return ()
+    trials = len(view.trials.agents)
+    return (f"Of {trials:,} trials there is no value of {', '.join(lacking)}: not in the means",)

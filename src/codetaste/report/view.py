@@ -1,0 +1,92 @@
+"""Trials as one table sees them: aggregated in one way, and what depends on each other taken together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.report import measures
+from codetaste.report.aggregate import Aggregation, Aggregator, Grouping, Sample, aggregator
+from codetaste.report.trials import Lane, lane_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from codetaste.evaluation.records import TrialRecord
+    from codetaste.report.measures import Measure
+    from codetaste.report.statistics import Interval
+    from codetaste.report.trials import Trials
+
+SCORES = (
+    measures.PASS,
+    measures.ALIGNMENT,
+    measures.ALIGNMENT_PLUS,
+    measures.ALIGNMENT_MINUS,
+    measures.IFR,
+    measures.IFR_PLUS,
+    measures.IFR_MINUS,
+    measures.PREC,
+    measures.PREC_PLUS,
+    measures.PREC_MINUS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All trials of a report under one aggregation."""
+
+    trials: Trials
+    aggregator: Aggregator
+    grouping: Grouping
+    by_agent: Mapping[tuple[str, Lane], tuple[TrialRecord, ...]]
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How trials without a score enter a mean."""
+        return self.aggregator.aggregation
+
+    def of(self, agent: str, lane: Lane) -> tuple[TrialRecord, ...]:
+        """Return an agent's trials in a lane."""
+        return self.by_agent.get((agent, lane), ())
+
+    def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
+        """Return the values of a measure in some trials."""
+        return self.aggregator.sample(records, measure)
+
+    def interval(self, records: Iterable[TrialRecord], measure: Measure) -> Interval:
+        """Return the mean of a measure over some trials, with its interval."""
+        return self.sample(records, measure).interval(measure, self.grouping)
+
+    def measures_any(self, measure: Measure) -> bool:
+        """Whether any trial of an agent has a value of this measure."""
+        return any(self.aggregator.value(record, measure) is not None for record in self.trials.agents)
+
+    @property
+    def primary(self) -> Measure:
+        """What agents are ranked by: A, or IFR where PASS was not measured."""
+        return measures.ALIGNMENT if self.measures_any(measures.ALIGNMENT) else measures.IFR
+
+    def ranked(self) -> list[str]:
+        """Return the agents, the best first: by the mean of their lanes' means of what is primary."""
+        primary = self.primary
+
+        def worth(agent: str) -> float:
+            samples = [self.sample(self.of(agent, lane), primary).values for lane in self.trials.lanes]
+            means = [sum(values) / len(values) for values in samples if values]
+            return sum(means) / len(means) if means else -1.0
+
+        return sorted(self.trials.names, key=lambda agent: (-worth(agent), agent))
+
+
+def view(trials: Trials, aggregation: Aggregation, grouping: Grouping = Grouping.INSTANCE) -> View:
+    """Look at trials under one aggregation."""
+    by_agent: defaultdict[tuple[str, Lane], list[TrialRecord]] = defaultdict(list)
+    for record in trials.agents:
+        by_agent[record.agent, lane_of(record)].append(record)
+    return View(
+        trials,
+        aggregator(aggregation, trials.agents, SCORES),
+        grouping,
+        {key: tuple(records) for key, records in by_agent.items()},
+    )
