@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.assembly import cache_dir, model_digest, open_models, surroundings
+from codetaste.assembly import cache_dir, model_digest, open_models, open_scanner, surroundings
 from codetaste.atomic import write_atomically
 from codetaste.command import tell
-from codetaste.flows import discover, infer, products
+from codetaste.evaluation.config import EvaluateConfig
+from codetaste.flows import discover, evaluate, infer, products
 from codetaste.flows.conclusion import conclude
 from codetaste.flows.execution import found
+from codetaste.flows.laboratory import Laboratory, measure
 from codetaste.flows.outputs import output_folder, outputs_root
+from codetaste.flows.score_conclusion import conclude_scores
+from codetaste.flows.scored import scored_folder
 from codetaste.flows.site import Cast, open_site
 from codetaste.flows.trials import StepKind
 from codetaste.limits import slots_in_use
@@ -49,7 +53,10 @@ if TYPE_CHECKING:
     from codetaste.report.plans import Plan
     from codetaste.stopping import Stop
 
-
+_NO_TEST_RUNS = (
+    "evaluate.tests: test runs in containers are not built yet: PASS comes from recorded test metrics alone, "
+    "and is not known without"
+)
 _GRACE_S, _HARVEST_GRACE_S = 20.0, 60.0
 """What clean-up may take: what agents leave in large repositories is read then."""
 
@@ -62,6 +69,7 @@ class _Ground:
     crew: Crew
     around: Surroundings | None = None
     site: Site | None = None
+    lab: Laboratory | None = None
 
 
 async def carry_out(
@@ -80,16 +88,42 @@ async def carry_out(
     around: Surroundings | None = None
     if wanted.passes:
         around = await surroundings(assembly.benchmark, out, assembly.rules(), config.sandbox, tell)
+    lab: Laboratory | None = None
+    if wanted.scorings:
+        lab = await _laboratory(assembly, config, wanted, around)
     async with open_models(assembly, out / "models") as models:
         used = assembly.used_models()
         digests = {model.id: model_digest(model, assembly.base_dir) for model in used}
         opening: AbstractAsyncContextManager[Site | None] = nullcontext()
         if wanted.steps:
-            cache = await to_thread.run_sync(cache_dir, tell) if around is None else around.cache
+            known = around or lab
+            cache = await to_thread.run_sync(cache_dir, tell) if known is None else known.cache
             cast = Cast(models, used, digests, assembly.adapters)
             opening = open_site(assembly.benchmark, out, cache, config.sandbox, cast, tell)
-        ground = _Ground(out, discover.Crew(models, digests, assembly.tools), around)
+        ground = _Ground(out, discover.Crew(models, digests, assembly.tools), around, lab=lab)
         return await _run(live, wanted, plan, ground, opening, rerun=rerun, stop=stop)
+
+
+async def _laboratory(
+    assembly: Assembly, config: Config, wanted: Agenda, around: Surroundings | None
+) -> Laboratory:
+    """Find what evaluations need; the rule engine of rule discovery is theirs, too."""
+    benchmark, section = assembly.benchmark, config.evaluate or EvaluateConfig()
+    warnings = [_NO_TEST_RUNS] if section.tests else []
+    if around is not None:
+        cache, ignore, scanner = around.cache, around.ignore, around.scanner
+        version, engine = around.engine_version, around.engine
+    else:
+        cache, ignore = await to_thread.run_sync(cache_dir, tell), benchmark.ignore_text()
+        scanner, found_engine = await open_scanner(assembly.rules(), ignore, tell, cache=cache)
+        version = found_engine.version
+        engine = f"opengrep {version} (sha256 {found_engine.sha256})"
+        warnings += filter(None, [found_engine.warning])
+    yardsticks = await to_thread.run_sync(measure, benchmark, wanted.scorings)
+    out = config.run.out / config.run.name
+    return Laboratory(
+        benchmark, out, cache, section, scanner, version, engine, ignore, yardsticks, tuple(warnings)
+    )
 
 
 async def _run(
@@ -102,9 +136,10 @@ async def _run(
     rerun: bool,
     stop: Stop,
 ) -> Summary:
-    config, crew = live.config, ground.crew
+    config, crew, lab = live.config, ground.crew, ground.lab
     progress, began_s = Progress(), time.monotonic()
-    for line in (*(ground.around.warnings if ground.around else ()), plans.worst_case_line(plan)):
+    warnings = (*(ground.around.warnings if ground.around else ()), *(lab.warnings if lab else ()))
+    for line in dict.fromkeys((*warnings, plans.worst_case_line(plan))):
         tell(line)
     async with (
         shown(progress, config.run.name, sys.stderr) as observer,
@@ -120,7 +155,7 @@ async def _run(
         # Only for whoever owns the run: it removes what an earlier process has left in its folder.
         opening as site,
     ):
-        ground = replace(ground, site=site)
+        ground = replace(ground, site=site, lab=lab and replace(lab, site=site))
         await to_thread.run_sync(
             write_atomically, ground.out / "config.json", live.base.model_dump_json(indent=2)
         )
@@ -132,7 +167,7 @@ async def _run(
         progress.gauges = partial(slots_in_use, crew.models)
         progress.root = session.budget.snapshot()
         progress.earlier_s = progress.root.wall_s
-        session.add(*_jobs(config, wanted, ground, session))
+        session.add(*await _jobs(config, wanted, ground, session))
         stop.session = session
         outcomes = await _work(session, live, crew)
         lines = await _concluded(wanted, outcomes, ground, session)
@@ -152,7 +187,7 @@ async def _run(
     )
 
 
-def _jobs(config: Config, wanted: Agenda, ground: _Ground, session: Session) -> list[Job]:
+async def _jobs(config: Config, wanted: Agenda, ground: _Ground, session: Session) -> list[Job]:
     """Make the jobs of all flows; what several of them need is there once."""
     made: dict[str, Job] = {}
     if config.discover is not None and ground.around is not None:
@@ -161,6 +196,10 @@ def _jobs(config: Config, wanted: Agenda, ground: _Ground, session: Session) -> 
         made.update({job.key: job for job in found})
     if ground.site is not None:
         for job in infer.jobs(wanted.steps, ground.site, session.budget.child("infer")):
+            made.setdefault(job.key, job)
+    if ground.lab is not None:
+        await to_thread.run_sync(ground.lab.sweep)
+        for job in await evaluate.jobs(wanted.scorings, ground.lab, session.budget.child("evaluate")):
             made.setdefault(job.key, job)
     return list(made.values())
 
@@ -186,6 +225,7 @@ async def _concluded(
 ) -> list[Line]:
     """Put what was found into its place; return a line for each failed need, each pass and each trial."""
     lines, blobs = _failed_needs(wanted, outcomes), session.record.blobs
+    trials: dict[str, Outcome] = {}
     if ground.around is not None:
         await products.write_products(wanted.passes, outcomes, ground.around, blobs)
         for each in wanted.passes:
@@ -194,15 +234,21 @@ async def _concluded(
             lines.append(Line(outcome, each.title, each.model_id, discover.found(outcome), path))
     if ground.site is not None:
         budget = session.budget.child("infer")
-        concluded = await conclude(wanted.steps, outcomes, ground.site, budget, blobs)
+        trials = await conclude(wanted.steps, outcomes, ground.site, budget, blobs)
         for step in wanted.steps:
             trial = step.trial
-            if trial.key not in concluded:
+            if trial.key not in trials:
                 lines.append(Line(outcomes[step.key], step.title, step.model_id))
             elif step.kind is StepKind.EXECUTE:
-                outcome = concluded[trial.key]
+                outcome = trials[trial.key]
                 path = str(output_folder(ground.out, trial)) if outcome.usable else ""
                 lines.append(Line(outcome, trial.title, trial.agent.model, found(outcome.value), path))
+    if ground.lab is not None:
+        scores = await conclude_scores(wanted.scorings, outcomes, trials, ground.lab, blobs)
+        for scoring in wanted.scorings:
+            outcome = scores[scoring.key]
+            path = str(scored_folder(ground.out, scoring)) if outcome.usable else ""
+            lines.append(Line(outcome, scoring.title, "", evaluate.found(outcome.value), path))
     return lines
 
 
@@ -211,6 +257,8 @@ def _failed_needs(wanted: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]
     for step in wanted.steps:
         titles.setdefault(step.sources, f"sources of {step.trial.instance.id}")
         titles.setdefault(step.install, f"the program of {step.trial.agent.id}")
+    for scoring in wanted.scorings:
+        titles.setdefault(scoring.sources, f"sources of {scoring.instance.id}")
     return [
         Line(outcomes[key], title, "")
         for key, title in titles.items()

@@ -101,7 +101,11 @@ def agenda(
         step for trial in trials(wanted.agents, wanted.tracks, instances, labels) for step in trial.steps
     ]
     scored = scorings(wanted.evaluate, steps, instances) if wanted.evaluate is not None else ()
-    keys = [each.key for each in (*passes, *steps, *scored)]
+    keys = [
+        *(each.key for each in passes),
+        *(step.key for step in steps),
+        *(scoring.key for scoring in scored),
+    ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
             raise ConfigError(f"--only {glob}: fits no job{suggestion(glob, keys)}")
