@@ -1,130 +1,58 @@
-"""A patch, line by line, as its own text has it: which lines of R it removes and which lines of R∘X̂ it adds.
+"""Reading a unified diff line by line, git's or plain: which lines of R it removes, which of R∘X̂ it adds.
 
-Nothing is computed anew: the same change written with other options (renames, context) is another patch with
-other lines. Reading is in ``patch_reading.py``; applying in ``apply.py``.
+It is read as ``git apply`` reads it. What a hunk's header counts decides: within a hunk lines are content,
+whatever they look like; between files everything that is no header is skipped, mail above all. But text
+without any file in it is an error.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
 from typing import TYPE_CHECKING
 
-from codetaste.errors import PatchTooLarge, SourceError
+from codetaste.errors import PatchError, PatchTooLarge, SourceError
+from codetaste.source.file_diff import FileDiff, Line, Patch
+from codetaste.source.patch_header import Section, git_section, plain_section
+from codetaste.source.patch_hunks import line_at, read_binary, read_hunks
+from codetaste.source.patch_names import named, strip_level
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["MAX_PATCH_BYTES", "FileDiff", "Line", "Patch", "parse_patch", "read_patch"]
+
 MAX_PATCH_BYTES = 256 * 1024**2
 """A larger patch is not read: what a harvest may write at the most."""
+MAX_FILES = 200_000
 
-SUBMODULE, LINK = 0o160000, 0o120000
-
-Line = tuple[str, int]
-"""A path below the tree (POSIX, surrogateescape) and a line number from 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileDiff:
-    """What a patch does to one file.
-
-    Attributes:
-        old: its path in R, None for a new file.
-        new: its path in R∘X̂, None for a deleted one.
-        removed_runs: the lines of R that go, as ranges of line numbers from 1, ascending.
-        added_runs: the lines of R∘X̂ that come.
-        binary: it has no lines.
-        renamed: ``old`` is no more.
-        copied: ``old`` stays as it is.
-        old_mode: git's mode where the patch tells it (0o100644, …), 0 where it does not.
-        new_mode: the same afterwards.
-        old_blob: the start of the content's object name as the index line has it (hex), "" without one.
-        new_blob: the same afterwards.
-        span: where its text is in the patch, bytes.
-        made_bytes: what its binary contents unpack to by their own account, bytes.
-    """
-
-    old: str | None
-    new: str | None
-    removed_runs: tuple[range, ...] = ()
-    added_runs: tuple[range, ...] = ()
-    binary: bool = False
-    renamed: bool = False
-    copied: bool = False
-    old_mode: int = 0
-    new_mode: int = 0
-    old_blob: str = ""
-    new_blob: str = ""
-    span: tuple[int, int] = (0, 0)
-    made_bytes: int = 0
-
-    @property
-    def removed(self) -> tuple[int, ...]:
-        """Numbers of the lines of R that go."""
-        return tuple(line for run in self.removed_runs for line in run)
-
-    @property
-    def added(self) -> tuple[int, ...]:
-        """Numbers of the lines of R∘X̂ that come."""
-        return tuple(line for run in self.added_runs for line in run)
-
-    @property
-    def removed_count(self) -> int:
-        """How many lines go; nothing is laid out for it."""
-        return sum(map(len, self.removed_runs))
-
-    @property
-    def added_count(self) -> int:
-        """How many lines come."""
-        return sum(map(len, self.added_runs))
-
-    @property
-    def submodule(self) -> bool:
-        """True when it is a submodule before or after: its one line names a commit."""
-        return SUBMODULE in {self.old_mode, self.new_mode}
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """A parsed patch. ``strip`` is how many parts of the names in its text are prefix (``patch -p``)."""
-
-    files: tuple[FileDiff, ...]
-    strip: int = 1
-
-    @property
-    def removed(self) -> frozenset[Line]:
-        """L⁻: all lines of R that go (CodeTaste §4.1)."""
-        return frozenset((file.old, line) for file in self.files if file.old for line in file.removed)
-
-    @property
-    def added(self) -> frozenset[Line]:
-        """L⁺: all lines of R∘X̂ that come (CodeTaste §4.1)."""
-        return frozenset((file.new, line) for file in self.files if file.new for line in file.added)
-
-    @property
-    def removed_count(self) -> int:
-        """|L⁻|, unless the patch changes a file twice."""
-        return sum(file.removed_count for file in self.files)
-
-    @property
-    def added_count(self) -> int:
-        """|L⁺|, unless the patch changes a file twice."""
-        return sum(file.added_count for file in self.files)
+_START = re.compile(rb"^(?:diff --(?:git|cc|combined) |--- |@@ -|@@@ )", re.MULTILINE)
+_FRAGMENT = re.compile(rb"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
+_COMBINED = re.compile(rb"diff --(?:cc|combined) |@@@ ")
 
 
 def parse_patch(content: bytes) -> Patch:
-    r"""Parse a unified diff, git's or plain, with whatever mail stands around it.
-
-    Only ``\n`` ends a line. What the header of a hunk counts decides, as in git: lines within it are content
-    whatever they look like. Blank content is a patch without files.
+    r"""Parse a patch; blank content is one without files. Only ``\n`` ends a line.
 
     Raises:
         PatchError: it is no patch, ends too early, or is a combined diff; with the line.
         PatchTooLarge: it has more than 200,000 files.
     """
-    from codetaste.source.patch_reading import read_files  # noqa: PLC0415 - which needs what is above
-
-    return read_files(content)
+    sections: list[Section] = []
+    at = 0
+    while found := _START.search(content, at):
+        section = _section(content, found.start())
+        if section is None:
+            at = content.find(b"\n", found.start()) + 1 or len(content)
+            continue
+        at = _read(section, content)
+        sections.append(section)
+        if len(sections) > MAX_FILES:
+            raise PatchTooLarge(f"the patch changes more than {MAX_FILES:,} files")
+    if not sections and content.strip():
+        raise PatchError("this is no patch: there is no file header ('diff --git' or '---' and '+++') in it")
+    strip = strip_level(sections, content)
+    return Patch(tuple(named(section, strip, content) for section in sections), strip)
 
 
 def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
@@ -135,11 +63,43 @@ def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
         SourceError: it cannot be read, or is no file.
     """
     try:
-        with path.open("rb") as file:
+        # A pipe would keep us waiting for whoever writes to it.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            content = b"" if size > limit else file.read(limit + 1)
+            content = b"" if size > limit else file.read(limit + 1) or b""
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
     if max(size, len(content)) > limit:
-        raise PatchTooLarge(f"{path}: a patch of {size:,} bytes; no more than {limit:,} are read")
+        raise PatchTooLarge(
+            f"{path}: a patch of {max(size, len(content)):,} bytes; no more than {limit:,} are read"
+        )
     return content
+
+
+def _section(content: bytes, at: int) -> Section | None:
+    """Read the header of a file at ``at``; None where the line only looks like the start of one."""
+    if _COMBINED.match(content, at):
+        raise PatchError(
+            f"line {line_at(content, at)}: a combined diff (of a merge), which changes no single tree; "
+            "make the patch against one parent",
+            line=line_at(content, at),
+        )
+    if content.startswith(b"@@ -", at):
+        if _FRAGMENT.match(content, at):
+            line = line_at(content, at)
+            raise PatchError(f"line {line}: a hunk without the header of its file", line=line)
+        return None
+    return git_section(content, at) if content.startswith(b"diff", at) else plain_section(content, at)
+
+
+def _read(section: Section, content: bytes) -> int:
+    """Read what follows the header; return where it ends."""
+    at = read_hunks(content, section.body, section.removed, section.added)
+    if at == section.body and section.git:
+        binary = read_binary(content, at)
+        section.binary, section.made_bytes, at = binary.found, binary.made_bytes, binary.end
+        if not (section.binary or section.changes_metadata):
+            line = line_at(content, section.start)
+            raise PatchError(f"line {line}: the header of a file that nothing follows", line=line)
+    section.end = at
+    return at

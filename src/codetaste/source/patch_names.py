@@ -1,0 +1,178 @@
+"""The names of a patch's files: unquoted, told apart where they share a line, and without their prefixes.
+
+Git writes ``a/`` and ``b/`` before them, or other prefixes, or none; a patch does not say which. Where both
+names of a file are the same as they stand there is no prefix, and where they are the same behind their first
+part, that is one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from codetaste.errors import PatchError
+from codetaste.source.file_diff import FileDiff
+from codetaste.source.patch_hunks import line_at
+from codetaste.source.writing import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from codetaste.source.patch_header import Section
+
+_NULL = b"/dev/null"
+_PAIR_BYTES = 16 * 1024
+_ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-3][0-7]{2})')
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*+)"')
+_USUAL = frozenset(b"abciow12")
+"""What git's one-letter prefixes are."""
+_PLAIN_TIME = re.compile(rb"\s+\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^/]*\Z")
+
+
+def strip_level(sections: Iterable[Section], content: bytes) -> int:
+    """Return how many parts of the names in ``sections`` are prefix: 1, or 0.
+
+    Raises:
+        PatchError: some files say one thing and some the other.
+    """
+    level, names = None, []
+    for section in sections:
+        said = _says(section)
+        if said is None:
+            names += [name for name in _beside(section) if name]
+        elif level is None:
+            level = said
+        elif level != said:
+            raise _fault(
+                section, content, "some names of the patch have prefixes (a/, b/) and some have none"
+            )
+    if level is not None:
+        return level
+    return int(all(name[0] in _USUAL and name[1:2] == b"/" for name in names))
+
+
+def named(section: Section, strip: int, content: bytes) -> FileDiff:
+    """Return the finished ``section``, given how many parts of its names are prefix.
+
+    Raises:
+        PatchError: its names contradict each other, or cannot be told apart.
+    """
+    old, new = _names(section, strip, content)
+    return FileDiff(
+        old=None if section.new else os.fsdecode(old),
+        new=None if section.deleted else os.fsdecode(new),
+        removed_runs=tuple(section.removed),
+        added_runs=tuple(section.added),
+        binary=section.binary,
+        renamed=section.renamed,
+        copied=section.copied,
+        old_mode=section.old_mode,
+        new_mode=section.new_mode or (0 if section.deleted else section.old_mode),
+        old_blob=section.old_blob,
+        new_blob=section.new_blob,
+        span=(section.start, section.end),
+        made_bytes=section.made_bytes,
+    )
+
+
+def _says(section: Section) -> int | None:
+    """Return how many parts of its names are prefix, None where it could be either."""
+    minus, plus = _beside(section)
+    if section.source is not None and section.target is not None:
+        # These two lines never have prefixes.
+        if minus is not None:
+            return int(minus != _unquoted(section.source))
+        return int(section.pair != b"%s %s" % (section.source, section.target))
+    if minus is not None and plus is not None:
+        return 0 if minus == plus else 1 if _stripped(minus, 1) == _stripped(plus, 1) else None
+    for level in (0, 1):
+        if section.git and _common(section.pair, level) is not None:
+            return level
+    return None
+
+
+def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
+    """Return both names; of a file that keeps its name, or has one only, twice the same."""
+    if section.renamed or section.copied:
+        moved = (_unquoted(section.source or b""), _unquoted(section.target or b""))
+        if not all(moved):
+            raise _fault(section, content, "a rename or copy without both names")
+        return moved
+    minus, plus = (None if name is None else _stripped(name, strip) for name in _beside(section))
+    common = _common(section.pair, strip) if section.git else None
+    found = [name for name in (plus, minus, common) if name]
+    if not found:
+        raise _fault(section, content, "the name of the file cannot be made out")
+    if section.git:
+        if len(set(found)) > 1:
+            raise _fault(section, content, "two names for one file, and no rename")
+        section.new |= section.minus == _NULL
+        section.deleted |= section.plus == _NULL
+    if minus and plus and plus.startswith(minus):
+        return minus, minus  # "x" and "x.orig": git takes the shorter one
+    return found[0], found[0]
+
+
+def _beside(section: Section) -> tuple[bytes | None, bytes | None]:
+    """Return the names of the lines ``---`` and ``+++`` with their prefixes; None where there is none."""
+    return _line_name(section.minus, git=section.git), _line_name(section.plus, git=section.git)
+
+
+def _line_name(text: bytes | None, *, git: bool) -> bytes | None:
+    if text is None:
+        return None
+    if quoted := _QUOTED.match(text):
+        return _unquoted(quoted[0])
+    name, tab, _ = text.partition(b"\t")  # git puts a TAB behind a name with blanks, others a time
+    if not git and not tab:
+        name = _PLAIN_TIME.sub(b"", name)
+    return None if name == _NULL else name
+
+
+def _common(pair: bytes, strip: int) -> bytes | None:
+    """Return the name that both halves of the line ``diff --git`` have, None where they have none."""
+    for left, right in _splits(pair):
+        name = _stripped(left, strip)
+        if name and name == _stripped(right, strip):
+            return name
+    return None
+
+
+def _splits(pair: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Every way to read ``pair`` as two names with a blank between them."""
+    if quoted := _QUOTED.match(pair):
+        if pair[quoted.end() :].startswith(b" "):
+            yield _unquoted(quoted[0]), _unquoted(pair[quoted.end() + 1 :])
+    elif pair.endswith(b'"'):
+        left, _, right = pair.partition(b' "')
+        yield left, _unquoted(b'"' + right)
+    elif len(pair) <= _PAIR_BYTES:
+        at = pair.find(b" ")
+        while at >= 0:
+            yield pair[:at], pair[at + 1 :]
+            at = pair.find(b" ", at + 1)
+
+
+def _unquoted(name: bytes) -> bytes:
+    quoted = _QUOTED.fullmatch(name)
+    return _ESCAPE.sub(_meant, quoted[1]) if quoted else name
+
+
+def _meant(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return bytes([int(code, 8)]) if len(code) == 3 else _LETTERS.get(code, code)  # noqa: PLR2004 - octal
+
+
+def _stripped(name: bytes, strip: int) -> bytes | None:
+    if not strip:
+        return name
+    _, slash, rest = name.partition(b"/")
+    return rest if slash else None
+
+
+def _fault(section: Section, content: bytes, what: str) -> PatchError:
+    line = line_at(content, section.start)
+    end = content.find(b"\n", section.start)
+    return PatchError(f"line {line}: {what}: {show(content[section.start : end])}", line=line)
