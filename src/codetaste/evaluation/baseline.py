@@ -1,8 +1,8 @@
 """PASS from what was recorded: the results of a test run, and of those on R and R∘X* that bound it.
 
 Nothing is run here. A prediction's test run that gave no result counts as (0, 0), as the paper says (§2.1).
-A baseline's does not count at all, as in the published harness: a single crash on R would make p_R zero, so that
-breaking every test would pass. It is noted.
+A baseline's does not count at all, as in the published harness: a single crash on R would make p_R zero, and
+a patch after which nothing runs would pass. It is noted.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 EXCLUDED = frozenset({
     ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".ruff_cache", "node_modules",
-    "dist", "build", ".next", ".nuxt", "target", ".gradle", "out", "bin", "obj", "vendor", ".cache", "coverage",
-    ".cargo-home", "package-lock.json",
+    "dist", "build", ".next", ".nuxt", "target", ".gradle", "out", "bin", "obj", "vendor", ".cache",
+    "coverage", ".cargo-home", "package-lock.json",
 })  # fmt: skip
 """Names of folders and files that the published harness leaves out of L⁺, L⁻ and so of precision."""
 

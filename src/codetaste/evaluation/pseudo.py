@@ -1,10 +1,17 @@
-"""Two agents that ask no model: one answers with the human's patch X*, the other with nothing."""
+"""Two agents that ask no model: one answers with the human's patch X*, the other with nothing.
+
+They say what the metrics come to at both ends, and whether an instance is sound: golden's IFR is 1, null's 0.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from codetaste.evaluation.baseline import GOLDEN, NULL
+from codetaste.source.patch import read_patch
+from codetaste.source.tree_diff import tree_diff
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +23,12 @@ if TYPE_CHECKING:
 NULL_PATCH = b"\n"
 """What the published null agent submits."""
 PSEUDO_AGENTS = (GOLDEN, NULL)
+_PROVIDERS = {GOLDEN: "golden", NULL: "null"}
+
+
+def golden_path(benchmark: Benchmark, instance: Instance) -> Path:
+    """Where the benchmark has X* as a patch; the file may be missing."""
+    return benchmark.root / "assets/diffs" / instance.path / "golden.diff"
 
 
 async def golden_patch(benchmark: Benchmark, instance: Instance, trees: Trees, scratch: Path) -> bytes:
@@ -25,15 +38,24 @@ async def golden_patch(benchmark: Benchmark, instance: Instance, trees: Trees, s
         benchmark: where the instance is from.
         instance: whose patch.
         trees: R and R∘X*.
-        scratch: a folder for git's objects, left empty.
+        scratch: an existing folder for git's objects, left as it is.
 
     Raises:
-        ConfigError: the benchmark's file cannot be read.
-        SourceError: git cannot compare the trees.
+        SourceError: the benchmark's file cannot be read, or git cannot compare the trees.
+        StorageFull: no space left.
+        ToolMissing: there is no git.
     """
-    raise NotImplementedError
+    published = golden_path(benchmark, instance)
+    if await to_thread.run_sync(published.is_file):
+        return await to_thread.run_sync(read_patch, published)
+    return await tree_diff(trees.base, trees.golden, scratch)
 
 
 def pseudo_config(agent: str) -> dict[str, Any]:
     """Return ``agent_config.json`` of a pseudo agent, as published."""
-    raise NotImplementedError
+    provider = _PROVIDERS[agent]
+    return {
+        "id": agent,
+        "agent": {"name": agent, "version": "0.0.0", "provider": provider, "additional": None},
+        "model": {"name": f"{provider}_model", "provider": provider, "additional": None},
+    }

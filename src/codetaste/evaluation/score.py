@@ -1,7 +1,7 @@
 """What a prediction is worth, by the formulas of the paper and nothing else.
 
-Symbols: X̂ the predicted patch, R∘X̂ the code with it, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ the lines that it
-adds/removes. A rate is a fraction of 0..1, and None where it is undefined: never 0 or 1 for want of a measurement.
+Symbols: X̂ the predicted patch, R∘X̂ the code with it, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ the lines that X̂
+adds/removes. A rate is a fraction of 0..1, and None where it is undefined: not 0 or 1 for want of a measure.
 """
 
 from __future__ import annotations

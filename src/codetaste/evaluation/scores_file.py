@@ -54,9 +54,7 @@ def scores_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _rates(counts: RuleCounts | None, precision: Precision | None, passed: bool | None) -> dict[str, Any]:
-    whole, plus, minus = (
-        (None, None, None) if counts is None else (ifr(counts), ifr_plus(counts), ifr_minus(counts))
-    )
+    whole, plus, minus = (counts and rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
     return {
         "passed": passed,
         "ifr": whole,

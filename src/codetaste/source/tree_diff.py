@@ -1,0 +1,137 @@
+"""The difference between two trees on disk, as the patch that ``git diff`` of their commits would print."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.errors import SourceError
+from codetaste.source.git import run_git
+from codetaste.source.patch import MAX_PATCH_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import IO
+
+_ATTRIBUTES = "* -text -ident !filter !diff !merge !whitespace !working-tree-encoding\n"
+"""Stand above those of a tree: its files are taken as they are."""
+_NAMES = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=false")
+"""Names that no other system could have are names here."""
+_DIFF = (
+    *("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "-M50%", "-l1000"),
+    *("--diff-algorithm=myers", "--indent-heuristic"),
+)
+"""What a plain ``git diff`` does by default, whatever its version: the published golden patches are so."""
+_TIMEOUT_S, _SWEEP_S = 600.0, 60.0
+
+
+async def tree_diff(before: Path, after: Path, scratch: Path) -> bytes:
+    """Return the patch that turns the folder ``before`` into ``after``; neither has a ``.git``.
+
+    Submodules are empty folders in trees, so that a patch does not tell of them.
+
+    Args:
+        before: plain folder, not changed.
+        after: the same.
+        scratch: an existing folder; all that is written is in a new folder below it, gone at the end.
+
+    Raises:
+        SourceError: a tree cannot be read, or the patch is larger than ``MAX_PATCH_BYTES``.
+        StorageFull: no space left.
+        ToolMissing: there is no git.
+    """
+    folder = await to_thread.run_sync(_prepare, scratch)
+    try:
+        old_names, new_names = await to_thread.run_sync(_differing, before, after)
+        old = await _tree(folder, before, "old", old_names)
+        new = await _tree(folder, after, "new", new_names)
+        return await _git(folder, *_NAMES, *_DIFF, old, new, output_bytes=MAX_PATCH_BYTES)
+    finally:
+        with anyio.move_on_after(_SWEEP_S, shield=True):
+            await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+def _prepare(scratch: Path) -> Path:
+    folder = Path(tempfile.mkdtemp(dir=scratch, prefix="diff-"))
+    git_dir = folder / "git"
+    for name in ("objects/info", "refs", "info"):
+        (git_dir / name).mkdir(parents=True)
+    # A branch that never is: some versions of git read attributes from what HEAD names.
+    (git_dir / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+    config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tcompression = 0\n"
+    (git_dir / "config").write_text(config, encoding="ascii")
+    (git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+    return folder
+
+
+async def _tree(folder: Path, tree: Path, name: str, names: Iterable[bytes]) -> str:
+    """Make an object of the files ``names`` of ``tree``, and return its name."""
+    env = {"GIT_INDEX_FILE": str(folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
+    listed = folder / f"{name}-files"
+    await to_thread.run_sync(listed.write_bytes, b"".join(path + b"\0" for path in names))
+    with await to_thread.run_sync(listed.open, "rb") as stdin:
+        await _git(folder, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env, stdin=stdin)
+    return (await _git(folder, "write-tree", env=env)).decode().strip()
+
+
+async def _git(
+    folder: Path,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
+    output_bytes: int = 1 << 20,
+) -> bytes:
+    done = await run_git(
+        *args, git_dir=folder / "git", timeout_s=_TIMEOUT_S, output_bytes=output_bytes, stdin=stdin, env=env
+    )
+    if not done.ok:
+        said = done.complaint.strip().splitlines() or [f"git ended with {done.exit_code}"]
+        raise SourceError(f"the trees cannot be compared: {said[0]}")
+    return done.output
+
+
+def _differing(before: Path, after: Path) -> tuple[list[bytes], list[bytes]]:
+    """Paths of files and links that are not the same in both trees: those of each, sorted."""
+    old, new = _listed(before), _listed(after)
+    names = sorted(name for name in old.keys() | new.keys() if not _same(old.get(name), new.get(name)))
+    return [name for name in names if name in old], [name for name in names if name in new]
+
+
+def _listed(root: Path) -> dict[bytes, os.DirEntry[bytes]]:
+    base = os.fsencode(root)
+    found: dict[bytes, os.DirEntry[bytes]] = {}
+    folders = [b""]
+    try:
+        while folders:
+            below = folders.pop()
+            with os.scandir(os.path.join(base, below)) as entries:  # noqa: PTH118  (bytes)
+                for entry in entries:
+                    name = below + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(name + b"/")
+                    else:
+                        found[name] = entry
+    except OSError as error:
+        raise SourceError(f"{root}: cannot be read: {error.strerror}") from error
+    return found
+
+
+def _same(one: os.DirEntry[bytes] | None, other: os.DirEntry[bytes] | None) -> bool:
+    if one is None or other is None or one.is_symlink() != other.is_symlink():
+        return False
+    if one.is_symlink():
+        return os.readlink(one.path) == os.readlink(other.path)  # noqa: PTH115  (bytes)
+    states = one.stat(follow_symlinks=False), other.stat(follow_symlinks=False)
+    if states[0].st_size != states[1].st_size or (states[0].st_mode ^ states[1].st_mode) & 0o100:
+        return False
+    return filecmp.cmp(one.path, other.path, shallow=False)
