@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,31 +16,23 @@ from anyio import to_thread
 from codetaste.assembly import cache_dir, model_digest, open_models, open_scanner, surroundings
 from codetaste.atomic import write_atomically
 from codetaste.command import tell
+from codetaste.ending import Ground, compared, concluded, folders
 from codetaste.evaluation.config import EvaluateConfig
-from codetaste.flows import discover, evaluate, infer, products
-from codetaste.flows.conclusion import conclude
-from codetaste.flows.execution import found
+from codetaste.flows import discover, evaluate, infer
 from codetaste.flows.laboratory import Laboratory, measure
-from codetaste.flows.outputs import output_folder, outputs_root
-from codetaste.flows.score_conclusion import conclude_scores
-from codetaste.flows.scored import scored_folder
 from codetaste.flows.site import Cast, open_site
-from codetaste.flows.trials import StepKind
 from codetaste.limits import slots_in_use
 from codetaste.orchestration.control import watch_changes
-from codetaste.orchestration.job import Status
 from codetaste.orchestration.money import Limits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
 from codetaste.report.live import shown
 from codetaste.report.logs import logged, logs_folder
 from codetaste.report.progress import Progress, printable
-from codetaste.report.summary import Line, Summary
+from codetaste.report.summary import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from codetaste.assembly import Assembly
     from codetaste.config import Config
@@ -59,17 +51,6 @@ _NO_TEST_RUNS = (
 )
 _GRACE_S, _HARVEST_GRACE_S = 20.0, 60.0
 """What clean-up may take: what agents leave in large repositories is read then."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What the flows of a run need, as far as they have anything to do."""
-
-    out: Path
-    crew: Crew
-    around: Surroundings | None = None
-    site: Site | None = None
-    lab: Laboratory | None = None
 
 
 async def carry_out(
@@ -100,7 +81,7 @@ async def carry_out(
             cache = await to_thread.run_sync(cache_dir, tell) if known is None else known.cache
             cast = Cast(models, used, digests, assembly.adapters)
             opening = open_site(assembly.benchmark, out, cache, config.sandbox, cast, tell)
-        ground = _Ground(out, discover.Crew(models, digests, assembly.tools), around, lab=lab)
+        ground = Ground(out, discover.Crew(models, digests, assembly.tools), around, lab=lab)
         return await _run(live, wanted, plan, ground, opening, rerun=rerun, stop=stop)
 
 
@@ -130,7 +111,7 @@ async def _run(
     live: LiveLimits,
     wanted: Agenda,
     plan: Plan,
-    ground: _Ground,
+    ground: Ground,
     opening: AbstractAsyncContextManager[Site | None],
     *,
     rerun: bool,
@@ -170,8 +151,11 @@ async def _run(
         session.add(*await _jobs(config, wanted, ground, session))
         stop.session = session
         outcomes = await _work(session, live, crew)
-        lines = await _concluded(wanted, outcomes, ground, session)
+        lines = await concluded(wanted, outcomes, ground, session)
         money = session.budget.snapshot()
+    comparison, notes = None, list[str]()
+    if lab is not None and not stop.why:
+        comparison, notes = await to_thread.run_sync(compared, wanted, lab)
     return Summary(
         name=config.run.name,
         directory=ground.out,
@@ -181,13 +165,15 @@ async def _run(
         scripted=[
             model.id for model in config.models if model.id in crew.models and model.provider == "scripted"
         ],
-        products=_products(wanted, outcomes, ground),
+        products=folders(wanted, outcomes, ground),
         prices=plan.prices,
         stopped=stop.why,
+        comparison=comparison,
+        notes=notes,
     )
 
 
-async def _jobs(config: Config, wanted: Agenda, ground: _Ground, session: Session) -> list[Job]:
+async def _jobs(config: Config, wanted: Agenda, ground: Ground, session: Session) -> list[Job]:
     """Make the jobs of all flows; what several of them need is there once."""
     made: dict[str, Job] = {}
     if config.discover is not None and ground.around is not None:
@@ -218,61 +204,3 @@ async def _work(session: Session, live: LiveLimits, crew: Crew) -> dict[str, Out
         outcomes = await session.run()
         tasks.cancel_scope.cancel()
     return outcomes
-
-
-async def _concluded(
-    wanted: Agenda, outcomes: Mapping[str, Outcome], ground: _Ground, session: Session
-) -> list[Line]:
-    """Put what was found into its place; return a line for each failed need, each pass and each trial."""
-    lines, blobs = _failed_needs(wanted, outcomes), session.record.blobs
-    trials: dict[str, Outcome] = {}
-    if ground.around is not None:
-        await products.write_products(wanted.passes, outcomes, ground.around, blobs)
-        for each in wanted.passes:
-            outcome = outcomes[each.key]
-            path = str(products.rules_file(each, ground.around)) if outcome.usable else ""
-            lines.append(Line(outcome, each.title, each.model_id, discover.found(outcome), path))
-    if ground.site is not None:
-        budget = session.budget.child("infer")
-        trials = await conclude(wanted.steps, outcomes, ground.site, budget, blobs)
-        for step in wanted.steps:
-            trial = step.trial
-            if trial.key not in trials:
-                lines.append(Line(outcomes[step.key], step.title, step.model_id))
-            elif step.kind is StepKind.EXECUTE:
-                outcome = trials[trial.key]
-                path = str(output_folder(ground.out, trial)) if outcome.usable else ""
-                lines.append(Line(outcome, trial.title, trial.agent.model, found(outcome.value), path))
-    if ground.lab is not None:
-        scores = await conclude_scores(wanted.scorings, outcomes, trials, ground.lab, blobs)
-        for scoring in wanted.scorings:
-            outcome = scores[scoring.key]
-            path = str(scored_folder(ground.out, scoring)) if outcome.usable else ""
-            lines.append(Line(outcome, scoring.title, "", evaluate.found(outcome.value), path))
-    return lines
-
-
-def _failed_needs(wanted: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]:
-    titles = {each.sources: f"sources of {each.instance.id}" for each in wanted.passes}
-    for step in wanted.steps:
-        titles.setdefault(step.sources, f"sources of {step.trial.instance.id}")
-        titles.setdefault(step.install, f"the program of {step.trial.agent.id}")
-    for scoring in wanted.scorings:
-        titles.setdefault(scoring.sources, f"sources of {scoring.instance.id}")
-    return [
-        Line(outcomes[key], title, "")
-        for key, title in titles.items()
-        if key in outcomes and not outcomes[key].usable and outcomes[key].status is not Status.SKIPPED
-    ]
-
-
-def _products(wanted: Agenda, outcomes: Mapping[str, Outcome], ground: _Ground) -> dict[str, Path]:
-    """Name the folders of what was found."""
-    folders: dict[str, Path] = {}
-    if ground.around is not None:
-        for each in wanted.passes:
-            if outcomes[each.key].usable:
-                folders[f"what {each.label} found"] = products.product(each, ground.around)
-    if ground.site is not None:
-        folders["what the agents changed"] = outputs_root(ground.out)
-    return folders

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.evaluation import score
+from codetaste.evaluation.evaluate import Status
 from codetaste.flows.effort import now
 from codetaste.flows.scored import EVALUATION, Materials, recorded_for, scored, scored_folder, write_scored
 from codetaste.flows.sources import digest, sources_job
@@ -65,7 +66,7 @@ def _fingerprints(scorings: Sequence[Scoring], lab: Laboratory) -> dict[str, str
     stands: dict[str, str] = {}
     for scoring in scorings:
         yardstick, instance = lab.yardsticks[scoring.instance.id], scoring.instance
-        tests = recorded_for(scored_folder(lab.out, scoring) / EVALUATION, None)
+        tests, _ = recorded_for(scored_folder(lab.out, scoring) / EVALUATION, None)
         measured = canonical([tests and list(astuple(tests)), repr(yardstick.baseline), yardstick.problem])
         stands[scoring.key] = digest(
             *common, instance.commit_hash, instance.golden_commit_hash, yardstick.digest, measured
@@ -86,3 +87,8 @@ async def _score(scoring: Scoring, lab: Laboratory, job: JobContext) -> Json:
 def found(value: Any) -> str:  # noqa: ANN401 - a job's value
     """Say what a prediction is worth, from the value of its scoring: "" where there is none."""
     return "" if value is None else str(value["said"])
+
+
+def routine(value: Any) -> bool:  # noqa: ANN401 - a job's value
+    """Whether a scoring came to a score, and that of a pseudo agent to the one it must have."""
+    return value is not None and value["status"] == Status.SCORED and value["sound"] is not False

@@ -17,9 +17,10 @@ from codetaste.evaluation.baseline import correctness
 from codetaste.evaluation.evaluate import Evaluation, Status, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_config
 from codetaste.evaluation.records import GOLDEN
-from codetaste.evaluation.result_files import SCORES, recorded_tests, scores_json, write_evaluation
+from codetaste.evaluation.result_files import SCORES, recorded_tests, write_evaluation
 from codetaste.evaluation.rule_files import RuleFiles
 from codetaste.evaluation.score import ifr
+from codetaste.evaluation.scores_file import scores_json
 from codetaste.evaluation.traces import run_activity
 from codetaste.flows.metadata import agent_config
 from codetaste.flows.outputs import AGENT, METADATA, PATCH, output_folder, outputs_root
@@ -88,7 +89,7 @@ async def scored(scoring: Scoring, lab: Laboratory, materials: Materials) -> Sco
         rules, problem = RuleFiles(), "; ".join(str(error).split("\n"))
     folder = scored_folder(lab.out, scoring) / EVALUATION
     yardstick = lab.yardsticks[scoring.instance.id]
-    tests = await to_thread.run_sync(recorded_for, folder, patch)
+    tests, damage = await to_thread.run_sync(recorded_for, folder, patch)
     evaluation = await evaluate(
         rules,
         trees.base,
@@ -101,9 +102,8 @@ async def scored(scoring: Scoring, lab: Laboratory, materials: Materials) -> Sco
     )
     if problem and evaluation.status is Status.NO_RULES:
         evaluation = replace(evaluation, why=problem)
-    if yardstick.problem:
-        evaluation = replace(evaluation, notes=(*evaluation.notes, yardstick.problem))
-    return Scored(evaluation, patch, _metadata(scoring, materials))
+    notes = (*evaluation.notes, *filter(None, (damage, yardstick.problem)))
+    return Scored(replace(evaluation, notes=notes), patch, _metadata(scoring, materials))
 
 
 async def _patch(
@@ -132,19 +132,23 @@ def _metadata(scoring: Scoring, materials: Materials) -> Mapping[str, Any]:
     }
 
 
-def recorded_for(folder: Path, patch: bytes | None) -> TestCounts | None:
-    """Return the test results recorded in an ``evaluation/`` folder, None where another patch was tested.
+def recorded_for(folder: Path, patch: bytes | None) -> tuple[TestCounts | None, str]:
+    """Return the test results recorded in an ``evaluation/`` folder, or why they cannot be read. Blocks.
 
-    Blocks. ``patch`` is None where nobody has one yet: then that which lies beside the folder counts.
+    There are none where another patch was tested. ``patch`` is None where nobody has one yet: then that which
+    lies beside the folder counts.
     """
     try:
         told = json.loads((folder / SCORES).read_bytes())
         patch = (folder.parent / PATCH).read_bytes() if patch is None else patch
         if told["patch_sha256"] != sha256(patch).hexdigest():
-            return None
+            return None, ""
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         pass  # nobody has scored it here before
-    return recorded_tests(folder)
+    try:
+        return recorded_tests(folder), ""
+    except ConfigError as error:
+        return None, str(error)
 
 
 def write_scored(scoring: Scoring, lab: Laboratory, result: Scored, timestamp: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.job import Status
+from codetaste.report import comparison
 from codetaste.report.live import spend_line
 from codetaste.report.plans import prices_json
 from codetaste.report.progress import printable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from codetaste.llm.pricing import PriceEntry
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.money import Snapshot
+    from codetaste.report.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Line:
     lane: str
     found: str = ""
     path: str = ""
+    quiet: bool = False
+    """Whether people need not read it while all is well: another line, or the comparison, tells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Summary:
     """A run that ended.
 
     ``scripted`` names models that only pretend to cost money; ``products`` are the folders of what was found,
-    by what it is; ``prices`` are those of the models used, by id.
+    by what it is; ``prices`` are those of the models used, by id; ``notes`` are lines for people.
     """
 
     name: str
@@ -49,6 +53,8 @@ class Summary:
     products: Mapping[str, Path] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     stopped: str = ""
+    comparison: Comparison | None = None
+    notes: Sequence[str] = ()
 
     @property
     def failed(self) -> list[Line]:
@@ -70,8 +76,10 @@ def render(summary: Summary) -> str:
     said = [f"{result} · {format_duration(summary.wall_s)} · {spend_line(summary.money)}"]
     if summary.stopped:
         said.append(f"stopped: {summary.stopped}; the same command goes on where it ended")
-    width = max((len(line.title) for line in summary.lines), default=0)
-    said.extend(_job_line(line, width) for line in summary.lines)
+    lines = [line for line in summary.lines if not (line.quiet and line.outcome.usable)]
+    width = max((len(line.title) for line in lines), default=0)
+    said.extend(_job_line(line, width) for line in lines)
+    said.extend(printable(note, 1000) for note in summary.notes)
     said.extend(
         f"model {model} is scripted: a program played it, and no money was spent on it"
         for model in summary.scripted
@@ -91,6 +99,8 @@ def render(summary: Summary) -> str:
         said.append(f"{format_usd(unknown_usd)} is unknown: calls that were cut off may have been billed")
     said.extend(f"{what} lies in {folder}" for what, folder in summary.products.items())
     said.append(f"everything else lies in {summary.directory}")
+    if summary.comparison is not None:
+        said.extend(["", comparison.render(summary.comparison)])
     return "\n".join(said)
 
 
@@ -116,6 +126,8 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "money": money_json(summary.money),
         "scripted_models": list(summary.scripted),
         "prices": prices_json(summary.prices),
+        "comparison": None if summary.comparison is None else comparison.as_json(summary.comparison),
+        "notes": list(summary.notes),
         "jobs": [
             {
                 "key": line.outcome.key,
