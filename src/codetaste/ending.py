@@ -1,4 +1,4 @@
-"""What a run ends with: its products in their places, a line for each result, the comparison of its agents."""
+"""What a run ends with: its products in their places, a line for each result, its agents compared."""
 
 from __future__ import annotations
 
