@@ -1,0 +1,110 @@
+"""A git repository of our own, made for one piece of work: where git does what it does best to others' data.
+
+It has no configuration and no attributes but ours, and nothing is ever checked out: contents are objects, a
+tree is an index.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.errors import SourceError
+from codetaste.source.git import run_git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+    from typing import IO
+
+    from codetaste.source.git import GitResult
+
+_ATTRIBUTES = "* -text -ident !filter !diff !merge !whitespace !working-tree-encoding\n"
+"""Stand above those of a tree, should some git look there."""
+_OUTPUT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchRepository:
+    """The repository in the folder ``folder``; ``timeout_s`` bounds each step of git's, seconds."""
+
+    folder: Path
+    timeout_s: float
+
+    @property
+    def git_dir(self) -> Path:
+        """Where git keeps it."""
+        return self.folder / "git"
+
+    async def git(
+        self,
+        *args: str,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        env: Mapping[str, str] | None = None,
+        output_bytes: int = _OUTPUT_BYTES,
+        may_fail: bool = False,
+    ) -> GitResult:
+        """Run git in it.
+
+        Raises:
+            SourceError: git failed (with its first line) unless it may, took too long, or said too much.
+            StorageFull: no space left.
+        """
+        result = await run_git(
+            *args,
+            git_dir=self.git_dir,
+            timeout_s=self.timeout_s,
+            output_bytes=output_bytes,
+            stdin=stdin,
+            env=env,
+        )
+        if not (result.ok or may_fail):
+            lines = result.complaint.strip().splitlines() or [f"git ended with {result.exit_code}"]
+            raise SourceError(lines[0])
+        return result
+
+    async def fed(
+        self,
+        content: Iterable[bytes],
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        may_fail: bool = False,
+    ) -> GitResult:
+        """Run git as ``git`` does, with ``content`` as its input."""
+        path = self.folder / "input"
+        await to_thread.run_sync(_write, path, content)
+        stdin = await to_thread.run_sync(path.open, "rb")
+        try:
+            return await self.git(*args, stdin=stdin, env=env, may_fail=may_fail)
+        finally:
+            stdin.close()
+
+
+def scratch_repository(folder: Path, timeout_s: float, *, objects: Path | None = None) -> ScratchRepository:
+    """Make one in ``folder``, which is empty. Blocks.
+
+    Args:
+        folder: gets the repository, in ``git``, and what git is fed.
+        timeout_s: for each step, seconds.
+        objects: another repository's objects, which it borrows.
+    """
+    made = ScratchRepository(folder, timeout_s)
+    for name in ("objects/info", "refs", "info"):
+        (made.git_dir / name).mkdir(parents=True)
+    # A branch that never is: some versions of git read attributes from what HEAD names.
+    (made.git_dir / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+    config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcompression = 0\n"
+    (made.git_dir / "config").write_text(config, encoding="ascii")
+    (made.git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+    if objects is not None:
+        (made.git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+    return made
+
+
+def _write(path: Path, content: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(content)
