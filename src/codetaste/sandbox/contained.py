@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
+from codetaste.sandbox.beside import beside
 from codetaste.sandbox.frames import (
     CHUNK_BYTES,
     CREDIT,
@@ -19,25 +20,27 @@ from codetaste.sandbox.frames import (
     KILL,
     REFUSED,
     RUN,
-    STDERR,
     STDIN,
-    STDOUT,
     WINDOW_BYTES,
     Frame,
 )
 from codetaste.sandbox.output import Kept
+from codetaste.sandbox.pipes import Reading
 from codetaste.sandbox.sandbox import Completed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from codetaste.sandbox.pipes import Pipes
     from codetaste.sandbox.sandbox import Limits
 
 GRACE_S = 2.0
 """How long a command has to end of itself once it was told to."""
 _END_WITHIN_S = 30.0
 _FLOOD_BYTES = 64 * 1024**2
-_HELD_BYTES = 2 * WINDOW_BYTES
+_HELD_BYTES = 64 * 1024
+_FRAME_BYTES = 64
+"""What one costs that says nothing."""
 _KILLED = 128 + signal.SIGKILL
 
 
@@ -64,7 +67,7 @@ class Command:
         if frame is not None:
             self.heard.append(frame)
             self.over = self.over or frame.kind == EXIT
-            self.held_bytes += len(frame.payload)
+            self.held_bytes += _FRAME_BYTES + len(frame.payload)
             if self.held_bytes > _HELD_BYTES:
                 raise SandboxError("the program inside sent more than it was asked for")
         self.problem = self.problem or problem
@@ -82,7 +85,7 @@ class Command:
             self.news = anyio.Event()
             await self.news.wait()
         frame = self.heard.popleft()
-        self.held_bytes -= len(frame.payload)
+        self.held_bytes -= _FRAME_BYTES + len(frame.payload)
         return frame
 
 
@@ -96,12 +99,12 @@ class _Course:
     err: Kept
     begun: bool = False
     fed: int = 0
-    taken: int = 0
-    sink_wanted: bool = True
     reason: str = ""
+    fault: Exception | None = None
     timed_out: bool = False
     told_to_end: bool = False
     deadline: float = 0.0
+    listening: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     async def tell(self, kind: bytes, payload: bytes = b"") -> None:
         await self.send(Frame(kind, self.command.number, payload))
@@ -123,35 +126,34 @@ class _Course:
             self.deadline = anyio.current_time() + GRACE_S + _END_WITHIN_S
             await self.tell(KILL, int(GRACE_S * 1000).to_bytes(4, "big"))
 
-    async def output(self, frame: Frame) -> None:
-        """Keep, or hand on, what it wrote, and ask for more."""
-        kept = self.out if frame.kind == STDOUT else self.err
-        if frame.kind == STDOUT and self.command.sink is not None:
-            if self.sink_wanted:
-                await self.command.sink(frame.payload)
+    async def keep_out(self, piece: bytes) -> None:
+        """Keep, or hand on, what it wrote to standard output."""
+        if self.command.sink is not None:
+            await self.command.sink(piece)
         else:
-            kept.add(frame.payload)
-            if kept.total > _FLOOD_BYTES and not self.reason:
-                self.reason = f"it wrote more than {_FLOOD_BYTES} bytes of output"
-                await self.kill()
-        self.taken += len(frame.payload)
-        if self.taken >= WINDOW_BYTES // 2:
-            await self.tell(CREDIT, self.taken.to_bytes(4, "big"))
-            self.taken = 0
+            self._keep(self.out, piece)
+
+    async def keep_err(self, piece: bytes) -> None:
+        """Keep what it wrote to standard error."""
+        self._keep(self.err, piece)
+
+    def _keep(self, kept: Kept, piece: bytes) -> None:
+        kept.add(piece)
+        if kept.total > _FLOOD_BYTES and not self.reason:
+            self.reason = f"it wrote more than {_FLOOD_BYTES} bytes of output"
+            self.listening.cancel()
+
+    def failed(self, fault: Exception) -> None:
+        """Take note that its output could not be handed on."""
+        self.fault = self.fault or fault
+        self.listening.cancel()
 
     async def to_the_end(self) -> int:
         """Follow it until it has ended, within bounds; return its exit code."""
         while True:
-            frame = None
-            # Whoever writes without a pause is never waited for, so that no scope would end it.
-            if self.command.over or anyio.current_time() < self.deadline:
-                with anyio.CancelScope(deadline=self.deadline):
-                    frame = await self.command.next()
+            frame = await self._next()
             if frame is None:
-                if self.told_to_end:
-                    raise SandboxError("a command inside could not be ended")
-                self.timed_out = True
-                await self.kill()
+                await self._see_to_it()
             elif frame.kind == EXIT:
                 self.told_to_end, self.deadline = True, 0.0  # a box that says nonsense of it is given up
                 return self._exit_code(frame.payload)
@@ -160,14 +162,33 @@ class _Course:
                 raise SandboxError(f"the command could not be started: {' '.join(said.split())}")
             elif frame.kind == CREDIT:
                 await self.feed(int.from_bytes(frame.payload[:4], "big"))
-            elif frame.kind in {STDOUT, STDERR}:
-                await self.output(frame)
+
+    async def _next(self) -> Frame | None:
+        """Return what is heard of it next; None when its time is over, or its output wants to be seen to."""
+        frame = None
+        if (self.fault or self.reason) and not self.told_to_end:
+            return None
+        if self.command.over or anyio.current_time() < self.deadline:
+            with anyio.CancelScope(deadline=self.deadline) as self.listening:
+                frame = await self.command.next()
+        return frame
+
+    async def _see_to_it(self) -> None:
+        """Have it ended that has to be."""
+        if not self.told_to_end:
+            if self.fault is not None:
+                raise self.fault
+            self.timed_out = not self.reason
+            await self.kill()
+        elif anyio.current_time() >= self.deadline:
+            raise SandboxError("a command inside could not be ended")
 
     def _exit_code(self, payload: bytes) -> int:
         try:
             said = json.loads(payload)
             code, swept, memory = int(said["code"]), bool(said["swept"]), bool(said["memory"])
-        except (ValueError, KeyError, TypeError, RecursionError) as fault:
+            self.err.add(str(said.get("said", "")).encode())
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
             raise SandboxError(f"the program inside says of a command's end: {payload[:80]!r}") from fault
         if not swept:
             raise SandboxError("what a command inside had started could not be ended")
@@ -181,6 +202,7 @@ async def serve(
     asked: Mapping[str, object],
     send: Callable[[Frame], Awaitable[None]],
     lose: Callable[[str], Awaitable[None]],
+    pipes: Pipes,
 ) -> Completed:
     """Run ``command`` to its end; a box in which it cannot be ended is lost.
 
@@ -191,22 +213,52 @@ async def serve(
     course = _Course(command, send, Kept(keep), Kept(keep))
     course.deadline = anyio.current_time() + command.limits.wall_s
     try:
-        await course.tell(RUN, json.dumps({**asked, "stdin": bool(command.stdin)}).encode())
+        async with pipes.taken() as out, pipes.taken() as err, beside() as tasks:
+            readings = (
+                Reading(out, course.keep_out, course.failed),
+                Reading(err, course.keep_err, course.failed),
+            )
+            for reading in readings:
+                tasks.start_soon(reading.run)
+            names = [out.path.name, err.path.name]
+            code = await _followed(course, {**asked, "outputs": names}, readings, lose)
+            for reading in readings:
+                reading.end()
+            for reading in readings:
+                await reading.ended()
+    except OSError as fault:
+        if fault is course.fault:
+            raise
+        raise SandboxError(f"there is no pipe for the output of a command inside: {fault}") from fault
+    if course.fault is not None:
+        raise course.fault
+    return _completed(course, code, time.monotonic() - began)
+
+
+async def _followed(
+    course: _Course,
+    asked: Mapping[str, object],
+    readings: Sequence[Reading],
+    lose: Callable[[str], Awaitable[None]],
+) -> int:
+    """Start a command and follow it to its end, whatever happens meanwhile."""
+    try:
+        await course.tell(RUN, json.dumps({**asked, "stdin": bool(course.command.stdin)}).encode())
         course.begun = True
         await course.feed(WINDOW_BYTES)
-        code = await course.to_the_end()
+        return await course.to_the_end()
     except BaseException as fault:
         over = isinstance(fault, SandboxError) and not course.told_to_end
-        if course.begun and not over:
+        if course.begun and (not over or fault is course.fault):
+            for reading in readings:
+                reading.discard()
             with anyio.CancelScope(shield=True):
                 await _abandon(course, lose)
         raise
-    return _completed(course, code, time.monotonic() - began)
 
 
 async def _abandon(course: _Course, lose: Callable[[str], Awaitable[None]]) -> None:
     """End a command that nobody waits for any more."""
-    course.sink_wanted = False
     try:
         await course.kill()
         await course.to_the_end()

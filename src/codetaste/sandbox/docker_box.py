@@ -33,6 +33,7 @@ _TRIES = 40
 _EXPIRED, _KILLED = 3, 137
 """Exit codes: of the warden when its time is over, of whoever gets SIGKILL."""
 _NOT_RUNNING = {404, 409}
+_REMOVED = "its container was removed by somebody else"
 
 
 @dataclass(slots=True)
@@ -224,8 +225,10 @@ class DockerBox:
             except EngineGone as error:
                 gone = str(error)
             except SandboxError:
-                return "its container was removed by somebody else"
+                return _REMOVED
             else:
+                if state.get("Status") == "removing":
+                    return _REMOVED
                 if not state.get("Running"):
                     return "the container engine was restarted" if gone else self._reason_of(state)
             await anyio.sleep(_AGAIN_S)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 HELLO, PING = b"H", b"P"
 RUN, STDIN, CREDIT, KILL, STOP = b"R", b"I", b"C", b"K", b"S"
-STDOUT, STDERR, EXIT, REFUSED = b"O", b"E", b"X", b"N"
+EXIT, REFUSED = b"X", b"N"
 WINDOW_BYTES = 1024 * 1024
-"""How much of a stream may be under way to who has not asked on."""
+"""How much standard input may be under way to who has not asked on."""
 CHUNK_BYTES = 64 * 1024
 _HEADER = struct.Struct(">IcI")
 _LARGEST = 256 * 1024
-_FROM_INSIDE = frozenset({HELLO, PING, CREDIT, STDOUT, STDERR, EXIT, REFUSED})
+_FROM_INSIDE = frozenset({HELLO, PING, CREDIT, EXIT, REFUSED})
 
 
 class Frame(NamedTuple):

@@ -3,23 +3,20 @@
 // Its other end, and the frames they speak, are in warden.py. It runs as the same user as the commands, so a
 // command can stop or kill it; whoever is at the other end sees that.
 
-import { spawn, execFileSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
+import { dirname } from "node:path";
 
-import { MARK, pause, signal, sweep } from "./warden_processes.mjs";
+import { MARK, signal, sweep } from "./warden_processes.mjs";
 
 const HEADER = 9;
-const WINDOW = 1024 * 1024; // of output that nobody has asked on for yet
-const O_PATH = 0o10000000; // node has no name for it
-const DRAIN_MS = 2000;
 const STREAMS_AT_ONCE = 1024;
 
 const order = JSON.parse(process.argv[2]);
 process.title = "codetaste"; // `pkill node` is what agents say to end their own servers
 const commands = new Map(); // the running ones by their number
-const fifos = []; // those that are free: see makeFifos()
 let control = null;
 // An image's options for Node are its commands', not ours; warden.py has put them aside.
 const { CODETASTE_NODE_OPTIONS: options, ...inherited } = process.env;
@@ -66,29 +63,7 @@ function forward([port, path]) {
   });
 }
 
-// --- pipes ----------------------------------------------------------------------------------------------
-
-// A command's output must be pipes: node would take sockets, which cannot be opened by name (/dev/stderr).
-// A FIFO that has no name any more can be opened again and again through /proc.
-function makeFifos(count) {
-  inScratch((place) => {
-    const names = Array.from({ length: count }, (_, index) => `${place}/${index}`);
-    execFileSync("mkfifo", names, { stdio: "ignore" });
-    fifos.push(...names.map((name) => fs.openSync(name, O_PATH)));
-  });
-}
-
-function openFifo() {
-  if (!fifos.length) makeFifos(8);
-  const fifo = fifos.pop();
-  const path = `/proc/self/fd/${fifo}`;
-  const read = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-  const inner = fs.openSync(path, fs.constants.O_WRONLY);
-  const stream = new net.Socket({ fd: read, readable: true, writable: false });
-  stream.on("error", () => stream.destroy());
-  const closed = new Promise((done) => stream.on("close", done));
-  return { fifo, stream, closed, inner };
-}
+// --- standard input -------------------------------------------------------------------------------------
 
 // Standard input is a file without a name: a FIFO that was written and closed could not be opened by name.
 function openFile() {
@@ -115,7 +90,7 @@ function inScratch(make) {
 // --- commands -------------------------------------------------------------------------------------------
 
 function take(id, asked) {
-  const command = { id, asked, pid: 0, input: null, pipes: [], unread: 0, memory: memoryKills(), over: false };
+  const command = { id, asked, pid: 0, input: null, memory: memoryKills(), over: false };
   commands.set(id, command);
   attempt(command, () => {
     if (!fs.statSync(asked.workdir, { throwIfNoEntry: false })?.isDirectory()) {
@@ -144,27 +119,22 @@ function attempt(command, action) {
 }
 
 function start(command) {
-  const { argv, env, workdir } = command.asked;
-  command.pipes = [openFifo(), openFifo()];
-  for (const [index, kind] of ["O", "E"].entries()) {
-    command.pipes[index].stream.on("data", (chunk) => {
-      send(kind, command.id, chunk);
-      command.unread += chunk.length;
-      if (command.unread >= WINDOW) flow(command, "pause");
-    });
-  }
-  const input = command.input === null ? "ignore" : fs.openSync(`/proc/self/fd/${command.input}`, "r");
+  const { argv, env, workdir, outputs } = command.asked;
+  const opened = [];
+  const open = (path, flag) => opened[opened.push(fs.openSync(path, flag)) - 1];
   let child;
   try {
+    const input = command.input === null ? "ignore" : open(`/proc/self/fd/${command.input}`, "r");
+    // Pipes that are read at the other end: none of what is written comes by here.
+    const written = outputs.map((name) => open(`${dirname(order.socket)}/${name}`, fs.constants.O_WRONLY));
     child = spawn(argv[0], argv.slice(1), {
       cwd: workdir,
       env: { ...base, ...env, [MARK]: String(command.id) },
-      stdio: [input, ...command.pipes.map((pipe) => pipe.inner)],
+      stdio: [input, ...written],
       detached: true,
     });
   } finally {
-    for (const { inner } of command.pipes) fs.closeSync(inner);
-    if (input !== "ignore") fs.closeSync(input);
+    opened.forEach((fd) => fs.closeSync(fd));
   }
   command.pid = child.pid ?? 0;
   child.once("error", (fault) => ended(command, null, fault));
@@ -173,15 +143,6 @@ function start(command) {
     // When memory runs out the command goes first, and not this program.
     fs.writeFileSync(`/proc/${child.pid}/oom_score_adj`, "1000");
   } catch {} // it has just ended
-}
-
-function flow(command, verb) {
-  for (const pipe of command.pipes) pipe.stream[verb]();
-}
-
-function credit(command, count) {
-  command.unread -= count;
-  if (command.unread < WINDOW) flow(command, "resume");
 }
 
 function kill(command, graceMs) {
@@ -194,21 +155,13 @@ async function ended(command, code, fault) {
   if (command.over) return;
   command.over = true;
   const swept = await sweep(command, commands);
-  const drained = Promise.all(command.pipes.map((pipe) => pipe.closed));
-  if (swept) await drained; // at the pace of whoever reads
-  else await Promise.race([drained, pause(DRAIN_MS)]);
-  for (const { stream, fifo } of command.pipes) {
-    stream.destroy();
-    if (swept) fifos.push(fifo);
-    else fs.closeSync(fifo);
-  }
   if (command.input !== null) fs.closeSync(command.input);
   commands.delete(command.id);
   const [status, said] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault?.code] ?? [];
   if (fault && !said) return send("N", command.id, Buffer.from(String(fault.message).slice(0, 1000)));
-  if (fault) send("E", command.id, Buffer.from(`${command.asked.argv[0]}: ${said}\n`));
-  const memory = memoryKills() > command.memory;
-  send("X", command.id, Buffer.from(JSON.stringify({ code: fault ? status : code, swept, memory })));
+  const end = { code: status ?? code, swept, memory: memoryKills() > command.memory };
+  if (said) end.said = `${command.asked.argv[0].slice(0, 1000)}: ${said}\n`;
+  send("X", command.id, Buffer.from(JSON.stringify(end)));
 }
 
 const MEMORY = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"].find(fs.existsSync);
@@ -228,7 +181,6 @@ function obey(kind, id, payload) {
   else if (kind === "R") take(id, JSON.parse(payload.toString("utf8")));
   else if (!command) return; // it has ended meanwhile
   else if (kind === "I") feed(command, payload);
-  else if (kind === "C") credit(command, payload.readUInt32BE(0));
   else if (kind === "K") kill(command, payload.readUInt32BE(0));
 }
 
@@ -254,7 +206,6 @@ if (process.getuid() === 0) {
   process.setuid(order.uid);
 }
 setTimeout(() => process.exit(3), Math.min(order.lifetime_s * 1000, 2 ** 31 - 1));
-makeFifos(8);
 await Promise.all(order.ways.map(forward));
 control = net.connect({ path: order.socket }, () => {
   send("H", 0, Buffer.from(order.secret));

@@ -1,7 +1,8 @@
 """Our end of the program inside of a box (``warden.mjs``): how it is started, and what it is told.
 
 It connects out to a Unix socket in a folder that the box has mounted, proves itself with a secret, and then
-runs commands as it is told, many at once, over that one connection. So a command costs no call of an engine.
+runs commands as it is told, many at once, over that one connection; what they write comes through pipes in
+the same folder. So a command costs no call of an engine.
 It is as weak as a command is: one that stops or kills it loses the box, which is noticed and named here.
 """
 
@@ -25,6 +26,7 @@ from codetaste.sandbox.box import GID, TESTBED, UID, Mount, Way
 from codetaste.sandbox.contained import Command, serve
 from codetaste.sandbox.frames import HELLO, PING, STOP, Frame, Frames
 from codetaste.sandbox.node import NODE_INSIDE, node_runtime
+from codetaste.sandbox.pipes import Pipes
 from codetaste.sandbox.sandbox import Limits
 from codetaste.sandbox.warden_door import PROGRAMS, SOCKET, open_door
 
@@ -81,6 +83,10 @@ class Control:
     _heard: float = 0.0
     _commands: dict[int, Command] = field(default_factory=dict)
     _last: int = 0
+    _pipes: Pipes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pipes = Pipes(self.folder)
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
@@ -119,7 +125,7 @@ class Control:
         if not self._ready.is_set():
             raise SandboxError(
                 f"the box's own program did not start within {self.liveness.hello_s:g} s; "
-                "the image needs /bin/sh, mkfifo and the C++ library (libstdc++6)"
+                "the image needs /bin/sh and the C++ library (libstdc++6)"
             )
 
     async def run(
@@ -144,7 +150,7 @@ class Control:
         self._commands[running.number] = running
         asked = {"argv": list(command), "env": dict(env or {}), "workdir": workdir or TESTBED}
         try:
-            return await serve(running, asked, self._send, self.lose)
+            return await serve(running, asked, self._send, self.lose, self._pipes)
         finally:
             del self._commands[running.number]
 
@@ -283,6 +289,7 @@ async def control(
     finally:
         with anyio.CancelScope(shield=True):
             await held._close_door()  # noqa: SLF001
+            held._pipes.close()  # noqa: SLF001
 
 
 async def _first(stream: anyio.abc.SocketStream, frames: Frames) -> Frame:

@@ -48,9 +48,8 @@ function leftBehind(ended, commands) {
   return [...all.keys()].filter((pid) => pid !== 1 && pid !== process.pid && !foreign(pid));
 }
 
-function kill(pids, name, alone) {
-  // The kernel's own "all": nobody can fork away from it.
-  for (const pid of alone && pids.length ? [-1] : pids) {
+function send(name, pids) {
+  for (const pid of pids) {
     try {
       process.kill(pid, name);
     } catch {} // it has just ended
@@ -58,10 +57,21 @@ function kill(pids, name, alone) {
 }
 
 const alone = (ended, commands) => [...commands.values()].every((one) => one === ended);
+const ALL = [-1]; // the kernel's own: all but the first and this one, and nobody can fork away from it
 
 // Send a signal to all that `ended` started.
 export function signal(name, ended, commands) {
-  kill(leftBehind(ended, commands), name, alone(ended, commands));
+  send(name, alone(ended, commands) ? ALL : leftBehind(ended, commands));
+}
+
+// Whether there is nobody else, not even somebody dead: cheaper than to look at everybody.
+function deserted() {
+  try {
+    process.kill(-1, 0);
+    return false;
+  } catch (fault) {
+    return fault.code === "ESRCH";
+  }
 }
 
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -70,11 +80,13 @@ export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 export async function sweep(ended, commands) {
   const until = Date.now() + SWEEP_MS;
   for (let round = 0; Date.now() < until; round += 1) {
+    if (deserted()) return true;
     const left = leftBehind(ended, commands);
     if (!left.length) return true;
+    const whom = alone(ended, commands) ? ALL : left;
     // Who is stopped forks no more, and what it has forked is found in the next round.
-    if (round < 3) kill(left, "SIGSTOP", alone(ended, commands));
-    kill(left, "SIGKILL", alone(ended, commands));
+    if (round < 3) send("SIGSTOP", whom);
+    send("SIGKILL", whom);
     await pause(round < 10 ? 1 : 10);
   }
   return false;
