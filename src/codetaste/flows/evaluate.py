@@ -14,7 +14,7 @@ from anyio import to_thread
 from codetaste.evaluation import score
 from codetaste.evaluation.evaluate import Status
 from codetaste.flows.effort import now
-from codetaste.flows.scored import EVALUATION, Materials, recorded_for, scored, scored_folder, write_scored
+from codetaste.flows.scored import Materials, recorded_for, scored, write_scored
 from codetaste.flows.sources import digest, sources_job
 from codetaste.llm.codec import canonical
 from codetaste.orchestration.job import Job
@@ -66,7 +66,7 @@ def _fingerprints(scorings: Sequence[Scoring], lab: Laboratory) -> dict[str, str
     stands: dict[str, str] = {}
     for scoring in scorings:
         yardstick, instance = lab.yardsticks[scoring.instance.id], scoring.instance
-        tests, _ = recorded_for(scored_folder(lab.out, scoring) / EVALUATION, None)
+        tests, _ = recorded_for(scoring, lab)
         measured = canonical([tests and list(astuple(tests)), repr(yardstick.baseline), yardstick.problem])
         stands[scoring.key] = digest(
             *common, instance.commit_hash, instance.golden_commit_hash, yardstick.digest, measured

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from anyio import Lock, to_thread
 
 from codetaste.errors import CodetasteError, ConfigError
-from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
+from codetaste.evaluation.baseline import RecordedBaseline, pseudo_tests, read_baseline
+from codetaste.evaluation.pseudo import PSEUDO_AGENTS
 from codetaste.evaluation.rule_files import RuleFiles, parse_rule_files, read_rule_files
 from codetaste.rules.verdict import Direction
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
+    from codetaste.evaluation.score import TestCounts
     from codetaste.flows.scorings import Scoring
     from codetaste.flows.site import Site
     from codetaste.rules.scan import Scanner
@@ -34,11 +36,13 @@ class Yardstick:
     Attributes:
         digest: stands for the benchmark's rules and golden patch.
         baseline: what the tests did on R and R∘X*.
+        tests: what they did for each pseudo agent, whose predictions are these two; None where it is not known.
         problem: why the baseline is not known, "" if it is.
     """
 
     digest: str
     baseline: RecordedBaseline
+    tests: Mapping[str, TestCounts | None] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -134,9 +138,10 @@ def _yardstick(benchmark: Benchmark, instance: Instance) -> Yardstick:
     paths.append(benchmark.root / "assets/diffs" / instance.path / "golden.diff")
     held = sha256("\0".join(map(_digest, paths)).encode()).hexdigest()
     try:
-        return Yardstick(held, read_baseline(benchmark, instance))
+        tests = {agent: pseudo_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
+        return Yardstick(held, read_baseline(benchmark, instance), tests)
     except CodetasteError as error:
-        return Yardstick(held, RecordedBaseline(), str(error))
+        return Yardstick(held, RecordedBaseline(), problem=str(error))
 
 
 def _digest(path: Path) -> str:

@@ -87,9 +87,8 @@ async def scored(scoring: Scoring, lab: Laboratory, materials: Materials) -> Sco
         rules = await lab.rules(scoring, materials.values, materials.fetch)
     except (ConfigError, RuleError) as error:
         rules, problem = RuleFiles(), "; ".join(str(error).split("\n"))
-    folder = scored_folder(lab.out, scoring) / EVALUATION
     yardstick = lab.yardsticks[scoring.instance.id]
-    tests, damage = await to_thread.run_sync(recorded_for, folder, patch)
+    tests, damage = await to_thread.run_sync(recorded_for, scoring, lab, patch)
     evaluation = await evaluate(
         rules,
         trees.base,
@@ -132,12 +131,17 @@ def _metadata(scoring: Scoring, materials: Materials) -> Mapping[str, Any]:
     }
 
 
-def recorded_for(folder: Path, patch: bytes | None) -> tuple[TestCounts | None, str]:
-    """Return the test results recorded in an ``evaluation/`` folder, or why they cannot be read. Blocks.
+def recorded_for(
+    scoring: Scoring, lab: Laboratory, patch: bytes | None = None
+) -> tuple[TestCounts | None, str]:
+    """Return the test results that are recorded of a prediction, or why they cannot be read. Blocks.
 
-    There are none where another patch was tested. ``patch`` is None where nobody has one yet: then that which
-    lies beside the folder counts.
+    Those of pseudo agents are in the baseline, others beside the prediction; there they do not count where
+    another patch was tested. ``patch`` is None where nobody has one yet: then the file that is there decides.
     """
+    if scoring.trial is None and (known := lab.yardsticks[scoring.instance.id].tests.get(scoring.agent_id)):
+        return known, ""
+    folder = scored_folder(lab.out, scoring) / EVALUATION
     try:
         told = json.loads((folder / SCORES).read_bytes())
         patch = (folder.parent / PATCH).read_bytes() if patch is None else patch
