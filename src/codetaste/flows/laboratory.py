@@ -36,7 +36,7 @@ class Yardstick:
     Attributes:
         digest: stands for the benchmark's rules and golden patch.
         baseline: what the tests did on R and R∘X*.
-        tests: what they did for each pseudo agent, whose predictions are these two; None where it is not known.
+        tests: the same by pseudo agent, whose predictions these two are; None where it is not known.
         problem: why the baseline is not known, "" if it is.
     """
 
