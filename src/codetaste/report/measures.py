@@ -22,6 +22,10 @@ class Unit(StrEnum):
     NUMBER = "number"
     USD = "usd"
     SECONDS = "seconds"
+    P = "p"
+    """A probability, of which people read three digits."""
+    MEAN = "mean"
+    """A number whose second decimal people read."""
 
 
 @dataclass(frozen=True, slots=True)

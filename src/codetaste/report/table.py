@@ -17,7 +17,7 @@ Cell: TypeAlias = str | int | float | Interval | None
 
 NOTHING = "–"
 _SCALE = {Unit.FRACTION: 100.0, Unit.SECONDS: 1 / 60}
-_DECIMALS = {Unit.USD: 2}
+_DECIMALS = {Unit.USD: 2, Unit.MEAN: 2, Unit.P: 4}
 _SIGN = {Unit.FRACTION: "%", Unit.USD: "$", Unit.SECONDS: "min"}
 
 

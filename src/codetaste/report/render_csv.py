@@ -1,0 +1,79 @@
+"""Tables as one CSV file (RFC 4180) that programs read: a line for each cell, numbers exact, units stated.
+
+All tables have the same columns, so that several are one file. Fractions are 0..1, never percents; money is
+US dollars; times are seconds; where there is no value, ``value`` is empty. A text that a spreadsheet would
+take for a formula gets an apostrophe before it, as spreadsheets do themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from codetaste.report.measures import Unit
+from codetaste.report.progress import printable
+from codetaste.report.statistics import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from codetaste.report.table import Cell, Table
+
+HEADER = (
+    "table",
+    "aggregation",
+    "section",
+    "row",
+    "over",
+    "column",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "n",
+    "clusters",
+    "method",
+)
+_LONGEST = 1000
+
+
+def render_csv(tables: Iterable[Table]) -> str:
+    r"""Return all tables as one CSV document, lines ended by ``\r\n``."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(HEADER)
+    for table in tables:
+        writer.writerows(_lines(table))
+    return text.getvalue()
+
+
+def safe(text: str) -> str:
+    """Return a text without control characters that no spreadsheet takes for a formula."""
+    flat = printable(text, _LONGEST)
+    return f"'{flat}" if flat.lstrip()[:1] in {"=", "+", "-", "@"} else flat
+
+
+def _lines(table: Table) -> Iterator[list[str]]:
+    leads = [
+        place for place, column in enumerate(table.columns) if column.unit is Unit.TEXT and not column.over
+    ]
+    titled = [place for place in leads if table.columns[place].title]
+    for number, row in enumerate(table.rows, 1):
+        title = " / ".join(str(row.cells[place]) for place in titled) or str(number)
+        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            if place not in leads or len(leads) == len(table.columns):
+                start = [table.name, table.aggregation, safe(row.section), safe(title), safe(column.over)]
+                yield [*start, column.name, column.unit, *_values(cell)]
+
+
+def _values(cell: Cell) -> list[str]:
+    if isinstance(cell, Interval):
+        numbers = [_number(number) for number in (cell.mean, cell.low, cell.high, cell.n, cell.clusters)]
+        return [*numbers, str(cell.method)]
+    value = safe(cell) if isinstance(cell, str) else _number(cell)
+    return [value, "", "", "", "", ""]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else repr(value)

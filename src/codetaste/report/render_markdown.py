@@ -1,0 +1,58 @@
+"""Tables in GitHub's Markdown."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from codetaste.report.measures import Unit
+from codetaste.report.progress import printable
+from codetaste.report.table import spoken
+
+if TYPE_CHECKING:
+    from codetaste.report.table import Cell, Column, Table
+
+_LONGEST = 500
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
+_MARKUP = re.compile(r"([\\`*_{}\[\]|~$#!^])")
+_LINKS = re.compile(r"(?i)\b(www)\.|(:)(?=//)")
+
+
+def render_markdown(table: Table) -> str:
+    """Return a table in Markdown, its sections as a first column; no text in it is read as markup."""
+    heads = [_head(column) for column in table.columns]
+    signs = [":--" if column.unit is Unit.TEXT else "--:" for column in table.columns]
+    if table.section:
+        heads.insert(0, escape(table.section.capitalize()))
+        signs.insert(0, ":--")
+    lines = [f"**{escape(table.title)}**", "", _line(heads), _line(signs)]
+    section = None
+    for row in table.rows:
+        cells = [_cell(cell, column) for cell, column in zip(row.cells, table.columns, strict=True)]
+        if table.section:
+            cells.insert(0, escape(row.section) if row.section != section else "")
+            section = row.section
+        lines.append(_line(cells))
+    if table.notes:
+        lines += ["", *(f"- {escape(note)}" for note in table.notes)]
+    return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """Make any text safe for a line of Markdown: no markup, no HTML, no link, no mention, no formula."""
+    flat = printable(text, _LONGEST).translate(_ENTITIES)
+    flat = _MARKUP.sub(r"\\\1", flat)
+    return _LINKS.sub(lambda match: f"{match[1]}&#46;" if match[1] else "&#58;", flat)
+
+
+def _head(column: Column) -> str:
+    title = f"{column.title} ({column.sign})" if column.sign else column.title
+    return escape(f"{column.over}: {title}" if column.over else title)
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    return escape("".join(spoken(cell, column)))
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

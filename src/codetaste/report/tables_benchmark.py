@@ -1,0 +1,71 @@
+"""The paper's Tables 1 and 2: how large a benchmark's tasks are, and the repositories that they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codetaste.report.measures import Unit
+from codetaste.report.table import Column, Row, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.benchmark.statistics import BenchmarkFacts, InstanceFacts
+
+
+def _golden(name: str) -> Callable[[InstanceFacts], int | None]:
+    def count(facts: InstanceFacts) -> int | None:
+        return None if facts.golden is None else int(getattr(facts.golden, name))
+
+    return count
+
+
+_Fact = tuple[str, str, "Callable[[InstanceFacts], int | None]"]
+_FACTS: tuple[_Fact, ...] = (
+    ("Instruction length (characters)", "Instructed Track", lambda facts: facts.instructed_chars),
+    ("Instruction length (characters)", "Open Track", lambda facts: facts.open_chars),
+    ("Evaluation", "Total Tests", lambda facts: facts.tests),
+    ("Evaluation", "Additive Rules", lambda facts: facts.additive_rules),
+    ("Evaluation", "Reductive Rules", lambda facts: facts.reductive_rules),
+    ("Evaluation", "Total Rules", lambda facts: facts.rules),
+    ("Golden patches", "Files Changed", _golden("files")),
+    ("Golden patches", "Lines Added", _golden("added")),
+    ("Golden patches", "Lines Removed", _golden("removed")),
+    ("Golden patches", "Lines Edited", _golden("edited")),
+)
+
+
+def table_1(facts: BenchmarkFacts) -> Table:
+    """Largest and mean size of instructions, tests, rules and golden patches (CodeTaste, Table 1)."""
+    rows = []
+    for section, title, of in _FACTS:
+        known = [number for each in facts.instances if (number := of(each)) is not None]
+        mean = sum(known) / len(known) if known else None
+        rows.append(Row((title, max(known, default=None), mean, len(known)), section))
+    columns = (
+        Column("metric", "Metric"),
+        Column("max", "Max.", Unit.COUNT),
+        Column("mean", "Mean", Unit.MEAN),
+        Column("instances", "Instances", Unit.COUNT),
+    )
+    total = len(facts.instances)
+    notes = (f"Instances: of {total:,} those of which the number is known; maximum and mean are over these",)
+    return Table(
+        "1", "Summary statistics of the benchmark's instances", columns, tuple(rows), notes, "", "part"
+    )
+
+
+def table_2(facts: BenchmarkFacts) -> Table:
+    """The repositories, with their licences as far as they are known (CodeTaste, Table 2)."""
+    instances: dict[str, int] = {}
+    for each in facts.instances:
+        instances[each.repository] = instances.get(each.repository, 0) + 1
+    rows = [Row((name, licence, instances[name])) for name, licence in facts.repositories.items()]
+    columns = (
+        Column("repository", "Repository"),
+        Column("licence", "Licence"),
+        Column("instances", "Instances", Unit.COUNT),
+    )
+    title = f"The {len(rows)} repositories of {len(facts.instances)} instances"
+    note = "Licences are told by files of local clones at the base commit, and unknown without a clone"
+    return Table("2", title, columns, tuple(rows), (note,))

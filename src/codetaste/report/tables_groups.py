@@ -1,0 +1,74 @@
+"""Scores by what instances have in common: language, category, repository; or by track, mode, agent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from enum import StrEnum
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from codetaste.report import measures
+from codetaste.report.measures import Unit
+from codetaste.report.table import Column, Row, Table, legend
+from codetaste.report.tables_scores import LANE, TRIALS, column, not_measured
+from codetaste.report.trials import lane_of, lane_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codetaste.evaluation.records import TrialRecord
+    from codetaste.report.trials import Lane
+    from codetaste.report.view import View
+
+_SHOWN = (measures.PASS, measures.ALIGNMENT, measures.IFR, measures.PREC)
+
+
+class By(StrEnum):
+    """What trials are grouped by."""
+
+    AGENT = "agent"
+    TRACK = "track"
+    MODE = "mode"
+    LANGUAGE = "language"
+    CATEGORY = "category"
+    REPOSITORY = "repository"
+    INSTANCE = "instance"
+
+
+def group_table(view: View, by: By) -> Table:
+    """PASS, A, IFR and PREC of every group; within a language, category, repository or instance of each lane.
+
+    Groups by track put its modes together, groups by mode the tracks, groups by agent all of its trials.
+    """
+    of: Callable[[TrialRecord], str] = attrgetter(by)
+    apart = by in {By.LANGUAGE, By.CATEGORY, By.REPOSITORY, By.INSTANCE}
+    groups: defaultdict[tuple[str, str, Lane | None], list[TrialRecord]] = defaultdict(list)
+    for record in view.trials.agents:
+        agent = "" if by is By.AGENT else record.agent
+        groups[agent, of(record) or "unknown", lane_of(record) if apart else None].append(record)
+    ranks = {agent: rank for rank, agent in enumerate(view.ranked())}
+    rows = []
+    for agent, name, lane in sorted(groups, key=lambda key: _order(key, ranks)):
+        trials = groups[agent, name, lane]
+        labels = (name, lane.title) if lane is not None else (name,)
+        instances = len({record.instance for record in trials})
+        values = [view.interval(trials, measure) for measure in _SHOWN]
+        rows.append(Row((*labels, *values, len(trials), instances), agent))
+    shown = tuple(rows)
+    columns = (
+        Column(by, by.title()),
+        *((LANE,) if apart else ()),
+        *(column(measure) for measure in _SHOWN),
+        TRIALS,
+        Column("instances", "Instances", Unit.COUNT),
+    )
+    notes = (*legend(shown), *not_measured(view, _SHOWN))
+    title = f"Scores by {by}, in percent with 95 % confidence intervals"
+    section = "" if by is By.AGENT else "agent"
+    return Table(f"by-{by}", title, columns, shown, notes, view.aggregation, section)
+
+
+def _order(key: tuple[str, str, Lane | None], ranks: dict[str, int]) -> tuple[object, ...]:
+    agent, name, lane = key
+    first = (ranks.get(agent, 0), ranks.get(name, 0), name.lower(), name)
+    return first if lane is None else (*first, *lane_order(lane))
