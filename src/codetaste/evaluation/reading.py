@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from codetaste.evaluation.planned_trials import planned_trials
+from codetaste.evaluation.records import Problem, ProblemKind, Records
+from codetaste.evaluation.stray_files import Faulty, printable
+from codetaste.evaluation.trial_context import Context
+from codetaste.evaluation.trial_places import MODES, TRACKS, find_places
+from codetaste.evaluation.trial_reading import read_trial
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.catalog import Benchmark
-    from codetaste.evaluation.records import Records
+    from codetaste.evaluation.records import TrialRecord
+
+_LEVELS = frozenset({"outputs", *TRACKS, *MODES})
+_SHOWN = 5
 
 
 def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
@@ -23,4 +36,71 @@ def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
     Raises:
         ConfigError: there is no such folder, or nothing in it has the published layout.
     """
-    raise NotImplementedError
+    found = find_places(root)
+    real = os.path.realpath(root)
+    home = os.path.realpath(found.outputs) if found.outputs is not None else real
+    context = Context(_run_name(root), os.path.commonpath((real, home)), found.outputs, benchmark)
+    context.problems.extend(found.problems)
+    records: dict[tuple[object, ...], TrialRecord] = {}
+    for place in found.places:
+        record = read_trial(place, context)
+        if record is None:
+            continue
+        identity = (record.agent, record.track, record.mode, record.instance, record.attempt)
+        if identity in records:
+            other = printable(os.path.relpath(records[identity].folder, root), 300)
+            said = f"is the same trial as {other}, which is taken"
+            context.report(place.label, Faulty(ProblemKind.DUPLICATE, said))
+            continue
+        records[identity] = record
+    known = list(records.values())
+    known += planned_trials(root, known, context)
+    known.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
+    _check(known, context)
+    return Records(tuple(known), tuple(context.problems))
+
+
+def merged(readings: Iterable[Records]) -> Records:
+    """Return several readings as one; evaluations of different programs or rules are named once, for all."""
+    together = list(readings)
+    records = tuple(record for each in together for record in each.records)
+    kept = [p for each in together for p in each.problems if p.kind is not ProblemKind.VERSIONS]
+    return Records(records, (*kept, *mixed_versions(records)))
+
+
+def mixed_versions(records: Sequence[TrialRecord]) -> list[Problem]:
+    """Say where records that are compared were not scored alike: by other programs, or with other rules."""
+    problems = []
+    programs = Counter(record.scored_by for record in records if record.scored_by)
+    if len(programs) > 1:
+        listed = "; ".join(f"{name} ({count})" for name, count in programs.most_common(_SHOWN))
+        said = f"evaluations of {len(programs)} different versions are compared: {listed}"
+        problems.append(Problem(ProblemKind.VERSIONS, ".", printable(said, 600)))
+    digests: dict[str, set[str]] = {}
+    for record in records:
+        if record.rules_sha256:
+            digests.setdefault(record.instance, set()).add(record.rules_sha256)
+    mixed = sorted(instance for instance, found in digests.items() if len(found) > 1)
+    if mixed:
+        shown = ", ".join(mixed[:_SHOWN]) + (", …" if len(mixed) > _SHOWN else "")
+        said = f"trials of {len(mixed)} instances were scored with different rules: {shown}"
+        problems.append(Problem(ProblemKind.VERSIONS, ".", said))
+    return problems
+
+
+def _check(records: Sequence[TrialRecord], context: Context) -> None:
+    """Name what concerns all records together."""
+    context.problems.extend(mixed_versions(records))
+    without = sorted({each.instance for each in records if each.why.startswith("no rules")})
+    if without:
+        shown = ", ".join(without[:_SHOWN])
+        said = f"{len(without)} instances have no rules, so that their IFR is not defined: {shown}"
+        context.report(".", Faulty(ProblemKind.RULES, said))
+
+
+def _run_name(root: Path) -> str:
+    """Return what people would call it: the folder's name, above those of the layout."""
+    place = root.absolute()
+    while place.name in _LEVELS and place.parent != place:
+        place = place.parent
+    return printable(place.name or str(root))

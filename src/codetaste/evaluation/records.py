@@ -114,6 +114,8 @@ class TrialRecord:
         activity: what the agent did, from its transcript.
         folder: where its files lie.
         published: None where the published harness drops this trial from every mean.
+        scored_by: the programs that counted, "codetaste 0.6.0, opengrep 1.30.0"; "" where nobody says.
+        rules_sha256: of the rules that it was scored with, "" where nobody says.
         notes: what a reader should know of it, a line each.
     """
 
@@ -149,6 +151,8 @@ class TrialRecord:
     tool_calls: int | None = None
     activity: Activity | None = None
     published: PublishedValues | None = None
+    scored_by: str = ""
+    rules_sha256: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -194,6 +198,7 @@ class ProblemKind(StrEnum):
     OTHER_COMMIT = "other_commit"
     DUPLICATE = "duplicate"
     UNREADABLE = "unreadable"
+    STALE = "stale"
 
 
 @dataclass(frozen=True, slots=True)

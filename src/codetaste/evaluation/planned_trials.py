@@ -1,0 +1,136 @@
+"""Trials that a run planned and that left no folder: failed, refused, or not ended yet (from its journal).
+
+A report that looks at folders alone would drop them from every mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import Cause, JournalError
+from codetaste.evaluation.records import ProblemKind, Source, TrialRecord, TrialStatus
+from codetaste.evaluation.stray_files import Faulty, printable
+from codetaste.orchestration.history import History
+from codetaste.orchestration.journal import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from codetaste.evaluation.trial_context import Context
+    from codetaste.orchestration.history import JobHistory
+
+_KEY = re.compile(
+    r"infer/(?P<agent>.+)/(?P<track>instructed|open)/(?P<mode>direct|plan|multiplan)"
+    r"/(?P<instance>[^/]+?)(?:/attempt-(?P<attempt>\d{1,6}))?/(?:plan|judge|execute)"
+)
+_EVENTS = ("session", "job", "started", "retry", "ended", "resumed", "rerun")
+_STARTS = tuple(f'{{"event":"{event}"'.encode() for event in _EVENTS)
+_REFUSED = frozenset({Cause.REFUSED, Cause.BUDGET})
+_LIVE = frozenset({"queued", "running", "retrying", "interrupted", "cancelled"})
+
+
+def planned_trials(run: Path, known: Sequence[TrialRecord], context: Context) -> Iterator[TrialRecord]:
+    """Give a record for each trial in the journal of ``run`` that none of ``known`` is of."""
+    path = run / NAME
+    if not path.is_file():
+        return
+    causes: dict[str, str] = {}
+    try:
+        history = History(_lines(path, causes))
+    except (OSError, JournalError) as error:
+        said = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
+        context.report(NAME, Faulty(ProblemKind.UNREADABLE, said))
+        return
+    there = {(each.agent, each.track, each.mode, each.instance, each.attempt) for each in known}
+    trials: dict[tuple[str, str, str, str, int], list[str]] = {}
+    for key in history.jobs:
+        if found := _KEY.fullmatch(key):
+            agent, track, mode, instance, attempt = found.groups()
+            trials.setdefault((agent, track, mode, instance, int(attempt or 1)), []).append(key)
+    for identity, keys in trials.items():
+        if identity not in there:
+            record = _record(
+                identity, [(history.jobs[key], causes.get(key, "")) for key in keys], run, context
+            )
+            yield _with_relatives(record, known, context)
+
+
+def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Give the lines that say how trials' jobs went; ``causes`` takes why they ended, by key."""
+    with path.open("rb") as file:
+        for raw in file:
+            if not raw.startswith(_STARTS) or not raw.endswith(b"\n"):
+                continue
+            try:
+                line = json.loads(raw)
+            except (ValueError, RecursionError) as error:
+                raise JournalError("a line of it is damaged") from error
+            if line.get("event") == "session" or str(line.get("key", "")).startswith("infer/"):
+                if line.get("cause"):
+                    causes[line["key"]] = str(line["cause"])
+                yield line
+
+
+def _record(
+    identity: tuple[str, str, str, str, int],
+    jobs: Iterable[tuple[JobHistory, str]],
+    run: Path,
+    context: Context,
+) -> TrialRecord:
+    agent, track, mode, instance, attempt = identity
+    status, why, reason = _ending(list(jobs))
+    return TrialRecord(
+        run=context.run,
+        source=Source.CODETASTE,
+        agent=agent,
+        model="",
+        harness="",
+        track=track,
+        mode=mode,
+        instance=instance,
+        repository=instance.rpartition("-")[0].replace("__", "/", 1),
+        language="",
+        category="",
+        attempt=attempt,
+        finish_reason=reason,
+        status=status,
+        why=why,
+        folder=run,
+    )
+
+
+def _ending(jobs: Sequence[tuple[JobHistory, str]]) -> tuple[TrialStatus, str, str]:
+    """Return the status of a trial whose jobs ended so, in a line why, and its finish reason."""
+    for job, cause in jobs:
+        if job.state in _LIVE:
+            return TrialStatus.NOT_SCORED, f"it has not ended ({job.state})", ""
+        if job.state in {"done", "skipped"}:
+            continue
+        why = printable(job.error, 300) or job.state
+        refused = cause in _REFUSED and (cause == Cause.REFUSED or not job.attempts)
+        reason = job.state if job.state in {"budget_exceeded", "timeout"} else "error"
+        return (TrialStatus.REFUSED if refused else TrialStatus.FAILED), why, reason
+    if any(job.state == "skipped" for job, _ in jobs):
+        return TrialStatus.FAILED, "what it needed was not there", "error"
+    return TrialStatus.NOT_SCORED, "its folder is missing", ""
+
+
+def _with_relatives(record: TrialRecord, known: Sequence[TrialRecord], context: Context) -> TrialRecord:
+    """Take from other records, and from the benchmark, what a key does not say."""
+    for each in known:
+        if each.agent == record.agent and each.model:
+            record = replace(record, model=each.model, harness=each.harness)
+            break
+    for instance in context.benchmark.instances if context.benchmark is not None else ():
+        if instance.id == record.instance:
+            return replace(
+                record,
+                repository=f"{instance.owner}/{instance.repo}",
+                language=instance.language,
+                category=printable(instance.category),
+            )
+    return record

@@ -1,0 +1,222 @@
+"""Where trials lie in a tree of outputs: the published layout and attempts, walked without following links.
+
+::
+
+    outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/                 the first attempt
+    outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/attempt-<n>/     later ones
+    outputs/pseudo_agents/direct/<owner>/<repo>/<hash8>/{golden_agent,null_agent}/
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.catalog import Track
+from codetaste.benchmark.table import is_path_name
+from codetaste.errors import ConfigError
+from codetaste.evaluation.records import Problem, ProblemKind
+from codetaste.evaluation.stray_files import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PSEUDO = "pseudo_agents"
+MODES = ("direct", "plan", "multiplan")
+TRACKS = (*(track.value for track in Track), PSEUDO)
+FILES = frozenset({
+    "prediction.diff", "inference_metadata.json", "agent_config.json", "evaluation", "inference.out",
+    "plan_metadata.json", "multiplan_metadata.json", "multiplan_generation_metadata.json", "judge.out",
+    "refactoring_plan.md", "refactoring_plans",
+})  # fmt: skip
+"""Any of these makes a folder a trial's."""
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,5})")
+_HASH8 = re.compile(r"[0-9a-f]{8}")
+_SILENT = re.compile(r"\.|__MACOSX")
+_MOST_NESTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One trial's folder; ``track`` and ``mode`` are "" where the path does not say."""
+
+    folder: Path
+    label: str
+    track: str
+    mode: str
+    owner: str
+    repo: str
+    hash8: str
+    agent: str
+    attempt: int
+
+    @property
+    def pseudo(self) -> bool:
+        """Whether it lies among the pseudo agents."""
+        return self.track == PSEUDO
+
+    @property
+    def path(self) -> str:
+        """``owner/repo/hash8``."""
+        return f"{self.owner}/{self.repo}/{self.hash8}"
+
+    @property
+    def instance(self) -> str:
+        """The instance's id."""
+        return f"{self.owner}__{self.repo}-{self.hash8}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The trials below a root, in the order of their instances.
+
+    Attributes:
+        outputs: the folder that has the tracks; None where the root is below them and does not say.
+        places: the trials.
+        problems: what is there and is none.
+    """
+
+    outputs: Path | None
+    places: tuple[Place, ...]
+    problems: tuple[Problem, ...]
+
+
+def find_places(root: Path) -> Found:
+    """Walk ``root``: a run, its outputs, one track, one mode, or a folder of owners.
+
+    Raises:
+        ConfigError: there is no such folder, or it has not the published layout.
+    """
+    if not root.is_dir():
+        raise ConfigError(f"{printable(str(root), 300)}: no such folder")
+    walk = _Walk(root)
+    outputs, starts = _starts(root, walk)
+    places = [place for folder, track, mode in starts for place in walk.instances(folder, track, mode)]
+    if not places and not walk.problems:
+        walk.problem(root, ProblemKind.INSTANCES, "there is no trial in it")
+    order = sorted(
+        places, key=lambda p: (p.path, TRACKS.index(p.track) if p.track else 0, p.mode, p.agent, p.attempt)
+    )
+    return Found(outputs, tuple(order), tuple(walk.problems))
+
+
+def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
+    """Return the outputs folder, and each folder of owners with its track and mode."""
+    if (root / "outputs").is_dir() and not walk.leads_out(root / "outputs"):
+        root = root / "outputs"
+    names = {entry.name for entry in walk.folders(root, quiet=True)}
+    if names & set(TRACKS):
+        tracks = [entry for entry in walk.folders(root) if walk.expected(entry, TRACKS, "track")]
+        return root, [start for entry in tracks for start in _modes(Path(entry.path), entry.name, walk)]
+    if root.name in TRACKS and names & set(MODES):
+        return root.parent, _modes(root, root.name, walk)
+    if root.name in MODES and root.resolve().parent.name in TRACKS:
+        return root.resolve().parent.parent, [(root, root.resolve().parent.name, root.name)]
+    if root.name == "outputs" and not names:
+        return root, []
+    if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
+        return None, [(root, "", "")]
+    raise ConfigError(
+        f"{printable(str(root), 300)}: no trials there; expected a run's folder, or outputs in the published "
+        "layout (outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>)"
+    )
+
+
+def _modes(folder: Path, track: str, walk: _Walk) -> list[tuple[Path, str, str]]:
+    entries = [entry for entry in walk.folders(folder) if walk.expected(entry, MODES, "mode")]
+    return [(Path(entry.path), track, entry.name) for entry in entries]
+
+
+def _third_level(root: Path, walk: _Walk) -> Iterator[Path]:
+    for owner in walk.folders(root, quiet=True):
+        for repo in walk.folders(Path(owner.path), quiet=True):
+            for hash8 in walk.folders(Path(repo.path), quiet=True):
+                yield Path(hash8.path)
+
+
+class _Walk:
+    """A walk below one root that gathers what is wrong there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.real = os.path.realpath(root)
+        self.problems: list[Problem] = []
+
+    def label(self, path: Path) -> str:
+        return printable(os.path.relpath(path, self.root), 300)
+
+    def problem(self, path: Path, kind: ProblemKind, said: str) -> None:
+        self.problems.append(Problem(kind, self.label(path), said))
+
+    def leads_out(self, path: Path) -> bool:
+        out = os.path.commonpath((os.path.realpath(path), self.real)) != self.real
+        if out:
+            self.problem(path, ProblemKind.LINK, "is a link that leads out; it is not followed")
+        return out
+
+    def folders(self, path: Path, *, quiet: bool = False) -> list[os.DirEntry[str]]:
+        """Return the folders in ``path``, sorted; links to folders are no folders."""
+        try:
+            with os.scandir(path) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            if not quiet:
+                self.problem(path, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
+            return []
+        chosen = []
+        for entry in found:
+            if _SILENT.match(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                chosen.append(entry)
+            elif entry.is_symlink() and entry.is_dir() and not quiet:
+                self.problem(Path(entry.path), ProblemKind.LINK, "is a link to a folder; it is not followed")
+        return chosen
+
+    def expected(self, entry: os.DirEntry[str], names: tuple[str, ...], what: str) -> bool:
+        if entry.name in names:
+            return True
+        self.problem(Path(entry.path), ProblemKind.LAYOUT, f"is no {what} ({', '.join(names)}); not read")
+        return False
+
+    def instances(self, folder: Path, track: str, mode: str) -> Iterator[Place]:
+        for owner in self.folders(folder):
+            for repo in self.folders(Path(owner.path)):
+                for base in self.folders(Path(repo.path)):
+                    path = Path(base.path)
+                    if not (
+                        _HASH8.fullmatch(base.name) and is_path_name(owner.name) and is_path_name(repo.name)
+                    ):
+                        said = "is no <owner>/<repo>/<eight digits of the base commit>; not read"
+                        self.problem(path, ProblemKind.LAYOUT, said)
+                        continue
+                    start = Place(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
+                    for agent in self.folders(path):
+                        yield from self._agent(Path(agent.path), agent.name, start, 1)
+
+    def _agent(self, folder: Path, name: str, at: Place, depth: int) -> Iterator[Place]:
+        try:
+            names = {entry.name for entry in os.scandir(folder)}
+        except OSError as error:
+            self.problem(folder, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
+            return
+        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in FILES]
+        attempts = [(entry, match) for entry in inner if (match := _ATTEMPT.fullmatch(entry.name))]
+        if names & FILES or not (inner or depth > 1):
+            yield self._place(folder, name, at, 1)
+        elif not attempts and inner and depth < _MOST_NESTED:
+            said = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"
+            self.problem(folder, ProblemKind.NAME, said)
+            for entry in inner:
+                yield from self._agent(Path(entry.path), f"{name}/{entry.name}", at, depth + 1)
+        elif not attempts:
+            self.problem(folder, ProblemKind.LAYOUT, "has nothing of a trial in it; not read")
+        for entry, match in sorted(attempts, key=lambda pair: int(pair[1][1])):
+            yield self._place(Path(entry.path), name, at, int(match[1]))
+
+    def _place(self, folder: Path, agent: str, at: Place, attempt: int) -> Place:
+        label = self.label(folder)
+        return Place(folder, label, at.track, at.mode, at.owner, at.repo, at.hash8, agent, attempt)

@@ -1,0 +1,171 @@
+"""The values of one trial, from our ``scores.json`` or from the published ``evaluation_result.json``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.evaluation.baseline import counts_of
+from codetaste.evaluation.evaluate import Status
+from codetaste.evaluation.records import ProblemKind, TrialStatus
+from codetaste.evaluation.score import CRASHED, RuleCounts, TestCounts, ifr, ifr_minus, ifr_plus
+from codetaste.evaluation.stray_files import Faulty, count, fraction, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STATUS = {
+    Status.SCORED: TrialStatus.SCORED,
+    Status.NO_RULES: TrialStatus.SCORED,
+    Status.PARTIAL_SCAN: TrialStatus.PARTIAL,
+    Status.DOES_NOT_APPLY: TrialStatus.DOES_NOT_APPLY,
+    Status.UNPARSABLE_PATCH: TrialStatus.DOES_NOT_APPLY,
+    Status.TOO_LARGE: TrialStatus.DOES_NOT_APPLY,
+}
+_MOST_NOTES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What ``TrialRecord`` has of a trial's worth, under the same names."""
+
+    status: TrialStatus
+    why: str = ""
+    tests: TestCounts | None = None
+    passed: bool | None = None
+    ifr: float | None = None
+    ifr_plus: float | None = None
+    ifr_minus: float | None = None
+    prec: float | None = None
+    prec_plus: float | None = None
+    prec_minus: float | None = None
+    added: int | None = None
+    removed: int | None = None
+    scored_by: str = ""
+    rules_sha256: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def own_values(scores: Mapping[str, Any]) -> Values:
+    """Return what our ``scores.json`` says.
+
+    Raises:
+        Faulty: a value in it is none.
+    """
+    try:
+        status = Status(str(scores.get("status")))
+    except ValueError:
+        raise Faulty(ProblemKind.LAYOUT, f"its status is {text(scores.get('status'))!r}") from None
+    passed = scores.get("passed")
+    if passed not in {None, True, False}:
+        raise Faulty(ProblemKind.NUMBER, "passed is neither true nor false")
+    notes = scores.get("notes")
+    notes = notes[:_MOST_NOTES] if isinstance(notes, list) else []
+    why = text(scores.get("why"), 300)
+    if status is Status.NO_RULES:
+        why = why or "no rules: IFR is not defined"
+    rates = {
+        name: fraction(scores.get(name), name)
+        for name in ("ifr", "ifr_plus", "ifr_minus", "prec", "prec_plus", "prec_minus")
+    }
+    return Values(
+        _STATUS[status],
+        why or (text(scores.get("passed_unknown"), 300) if passed is None else ""),
+        counts_of(scores.get("tests")),
+        passed,
+        **rates,
+        added=count(scores.get("added"), "added"),
+        removed=count(scores.get("removed"), "removed"),
+        scored_by=f"codetaste {text(scores.get('codetaste'))}, {text(scores.get('engine'))}",
+        rules_sha256=_rules(scores.get("rules_sha256")),
+        notes=tuple(note for each in notes if (note := text(each, 300))),
+    )
+
+
+def _rules(digests: object) -> str:
+    if not isinstance(digests, dict):
+        return text(digests)
+    return "+".join(text(digests.get(direction)) for direction in ("positive", "negative"))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What ``evaluation_result.json`` says.
+
+    Attributes:
+        counts: of the rules.
+        tests: of the test run, None where it has none.
+        instance: ``instance_metadata``.
+        agent: ``agent_config``.
+        inference: ``inference_metadata``, None where the published harness looks for the file beside.
+        loads: whether the published harness could read it.
+    """
+
+    counts: RuleCounts
+    tests: TestCounts | None
+    instance: Mapping[str, Any]
+    agent: Mapping[str, Any]
+    inference: Mapping[str, Any] | None
+    loads: bool
+
+
+def read_result(data: Mapping[str, Any]) -> Result:
+    """Return what ``evaluation_result.json`` says.
+
+    Raises:
+        Faulty: the counts of rules are missing or make no sense.
+    """
+    metrics = data.get("agent_rule_metrics")
+    if not isinstance(metrics, dict):
+        raise Faulty(ProblemKind.LAYOUT, "has no agent_rule_metrics")
+    names = (
+        "positive_rules_matched",
+        "total_positive_rules",
+        "negative_rules_matched",
+        "total_negative_rules",
+    )
+    found = [count(metrics.get(name), name) for name in names]
+    numbers = [number for number in found if number is not None]
+    if len(numbers) != len(names):
+        raise Faulty(ProblemKind.NUMBER, f"{names[found.index(None)]} is missing")
+    counts = RuleCounts(*numbers)
+    if counts.positive_matched > counts.positive_total or counts.negative_matched > counts.negative_total:
+        raise Faulty(ProblemKind.NUMBER, "more rules match than there are")
+    tests = data.get("agent_test_metrics")
+    instance, agent, inference = (
+        data.get(f"{name}") for name in ("instance_metadata", "agent_config", "inference_metadata")
+    )
+    read = counts_of(tests)
+    return Result(
+        counts,
+        read,
+        instance if isinstance(instance, dict) else {},
+        agent if isinstance(agent, dict) else {},
+        inference if isinstance(inference, dict) else None,
+        _loads_agent(agent) and isinstance(instance, dict) and (tests is None or read is not None),
+    )
+
+
+def result_values(result: Result, *, tests_ran: bool) -> Values:
+    """Return what a whole published evaluation says; ``tests_ran`` without results is a crash (0, 0)."""
+    counts = result.counts
+    ruled = counts.positive_total + counts.negative_total
+    return Values(
+        TrialStatus.SCORED,
+        "" if ruled else "no rules: IFR is not defined",
+        result.tests or (CRASHED if tests_ran else None),
+        ifr=ifr(counts),
+        ifr_plus=ifr_plus(counts),
+        ifr_minus=ifr_minus(counts),
+    )
+
+
+def _loads_agent(config: object) -> bool:
+    """Whether the published models take ``config`` as an agent's."""
+    if not isinstance(config, dict) or not isinstance(config.get("id"), str):
+        return False
+    parts = [config.get(name) for name in ("agent", "model")]
+    return all(
+        isinstance(part, dict) and all(isinstance(part.get(key), str) for key in ("name", "provider"))
+        for part in parts
+    )
