@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.report.aggregate import Aggregation
-from codetaste.report.contest import ALPHA, COMPARED, Comparison, Contest, Standing, compare_trials
+from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_trials
 from codetaste.report.measures import Unit
 from codetaste.report.render_text import render_text
 from codetaste.report.table import Cell, Column, Row, Table, legend
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.records import TrialRecord
-    from codetaste.report.contest import By
+    from codetaste.report.contest import By, Contest, Reference, Standing
     from codetaste.report.measures import Measure
     from codetaste.report.statistics import Interval
 
@@ -51,22 +51,7 @@ def comparison_table(comparison: Comparison) -> Table:
             Column("better_than", ">", over=place),
             Column("n", "n", Unit.COUNT, over=place),
         ]
-    rows = tuple(
-        Row(
-            (
-                contestant,
-                comparison.letter(contestant),
-                *(
-                    cell
-                    for place in comparison.places
-                    for cell in _cells(comparison, comparison.standing(contestant, place, measure))
-                ),
-            ),
-            f"{measure.title} (%)",
-        )
-        for measure in _measures(comparison)
-        for contestant in comparison.contestants
-    )
+    rows = tuple(row for measure in _measures(comparison) for row in _rows(comparison, measure))
     title = (
         f"{'Agents by track and mode' if agents else 'Tracks and modes by agent'} ({comparison.aggregation}):"
         f" {comparison.trials:,} trials of"
@@ -75,6 +60,21 @@ def comparison_table(comparison: Comparison) -> Table:
     notes = (*_notes(comparison), *legend(rows), *comparison.notes)
     name = "comparison" if agents else "modes"
     return Table(name, title, tuple(columns), rows, notes, comparison.aggregation, "measure")
+
+
+def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
+    section = f"{measure.title} (%)"
+    rows = []
+    for contestant in comparison.contestants:
+        standings = [comparison.standing(contestant, place, measure) for place in comparison.places]
+        cells = [cell for standing in standings for cell in _cells(comparison, standing)]
+        rows.append(Row((contestant, comparison.letter(contestant), *cells), section))
+    known = {(each.name, each.place): each for each in comparison.references if each.measure == measure}
+    for name in dict.fromkeys(name for name, _ in known):
+        found = [known.get((name, place)) for place in comparison.places]
+        cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
+        rows.append(Row((name, "", *cells), section))
+    return rows
 
 
 def _measures(comparison: Comparison) -> list[Measure]:
@@ -162,6 +162,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "repositories": comparison.repositories,
         "standings": [_standing_json(each) for each in comparison.standings],
         "contests": [_contest_json(each) for each in comparison.contests],
+        "references": [_reference_json(each) for each in comparison.references],
         "notes": list(comparison.notes),
     }
 
@@ -175,6 +176,16 @@ def _standing_json(standing: Standing) -> dict[str, Any]:
         "missing": standing.missing,
         "rank": standing.rank,
         "better_than": list(standing.beats),
+    }
+
+
+def _reference_json(reference: Reference) -> dict[str, Any]:
+    return {
+        "name": reference.name,
+        "place": reference.place,
+        "measure": reference.measure.name,
+        "mean": reference.mean,
+        "n": reference.n,
     }
 
 

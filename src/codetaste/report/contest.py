@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Literal
 from codetaste.report import measures
 from codetaste.report.aggregate import Aggregation, Grouping
 from codetaste.report.statistics import Interval, benjamini_hochberg, paired_permutation
+from codetaste.report.trials import REFERENCES, lane_of
 from codetaste.report.view import view
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from codetaste.report.aggregate import Sample
     from codetaste.report.measures import Measure
@@ -71,10 +72,22 @@ class Contest:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """What the human's patch, or none at all, is worth on the instances that were tried in one place."""
+
+    name: str
+    place: str
+    measure: Measure
+    mean: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """All contestants, the best first, in all places, by all measures that were taken.
 
-    ``contestants`` are agents and ``places`` tracks with modes, or the other way round (``by``).
+    ``contestants`` are agents and ``places`` tracks with modes, or the other way round (``by``). ``references``
+    are neither ranked nor tested.
     """
 
     by: By
@@ -84,6 +97,7 @@ class Comparison:
     primary: Measure
     standings: tuple[Standing, ...]
     contests: tuple[Contest, ...]
+    references: tuple[Reference, ...]
     trials: int
     instances: int
     repositories: int
@@ -128,6 +142,7 @@ def compare_trials(trials: Trials, aggregation: Aggregation, by: By = "agent") -
         look.primary,
         tuple(_standings(samples, contests)),
         tuple(contests),
+        tuple(_references(look, taken)) if by == "agent" else (),
         len(trials.agents),
         len({record.instance for record in trials.agents}),
         len({record.repository or record.instance for record in trials.agents}),
@@ -191,6 +206,20 @@ def _standings(samples: _Samples, contests: Sequence[Contest]) -> list[Standing]
         for (contestant, place, measure), sample in samples.items()
     ]
     return [replace(each, rank=_rank(each, found)) for each in found]
+
+
+def _references(look: View, taken: Sequence[Measure]) -> Iterator[Reference]:
+    for lane in look.trials.lanes:
+        tried = {record.instance for record in look.trials.agents if lane_of(record) == lane}
+        for agent, name in REFERENCES.items():
+            records = [
+                record for record in look.trials.pseudo if record.agent == agent and record.instance in tried
+            ]
+            for measure in taken:
+                values = look.sample(records, measure).values
+                if values:
+                    mean = math.fsum(values) / len(values)
+                    yield Reference(name, lane.title, measure, mean, len(values))
 
 
 def _rank(standing: Standing, all_: Sequence[Standing]) -> int | None:

@@ -109,7 +109,7 @@ def _drawn(table: Table, strips: Sequence[_Strip]) -> list[str]:
 
 
 def _overs(strips: Sequence[_Strip]) -> list[str]:
-    """Write what stands above columns, in as many lines as it needs: cut short, two agents could look alike."""
+    """Write what stands above columns, in as many lines as it needs: cut short, two could look alike."""
     columns = []
     for over, same in groupby(strips, key=lambda strip: strip.over):
         width = _wide(same) - len(_GAP)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.report import measures
 from codetaste.report.measures import Unit
 from codetaste.report.table import Cell, Column, Row, Table, legend
+from codetaste.report.trials import REFERENCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,6 @@ _TABLE_4 = (
 )
 _PRECISION = (measures.PREC, measures.PREC_PLUS, measures.PREC_MINUS)
 _LINES = (measures.EDITED, measures.ADDED, measures.REMOVED)
-_REFERENCES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
 LANE = Column("mode", "Mode")
 TRIALS = Column("trials", "Trials", Unit.COUNT)
 
@@ -92,7 +91,7 @@ def _rows(view: View, shown: Sequence[Measure]) -> tuple[Row, ...]:
 def _references(view: View, shown: Sequence[Measure]) -> list[Row]:
     """What the human's patch is worth, and none at all: means alone, as in the paper."""
     rows = []
-    for agent, title in _REFERENCES.items():
+    for agent, title in REFERENCES.items():
         trials = [record for record in view.trials.pseudo if record.agent == agent]
         means: list[Cell] = [view.interval(trials, measure).mean for measure in shown]
         if trials:

@@ -10,6 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codetaste.evaluation.records import GOLDEN, NULL
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, str, str, str, int]
 
+REFERENCES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
+"""The pseudo agents as the paper's tables call them."""
 _TRACKS = {"instructed": 0, "open": 1}
 _MODES = {"direct": 0, "plan": 1, "multiplan": 2}
 
