@@ -31,7 +31,14 @@ class _Member(NamedTuple):
     name: bytes
 
 
-def export_tree(git_dir: Path, listing: bytes, into: Path, label: str, check: Callable[[], None]) -> None:
+def export_tree(
+    git_dir: Path,
+    listing: bytes,
+    into: Path,
+    label: str,
+    check: Callable[[], None],
+    limits: TreeLimits = _LIMITS,
+) -> None:
     """Write the members that ``git ls-tree -r -z`` listed to the new folder ``into``.
 
     Blocks: call it in a thread. Each object is checked against its hash on the way. A submodule becomes an
@@ -48,7 +55,7 @@ def export_tree(git_dir: Path, listing: bytes, into: Path, label: str, check: Ca
         into.mkdir(parents=True)
     except OSError as error:
         raise storage_error(error, label) from error
-    writer = TreeWriter(into, label, _LIMITS, check)
+    writer = TreeWriter(into, label, limits, check)
     with tempfile.TemporaryFile() as wanted:
         wanted.writelines(member.object + b"\n" for member in members if member.mode != _SUBMODULE)
         wanted.seek(0)

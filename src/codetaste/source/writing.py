@@ -38,6 +38,22 @@ class TreeLimits:
     component_bytes: int = 255
 
 
+def name_fault(name: bytes, limits: TreeLimits) -> str:
+    """Say why nothing may be written by the name ``name``, "" when it may: it could leave the tree."""
+    if name.startswith(b"/"):
+        return "has an absolute name"
+    if b"\0" in name:
+        return "has a NUL in its name"
+    parts = name.split(b"/")
+    if b".." in parts:
+        return "leaves the tree with '..'"
+    if any(map(is_git_name, parts)):
+        return "would make a git directory inside the tree"
+    if len(name) > limits.path_bytes or any(len(part) > limits.component_bytes for part in parts):
+        return "has an over-long name"
+    return ""
+
+
 class _Kind(Enum):
     FOLDER = "a folder"
     FILE = "a file"
@@ -101,19 +117,9 @@ class TreeWriter:
 
     def parts(self, name: bytes) -> Parts:
         """Split a member's name, refusing whatever could leave the tree."""
-        if name.startswith(b"/"):
-            raise self.refuse(name, "has an absolute name")
-        if b"\0" in name:
-            raise self.refuse(name, "has a NUL in its name")
-        parts = tuple(part for part in name.split(b"/") if part not in {b"", b"."})
-        if b".." in parts:
-            raise self.refuse(name, "leaves the tree with '..'")
-        if any(map(is_git_name, parts)):
-            raise self.refuse(name, "would make a git directory inside the tree")
-        limits = self._limits
-        if len(name) > limits.path_bytes or any(len(part) > limits.component_bytes for part in parts):
-            raise self.refuse(name, "has an over-long name")
-        return parts
+        if fault := name_fault(name, self._limits):
+            raise self.refuse(name, fault)
+        return tuple(part for part in name.split(b"/") if part not in {b"", b"."})
 
     def folder(self, name: bytes) -> None:
         """Make a folder, and those above it; one that is there already is fine."""
