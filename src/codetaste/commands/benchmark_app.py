@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import Annotated
 
+import anyio
 from cyclopts import App, Parameter
 
 from codetaste.command import guarded
@@ -62,3 +63,27 @@ def show(
     return guarded(
         lambda: benchmark_list.show_instance(instance, benchmark, repos, as_json=json_), as_json=json_
     )
+
+
+@benchmark_app.command
+def check(
+    *,
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    instance: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Say which instances are sound: the human's patch follows every rule, an empty one follows none.
+
+    Descriptions, rules, both trees and the recorded tests are looked at, too. Instances without a clone are
+    listed as skipped. Exit code 1 if an instance is not sound, or none was checked.
+
+    Args:
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO; otherwise each instance's own origin is used.
+        instance: Globs on instance ids; default all.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands.benchmark_check import check_soundness  # noqa: PLC0415 - only here
+
+    return guarded(lambda: anyio.run(check_soundness, benchmark, repos, instance, json_), as_json=json_)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 GOLDEN, NULL = "golden_agent", "null_agent"
 """The published ids of the agents that answer with X*, and with nothing."""
+_SIDES = {GOLDEN: "golden", NULL: "base"}
 _LAST_LINES = 10
 _MOST_BYTES = 16 * 1024**2
 _MOST_TESTS = 10**9
@@ -145,6 +146,20 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     )
 
 
+def pseudo_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCounts | None:
+    """Return the recorded test results of a pseudo agent: those of R∘X* are golden's, those of R null's.
+
+    Raises:
+        ConfigError: a file is there and cannot be read, or the metadata are no JSON object.
+    """
+    metadata = benchmark.metadata(instance) or {}
+    stated = counts_of(metadata.get(f"{_SIDES[agent]}_metrics"))
+    if stated is not None:
+        return stated
+    runs = _lines(benchmark.root / "baseline_results" / instance.path / f"{agent}.jsonl")
+    return next((counts for line in runs if (counts := counts_of(_json(line))) is not None), None)
+
+
 def _from_runs(folder: Path) -> RecordedBaseline:
     """Read the published files of runs; a line that is null is a run that crashed."""
     runs: list[TestCounts] = []
@@ -155,11 +170,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
             if folder.is_dir():
                 notes.append(f"the baseline has no {path.name}")
             continue
-        try:
-            lines = [line for line in _tail(path).decode("utf-8", "replace").splitlines() if line.strip()]
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-        read = [(line.strip(), counts_of(_json(line))) for line in lines]
+        read = [(line, counts_of(_json(line))) for line in _lines(path)]
         runs += [counts for _, counts in read if counts is not None]
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed
@@ -167,6 +178,15 @@ def _from_runs(folder: Path) -> RecordedBaseline:
         notes += [f"{damaged} of {len(read)} lines in {path.name} are damaged"] if damaged else []
     source = "baseline_results" if runs else ""
     return RecordedBaseline(baseline_of(runs), len(runs), source, tuple(notes))
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file that are not blank; none where there is no file."""
+    try:
+        text = _tail(path).decode("utf-8", "replace") if path.is_file() else ""
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def _json(line: str) -> Any:  # noqa: ANN401 - whatever JSON holds

@@ -66,7 +66,7 @@ def write_evaluation(
     if test_output is not None:
         files[TEST_OUTPUT] = test_output
     if evaluation.counts is not None:
-        files |= _sarif_files(evaluation)
+        files |= dict(_sarif_files(evaluation))
         files[RESULT] = _json(
             {
                 "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
@@ -77,7 +77,7 @@ def write_evaluation(
                 "evaluation_timestamp": timestamp,
             }
         )
-    files[SCORES] = _json(scores_json(evaluation))
+    files[SCORES] = _json({"instance": instance.id, **scores_json(evaluation)})
     for name in (SCORES, *({RESULT, POSITIVE_SARIF, NEGATIVE_SARIF} - files.keys())):
         _remove(folder / name)
     for name, content in files.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, RuleError
 from codetaste.rules import yaml_text
 from codetaste.rules.rule import Rule, parse_rules
 from codetaste.rules.verdict import Direction
@@ -57,14 +57,18 @@ class RuleFiles:
         return replace(problem, rule_id=rules[_number(problem.rule_id)].id)
 
 
-def parse_rule_files(positive: bytes, negative: bytes) -> RuleFiles:
+def parse_rule_files(
+    positive: bytes, negative: bytes, sources: tuple[str, str] = (POSITIVE, NEGATIVE)
+) -> RuleFiles:
     """Read the texts of both files; b"" stands for one that is not there, and a list may be empty.
+
+    ``sources`` is what to call them in messages.
 
     Raises:
         RuleError: one of them is malformed; a line for each fault.
     """
     return RuleFiles(
-        _rules(positive, POSITIVE), _rules(negative, NEGATIVE), _digest(positive), _digest(negative)
+        _rules(positive, sources[0]), _rules(negative, sources[1]), _digest(positive), _digest(negative)
     )
 
 
@@ -75,8 +79,8 @@ def read_rule_files(benchmark: Benchmark, instance: Instance) -> RuleFiles:
         ConfigError: a file cannot be read.
         RuleError: a file is malformed.
     """
-    positive, negative = (_content(benchmark.rules_path(instance, each)) for each in Direction)
-    return parse_rule_files(positive, negative)
+    positive, negative = (benchmark.rules_path(instance, each) for each in Direction)
+    return parse_rule_files(_content(positive), _content(negative), (str(positive), str(negative)))
 
 
 def _rules(content: bytes, source: str) -> tuple[Rule, ...]:
@@ -87,7 +91,10 @@ def _empty_list(content: bytes) -> bool:
     """Whether the file says that there are no rules: what a pass that found none writes."""
     if len(content) > yaml_text.MAX_KEY:
         return False
-    root = yaml_text.compose(yaml_text.decode(content))
+    try:
+        root = yaml_text.compose(yaml_text.decode(content))
+    except RuleError:
+        return False  # reading the rules says why
     listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
     return listed is not None and yaml_text.is_sequence(listed) and not listed.value
 

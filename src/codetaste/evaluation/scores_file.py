@@ -54,7 +54,7 @@ def scores_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _rates(counts: RuleCounts | None, precision: Precision | None, passed: bool | None) -> dict[str, Any]:
-    whole, plus, minus = (counts and rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
+    whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
     return {
         "passed": passed,
         "ifr": whole,

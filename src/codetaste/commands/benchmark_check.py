@@ -1,0 +1,56 @@
+"""``codetaste benchmark check``: whether golden scores 1 and null 0 on each instance."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.assembly import cache_dir, find_benchmark, open_scanner
+from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.command import say, tell
+from codetaste.errors import ConfigError
+from codetaste.evaluation.soundness import Bench, check_all
+from codetaste.report.soundness_text import all_sound, render_soundness, soundness_json
+from codetaste.rules.config import RulesConfig
+
+if TYPE_CHECKING:
+    from codetaste.evaluation.soundness import Soundness
+
+
+async def check_soundness(name: str, repos: Path | None, globs: tuple[str, ...], as_json_data: bool) -> int:
+    """Check the benchmark ``name``; returns the exit code, 1 if an instance is not sound or none was checked.
+
+    Raises:
+        ConfigError: a folder is not there, a glob fits nothing, or the benchmark's table is wrong.
+        ToolMissing: there is no rule engine.
+    """
+    if repos is not None and not await to_thread.run_sync(Path.is_dir, repos):
+        raise ConfigError(f"--repos: {repos} is not a folder")
+    benchmark = find_benchmark(BenchmarkConfig(path=name, repos=repos), Path())
+    instances = benchmark.select(globs)
+    cache = await to_thread.run_sync(cache_dir, tell)
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
+
+    def report(checked: Soundness) -> None:
+        if not as_json_data:
+            say(render_soundness(checked))
+
+    with tempfile.TemporaryDirectory(prefix="codetaste-check-") as scratch:
+        bench = Bench(benchmark, scanner, cache, Path(scratch), f"opengrep {engine.version}")
+        checked = await check_all(bench, instances, report)
+    if as_json_data:
+        say(json.dumps({"engine": engine.version, **soundness_json(checked)}, indent=2))
+    else:
+        say(_total(checked))
+    return 0 if all_sound(checked) else 1
+
+
+def _total(checked: list[Soundness]) -> str:
+    looked_at = [each for each in checked if not each.skipped]
+    sound = sum(bool(each.sound) for each in looked_at)
+    said = f"{sound} of {len(looked_at)} instances are sound; {len(checked) - len(looked_at)} skipped"
+    return said if looked_at else f"{said}: nothing was checked"

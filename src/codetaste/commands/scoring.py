@@ -1,0 +1,230 @@
+"""``codetaste evaluate``: one patch scored, told in a few lines, and written in the published layout."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.assembly import cache_dir, find_benchmark, open_scanner
+from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.command import say, tell
+from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
+from codetaste.evaluation.baseline import (
+    GOLDEN,
+    NULL,
+    correctness,
+    pseudo_tests,
+    read_baseline,
+    read_tests,
+)
+from codetaste.evaluation.evaluate import evaluate, too_large
+from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_config
+from codetaste.evaluation.result_files import recorded_tests, write_evaluation
+from codetaste.evaluation.result_place import check_place, results_folder
+from codetaste.evaluation.rule_files import read_rule_files
+from codetaste.evaluation.scores_file import scores_json
+from codetaste.report.evaluation_text import render_evaluation
+from codetaste.rules.config import RulesConfig
+from codetaste.source.patch import read_patch
+from codetaste.source.trees import materialise
+
+if TYPE_CHECKING:
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.baseline import Correctness
+    from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.exclusions import Exclusions
+    from codetaste.evaluation.rule_files import RuleFiles
+    from codetaste.evaluation.score import TestCounts
+
+_WORDS = {"golden": GOLDEN, "null": NULL}
+"""Patches that go by a word; a file of that name is ``./golden``."""
+_CONFIG, _METADATA = "agent_config.json", "inference_metadata.json"
+_MOST_BYTES = 16 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be scored, as it was typed. ``patch`` is a file, "golden" or "null"."""
+
+    benchmark: str
+    repos: Path | None
+    instance: str
+    patch: str
+    tests: Path | None
+    out: Path | None
+    exclusions: Exclusions
+    json: bool
+
+    @property
+    def pseudo(self) -> str:
+        """The id of the pseudo agent whose patch is meant, "" for a file."""
+        return _WORDS.get(self.patch, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What was ordered, found and read."""
+
+    order: Order
+    benchmark: Benchmark
+    instance: Instance
+    rules: RuleFiles
+    correctness: Correctness
+    folder: Path | None
+    """Where results go."""
+
+
+async def score_patch(order: Order) -> int:
+    """Score the patch of ``order``, write the results and say them; returns the exit code.
+
+    Raises:
+        ConfigError: something that was named is not there or wrong.
+        SourceError: the trees cannot be had.
+        EngineError: the rule engine could not be run at all.
+        ToolMissing: there is no rule engine, or no git.
+        JournalError: results cannot be written.
+    """
+    task = await to_thread.run_sync(_find, order)
+    evaluation = await _score(task)
+    if task.folder is not None:
+        await to_thread.run_sync(_write, task, task.folder, evaluation)
+    say(_document(task, evaluation) if order.json else _text(task, evaluation))
+    return 1 if evaluation.counts is None else 0
+
+
+def _find(order: Order) -> _Task:
+    """Find and read all that is small, so that what is wrong is said at once."""
+    if order.repos is not None and not order.repos.is_dir():
+        raise ConfigError(f"--repos: {order.repos} is not a folder")
+    if not order.pseudo and not Path(order.patch).is_file():
+        raise ConfigError(f"--patch: {order.patch} is not a file (nor one of the words golden, null)")
+    benchmark = find_benchmark(BenchmarkConfig(path=order.benchmark, repos=order.repos), Path())
+    chosen = benchmark.select([order.instance])
+    if len(chosen) != 1:
+        names = ", ".join(instance.id for instance in chosen[:5])
+        raise ConfigError(f"--instance {order.instance} fits {len(chosen)} instances ({names}, …); name one")
+    try:
+        rules = read_rule_files(benchmark, chosen[0])
+    except RuleError as error:
+        raise ConfigError(*str(error).splitlines()) from None
+    known = correctness(_tests(order, benchmark, chosen[0]), read_baseline(benchmark, chosen[0]))
+    folder = order.out
+    if folder is None and not order.pseudo:
+        folder = results_folder(Path(order.patch))
+    return _Task(order, benchmark, chosen[0], rules, known, folder)
+
+
+def _tests(order: Order, benchmark: Benchmark, instance: Instance) -> TestCounts | None:
+    if order.tests is not None:
+        return read_tests(order.tests)
+    if order.pseudo:
+        return pseudo_tests(benchmark, instance, order.pseudo)
+    return recorded_tests(results_folder(Path(order.patch)))
+
+
+async def _score(task: _Task) -> Evaluation:
+    order = task.order
+    try:
+        given = await to_thread.run_sync(_given, order)
+    except PatchTooLarge as error:
+        size = await to_thread.run_sync(lambda: Path(order.patch).stat().st_size)
+        await to_thread.run_sync(_check, task, b"")
+        return too_large(task.rules, size, str(error), task.correctness)
+    cache = await to_thread.run_sync(cache_dir, tell)
+    scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), tell, cache=cache)
+    trees = await materialise(task.benchmark.origin(task.instance), cache)
+    with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as place:
+        scratch = Path(place)
+        patch = given
+        if patch is None:
+            patch = await golden_patch(task.benchmark, task.instance, trees, scratch)
+        await to_thread.run_sync(_check, task, patch)
+        return await evaluate(
+            task.rules,
+            trees.base,
+            patch,
+            scanner,
+            scratch=scratch,
+            exclusions=order.exclusions,
+            correctness=task.correctness,
+            engine=f"opengrep {engine.version}",
+        )
+
+
+def _given(order: Order) -> bytes | None:
+    """Return the patch, None for the golden one, which is not there before the trees are.
+
+    Raises:
+        PatchTooLarge: nobody reads so much.
+        ConfigError: it cannot be read.
+    """
+    if order.pseudo:
+        return NULL_PATCH if order.pseudo == NULL else None
+    try:
+        return read_patch(Path(order.patch))
+    except PatchTooLarge:
+        raise
+    except SourceError as error:
+        raise ConfigError(f"--patch: {error}") from None
+
+
+def _check(task: _Task, patch: bytes) -> None:
+    if task.folder is not None:
+        check_place(task.folder, task.instance.id, sha256(patch).hexdigest())
+
+
+def _write(task: _Task, folder: Path, evaluation: Evaluation) -> None:
+    order = task.order
+    beside = {} if order.pseudo else _beside(Path(order.patch).parent)
+    unknown = {"name": "unknown", "version": None, "provider": "unknown", "additional": None}
+    named = {"id": Path(order.patch).stem, "agent": unknown, "model": {**unknown, "name": "unknown"}}
+    write_evaluation(
+        folder,
+        evaluation,
+        instance=task.instance,
+        agent_config=pseudo_config(order.pseudo) if order.pseudo else beside.get(_CONFIG, named),
+        inference_metadata=beside.get(_METADATA),
+        instance_metadata=task.benchmark.metadata(task.instance),
+        timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        test_output=order.tests.read_bytes()[-_MOST_BYTES:] if order.tests is not None else None,
+    )
+
+
+def _beside(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read what an agent left beside its prediction, as far as it can be read."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in (_CONFIG, _METADATA):
+        try:
+            with (folder / name).open("rb") as file:
+                data = json.loads(file.read(_MOST_BYTES))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, RecursionError) as error:
+            tell(f"{folder / name}: not read: {error}")
+            continue
+        if isinstance(data, dict):
+            found[name] = data
+    return found
+
+
+def _text(task: _Task, evaluation: Evaluation) -> str:
+    what = f"{task.order.patch} patch" if task.order.pseudo else task.order.patch
+    said = render_evaluation(evaluation, f"{task.instance.id}: {what}")
+    return said if task.folder is None else f"{said}\nwritten to {task.folder}"
+
+
+def _document(task: _Task, evaluation: Evaluation) -> str:
+    known = {
+        "instance": task.instance.id,
+        "patch": task.order.patch,
+        "directory": None if task.folder is None else str(task.folder),
+    }
+    return json.dumps({**known, **scores_json(evaluation)}, indent=2)

@@ -1,0 +1,67 @@
+"""Which instances of a benchmark are sound, as text and as JSON data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codetaste.evaluation.score import ifr
+from codetaste.evaluation.scores_file import scores_json
+from codetaste.report.progress import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.soundness import Soundness
+
+
+def render_soundness(checked: Soundness) -> str:
+    """Say one instance in a line, and each reason and note in one more."""
+    if checked.skipped:
+        return f"{checked.instance}: skipped: {checked.skipped}"
+    values = [
+        _values(name, evaluation)
+        for name, evaluation in (("golden", checked.golden), ("null", checked.null))
+        if evaluation is not None
+    ]
+    lines = [f"{checked.instance}: {'; '.join(['sound' if checked.sound else 'NOT SOUND', *values])}"]
+    lines += [f"  {reason}" for reason in checked.reasons]
+    lines += [f"  note: {note}" for note in checked.notes]
+    return "\n".join(printable(line, 2_000) for line in lines)
+
+
+def _values(name: str, evaluation: Evaluation) -> str:
+    if evaluation.counts is None:
+        return f"{name} {evaluation.status.replace('_', ' ')}"
+    rate, precision = ifr(evaluation.counts), evaluation.precision
+    said = f"{name} IFR {'?' if rate is None else f'{rate:.3f}'}"
+    if precision is not None and (lines := precision.added + precision.removed):
+        said += f", PREC {precision.prec:.3f} of {lines} lines"
+    return said
+
+
+def soundness_json(checked: Sequence[Soundness]) -> dict[str, Any]:
+    """Say all of it as JSON data."""
+    return {
+        "sound": all_sound(checked),
+        "checked": sum(each.sound is not None for each in checked),
+        "skipped": sum(each.sound is None for each in checked),
+        "instances": [
+            {
+                "instance": each.instance,
+                "sound": each.sound,
+                "skipped": each.skipped or None,
+                "reasons": list(each.reasons),
+                "notes": list(each.notes),
+                "golden": None if each.golden is None else scores_json(each.golden),
+                "null": None if each.null is None else scores_json(each.null),
+            }
+            for each in checked
+        ],
+    }
+
+
+def all_sound(checked: Sequence[Soundness]) -> bool:
+    """Whether something was checked, and nothing speaks against any of it."""
+    looked_at = [each for each in checked if not each.skipped]
+    return bool(looked_at) and all(each.sound for each in looked_at)
