@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
 from codetaste.flows import discover, evaluate, products
 from codetaste.flows.comparables import comparables
 from codetaste.flows.conclusion import conclude
@@ -60,7 +62,11 @@ async def concluded(
         trials = await conclude(wanted.steps, outcomes, ground.site, budget, blobs)
     scores: dict[str, Outcome] = {}
     if ground.lab is not None:
-        scores = await conclude_scores(wanted.scorings, outcomes, trials, ground.lab, blobs)
+        if not session.scheduler.draining:
+            scores = await conclude_scores(wanted.scorings, outcomes, trials, ground.lab, blobs)
+        else:
+            scores = {each.key: outcomes[each.key] for each in wanted.scorings}
+        await to_thread.run_sync(ground.lab.sweep)
     return [
         *lines,
         *_trial_lines(wanted, outcomes, trials, scores, ground),

@@ -185,7 +185,7 @@ async def _jobs(config: Config, wanted: Agenda, ground: Ground, session: Session
             made.setdefault(job.key, job)
     if ground.lab is not None:
         await to_thread.run_sync(ground.lab.sweep)
-        for job in await evaluate.jobs(wanted.scorings, ground.lab, session.budget.child("evaluate")):
+        for job in await evaluate.jobs(wanted.scorings, ground.lab, session.budget.child("evaluate"), cpus()):
             made.setdefault(job.key, job)
     return list(made.values())
 

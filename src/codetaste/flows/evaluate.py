@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Raise it when the flow changes what a scoring comes to; the formulas have a version of their own."""
+_AT_ONCE = 4
+"""However many CPUs there are: agents and their gateway live in the same process, and come first."""
 
 
-async def jobs(scorings: Sequence[Scoring], lab: Laboratory, budget: Budget) -> list[Job]:
-    """Make the jobs of ``scorings``, with those that bring sources, below ``budget``."""
+async def jobs(scorings: Sequence[Scoring], lab: Laboratory, budget: Budget, cpus: int) -> list[Job]:
+    """Make the jobs of ``scorings``, with those that bring sources, below ``budget``; there are ``cpus``."""
     fingerprints = await to_thread.run_sync(_fingerprints, scorings, lab)
     made: dict[str, Job] = {}
     for scoring in scorings:
@@ -40,11 +42,11 @@ async def jobs(scorings: Sequence[Scoring], lab: Laboratory, budget: Budget) -> 
             made[scoring.sources] = sources_job(
                 scoring.sources, scoring.instance, lab.benchmark, lab.cache, budget
             )
-        made[scoring.key] = _job(scoring, lab, fingerprints[scoring.key], budget)
+        made[scoring.key] = _job(scoring, lab, fingerprints[scoring.key], budget, max(1.0, cpus / _AT_ONCE))
     return list(made.values())
 
 
-def _job(scoring: Scoring, lab: Laboratory, fingerprint: str, budget: Budget) -> Job:
+def _job(scoring: Scoring, lab: Laboratory, fingerprint: str, budget: Budget, cpu: float) -> Job:
     async def run(job: JobContext) -> Json:
         return await _score(scoring, lab, job)
 
@@ -54,7 +56,7 @@ def _job(scoring: Scoring, lab: Laboratory, fingerprint: str, budget: Budget) ->
         budget,
         fingerprint=fingerprint,
         needs=scoring.needs,
-        resources={"cpu": 1},
+        resources={"cpu": cpu},
         title=scoring.title,
         free=True,
     )

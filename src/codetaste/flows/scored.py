@@ -24,6 +24,7 @@ from codetaste.evaluation.scores_file import scores_json
 from codetaste.evaluation.traces import run_activity
 from codetaste.flows.metadata import agent_config
 from codetaste.flows.outputs import AGENT, METADATA, PATCH, output_folder, outputs_root
+from codetaste.flows.sources import digest
 from codetaste.source.trees import materialise
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ async def scored(scoring: Scoring, lab: Laboratory, materials: Materials) -> Sco
         JournalError: a text is missing; StorageFull among them: no space for the patched tree.
     """
     trees = await materialise(lab.benchmark.origin(scoring.instance), lab.cache)
-    scratch = lab.scratch / sha256(scoring.key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    scratch = lab.scratch / digest(scoring.key)[:16]
     await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
     patch = await _patch(scoring, lab, materials, trees, scratch)
     problem = ""
@@ -109,8 +110,8 @@ async def _patch(
     scoring: Scoring, lab: Laboratory, materials: Materials, trees: Trees, scratch: Path
 ) -> bytes:
     if scoring.execution is not None:
-        digest = materials.values[scoring.execution.key]["patch"]
-        return (await materials.fetch(digest)).encode("utf-8", "surrogateescape")
+        kept = materials.values[scoring.execution.key]["patch"]
+        return (await materials.fetch(kept)).encode("utf-8", "surrogateescape")
     if scoring.agent_id == GOLDEN:
         return await golden_patch(lab.benchmark, scoring.instance, trees, scratch)
     return NULL_PATCH
@@ -181,7 +182,7 @@ def write_scored(scoring: Scoring, lab: Laboratory, result: Scored, timestamp: s
         instance_metadata=_known(lab, scoring.instance),
         timestamp=timestamp,
     )
-    files |= {f"{EVALUATION}/{name}": digest for name, digest in written.items()}
+    files |= {f"{EVALUATION}/{name}": content for name, content in written.items()}
     return {
         "status": str(result.evaluation.status),
         "said": said(result.evaluation),
