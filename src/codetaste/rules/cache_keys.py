@@ -13,6 +13,8 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from codetaste.source.layers import Layers
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
@@ -78,33 +80,49 @@ class FileKeys:
     def __init__(self) -> None:
         self._trees: dict[str, dict[str, FileState]] = {}
 
-    def read(self, tree: Path, files: Sequence[str]) -> dict[str, FileState]:
+    def read(self, tree: Path | Layers, files: Sequence[str]) -> dict[str, FileState]:
         """Return the state of each of ``files`` that can be read. Blocks."""
-        root = os.fsencode(tree)
-        before = self._trees.get(str(tree), {})
-        states = {}
-        for path in files:
-            try:
-                states[path] = _state(root, path, before.get(path))
-            except OSError:
-                continue
+        if not isinstance(tree, Layers):
+            return self._remembered(tree, files)
+        # What a patch makes is there for one scan or two.
+        made = [path for path in files if path in tree.changed]
+        kept = [path for path in files if path not in tree.changed]
+        return self._remembered(tree.base, kept) | _states(tree.over, made, {})
+
+    def _remembered(self, folder: Path, files: Sequence[str]) -> dict[str, FileState]:
+        before = self._trees.get(str(folder), {})
+        states = _states(folder, files, before)
         if sum(map(len, self._trees.values())) + len(states) > _MEMO_FILES:
             self._trees.clear()
-        self._trees[str(tree)] = states
+        self._trees[str(folder)] = before | states
         return states
 
-    def unchanged(self, tree: Path, states: Mapping[str, FileState]) -> dict[str, FileState]:
+    def unchanged(self, tree: Path | Layers, states: Mapping[str, FileState]) -> dict[str, FileState]:
         """Return those of ``states`` whose files surely did not change since they were read. Blocks."""
-        root = os.fsencode(tree)
-        same = {}
-        for path, state in states.items():
-            try:
-                now = _state(root, path, state)
-            except OSError:
-                continue
-            if now.key == state.key and now.stamp == state.stamp:
-                same[path] = state
-        return same
+        if isinstance(tree, Layers):
+            now: dict[str, FileState] = {}
+            for folder in (tree.base, tree.over):
+                there = {path: state for path, state in states.items() if tree.folder(path) == folder}
+                now |= _states(folder, there, there)
+        else:
+            now = _states(tree, states, states)
+        return {
+            path: state
+            for path, state in states.items()
+            if (again := now.get(path)) and again.key == state.key and again.stamp == state.stamp
+        }
+
+
+def _states(folder: Path, files: Iterable[str], before: Mapping[str, FileState]) -> dict[str, FileState]:
+    """The state of each of ``files`` that can be read."""
+    root = os.fsencode(folder)
+    states = {}
+    for path in files:
+        try:
+            states[path] = _state(root, path, before.get(path))
+        except OSError:
+            continue
+    return states
 
 
 def _state(root: bytes, path: str, before: FileState | None) -> FileState:

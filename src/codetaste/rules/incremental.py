@@ -19,6 +19,7 @@ from codetaste.rules.cache_mosaic import Mosaic, by_use
 from codetaste.rules.cache_reading import read_scan
 from codetaste.rules.cache_sheet import Sheet
 from codetaste.rules.ignore import IgnoreFile
+from codetaste.rules.layered import match_in
 from codetaste.rules.rule import Rule
 from codetaste.rules.scan import Match, Problem, Scan, with_skipped
 from codetaste.rules.selection import select
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from codetaste.rules.cache_keys import FileState
     from codetaste.rules.cache_store import MatchStore
     from codetaste.rules.scan import Matcher
+    from codetaste.source.layers import Layers
 
 
 class IncrementalScanner:
@@ -48,7 +50,7 @@ class IncrementalScanner:
         self._files = FileKeys()
         self._turns: WeakValueDictionary[bytes, anyio.Lock] = WeakValueDictionary()
 
-    async def scan(self, rules: Sequence[Rule], tree: Path) -> Scan:
+    async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
         """Scan ``tree`` with ``rules``, whose ids are unique.
 
         Scans with the same rules go one after the other, so that none asks what another is asking.
@@ -59,7 +61,7 @@ class IncrementalScanner:
         selection = await to_thread.run_sync(select, tree, self._ignore)
         files = selection.files
         if not (rules and files and independent(rules)):
-            return with_skipped(await self._engine.match(rules, tree, files), selection)
+            return with_skipped(await match_in(self._engine, rules, tree, files), selection)
         keys = {rule.id: rule_key(rule) for rule in rules}
         async with self._turns.setdefault(set_key(keys.values()), anyio.Lock()):
             states = await to_thread.run_sync(self._files.read, tree, files)
@@ -74,7 +76,7 @@ class _Inquiry:
     engine: Matcher
     store: MatchStore
     memo: FileKeys
-    tree: Path
+    tree: Path | Layers
     rules: Sequence[Rule]
     keys: dict[str, bytes]
     """Of the rules, by id."""
@@ -122,7 +124,7 @@ class _Inquiry:
         ``again`` says that what went wrong in a single file shall be asked again, with all rules.
         """
         paths = sorted(self.names[key] for key in files)
-        scan = await self.engine.match(rules, self.tree, paths)
+        scan = await match_in(self.engine, rules, self.tree, paths)
         named = {path: key for key, path in self.names.items()}
         reading = read_scan(
             scan, {rule.id: self.keys[rule.id] for rule in rules}, {p: named[p] for p in paths}
@@ -147,7 +149,7 @@ class _Inquiry:
         if doubtful := self.mosaic.doubtful():
             good = [rule for rule in self.rules if rule.id not in self.broken]
             paths = {self.names[key]: key for key in doubtful}
-            scan = await self.engine.match(_probes(good), self.tree, sorted(paths))
+            scan = await match_in(self.engine, _probes(good), self.tree, sorted(paths))
             scanned = {key: path in scan.scanned for path, key in paths.items()}
             if scan.problems:
                 await self._ask(self.rules, doubtful)

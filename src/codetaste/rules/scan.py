@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio.to_thread
 
 from codetaste.rules.ignore import IgnoreFile
+from codetaste.rules.layered import match_in
 from codetaste.rules.selection import select
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from codetaste.rules.rule import Rule
     from codetaste.rules.selection import Selection
+    from codetaste.source.layers import Layers
 
 _PARTIAL = frozenset(("rule", "timeout", "engine"))
 
@@ -100,8 +102,8 @@ class Scan:
 class Scanner(Protocol):
     """Anything that scans trees; the answer is that of a full scan, however it was come by."""
 
-    async def scan(self, rules: Sequence[Rule], tree: Path) -> Scan:
-        """Scan ``tree`` (a folder) with ``rules``, whose ids are unique.
+    async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
+        """Scan ``tree`` (a folder, or R with what a patch made of it) with ``rules``, whose ids are unique.
 
         Raises:
             EngineError: the engine could not be run at all; lesser trouble is in ``problems``.
@@ -130,14 +132,14 @@ class FullScanner:
         self._engine = engine
         self._ignore = IgnoreFile(ignore) if ignore else None
 
-    async def scan(self, rules: Sequence[Rule], tree: Path) -> Scan:
+    async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
         """Scan ``tree`` with ``rules``, whose ids are unique.
 
         Raises:
             EngineError: the engine could not be run at all, or the tree cannot be listed.
         """
         selection = await anyio.to_thread.run_sync(select, tree, self._ignore)
-        scan = await self._engine.match(rules, tree, selection.files)
+        scan = await match_in(self._engine, rules, tree, selection.files)
         return with_skipped(scan, selection)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.errors import EngineError
+from codetaste.source.layers import Layers, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,18 +54,13 @@ class Selection:
     skipped: tuple[tuple[str, str], ...]
 
 
-def select(tree: Path, ignore: IgnoreFile | None) -> Selection:
+def select(tree: Path | Layers, ignore: IgnoreFile | None) -> Selection:
     """Walk ``tree`` and decide; paths are POSIX with surrogateescape. Blocking: call it in a thread.
 
     Raises:
         EngineError: ``tree`` is not a readable folder, or a git work tree that git cannot list.
     """
-    if not tree.is_dir():
-        raise EngineError(f"{tree} is not a folder; there is nothing to scan")
-    present = dict(_walk(tree))
-    if (tree / ".git").exists():
-        listed = _git_files(tree)
-        present = {path: entry for path, entry in present.items() if path in listed}
+    present = _present(tree)
     present.pop(".semgrepignore", None)  # the benchmark's stands in its place
     kept = ignore.survivors(present) if ignore else list(present)
     files, skipped = [], []
@@ -75,6 +71,21 @@ def select(tree: Path, ignore: IgnoreFile | None) -> Selection:
         elif present[path]:
             files.append(path)
     return Selection(tuple(files), tuple(skipped))
+
+
+def _present(tree: Path | Layers) -> dict[str, os.stat_result | None]:
+    """Every regular file that counts as part of ``tree``; what a patch makes is tracked from then on."""
+    if isinstance(tree, Layers):
+        hidden = tree.changed | tree.gone
+        kept = {path: entry for path, entry in _present(tree.base).items() if path not in hidden}
+        return kept | dict(_walk(tree.over))
+    if not tree.is_dir():
+        raise EngineError(f"{tree} is not a folder; there is nothing to scan")
+    present = dict(_walk(tree))
+    if (tree / ".git").exists():
+        listed = _git_files(tree)
+        present = {path: entry for path, entry in present.items() if path in listed}
+    return present
 
 
 def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
@@ -98,13 +109,13 @@ def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
                 yield path, entry.stat(follow_symlinks=False)
 
 
-def _why_not(tree: Path, path: str, state: os.stat_result | None) -> str:
+def _why_not(tree: Path | Layers, path: str, state: os.stat_result | None) -> str:
     """Why a file that nothing ignores is not scanned, "" when it is."""
     if state is None:
         return "the folder cannot be read"
     if state.st_size > MAX_TARGET_BYTES:
         return f"{state.st_size:,} bytes; files over {MAX_TARGET_BYTES:,} are not scanned"
-    if not state.st_mode & stat.S_IROTH and not os.access(tree / path, os.R_OK):
+    if not state.st_mode & stat.S_IROTH and not os.access(place(tree, path), os.R_OK):
         return "the file cannot be read"
     return ""
 

@@ -1,0 +1,75 @@
+"""Matching files of a tree that lies in two folders (``source/layers.py``): the engine wants one.
+
+Mostly it is asked about what a patch changed and nothing else, which lies in a folder already.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import from_thread, to_thread
+
+from codetaste.source.layers import Layers
+from codetaste.source.writing import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.rules.rule import Rule
+    from codetaste.rules.scan import Matcher, Scan
+
+
+async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, files: Sequence[str]) -> Scan:
+    """Have ``engine`` match ``rules`` against ``files`` of ``tree``, all in one call.
+
+    Raises:
+        EngineError: the engine could not be run at all.
+        SourceError: a file cannot be copied.
+        StorageFull: no space left for copies.
+    """
+    if not isinstance(tree, Layers):
+        return await engine.match(rules, tree, files)
+    folder = _one_folder(tree, files)
+    if folder is not None:
+        return await engine.match(rules, folder, files)
+    gathered = await to_thread.run_sync(_new_folder, tree)
+    try:
+        await to_thread.run_sync(_gather, tree, files, gathered)
+        return await engine.match(rules, gathered, files)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(lambda: shutil.rmtree(gathered, ignore_errors=True))
+
+
+def _one_folder(tree: Layers, files: Sequence[str]) -> Path | None:
+    """The folder that has all of ``files``, None where they are spread over both."""
+    made = sum(path in tree.changed for path in files)
+    if made == 0:
+        return tree.base
+    return tree.over if made == len(files) else None
+
+
+def _new_folder(tree: Layers) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="gathered-", dir=tree.over.parent))
+    except OSError as error:
+        raise storage_error(error, f"cannot write below {tree.over.parent}") from error
+
+
+def _gather(tree: Layers, files: Sequence[str], into: Path) -> None:
+    """Copy ``files`` with their modes: a link would be a way into R, and change the times of its files."""
+    made: set[Path] = set()
+    for path in files:
+        from_thread.check_cancelled()
+        target = into / path
+        try:
+            if target.parent not in made:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                made.add(target.parent)
+            shutil.copy(tree.folder(path) / path, target, follow_symlinks=False)
+        except OSError as error:
+            raise storage_error(error, f"cannot copy {path} of the patched tree") from error
