@@ -6,15 +6,16 @@ agent's ``rules_negative.sarif``. Files are read one after the other; nothing of
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import SourceError
-from codetaste.evaluation.precision import changed_lines, covered_lines, precision
+from codetaste.evaluation.precision import changed_lines, precision
 from codetaste.evaluation.records import ProblemKind
-from codetaste.evaluation.sarif_files import read_sarif
+from codetaste.evaluation.sarif_files import sarif_path
 from codetaste.evaluation.stray_files import Faulty, printable, read_file
 from codetaste.source.patch import parse_patch
 
@@ -62,15 +63,37 @@ def read_coverage(path: Path, root: str) -> Coverage:
     """
     content = read_file(path, root, SARIF_BYTES)
     try:
-        matches = read_sarif(content)
-    except ValueError as error:
+        lines = _covered(json.loads(content.decode("utf-8", "surrogateescape")))
+    except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
         whole = content.rstrip().endswith(b"}")
         kind = ProblemKind.UNREADABLE if whole else ProblemKind.TRUNCATED
-        raise Faulty(kind, f"is {'unreadable' if whole else 'truncated'}: {printable(str(error))}") from None
-    if sum(max(0, match.end_line - match.start_line) for match in matches) > _MOST_LINES:
-        raise Faulty(ProblemKind.NUMBER, f"its results span more than {_MOST_LINES:,} lines")
+        raise Faulty(
+            kind, f"is {'no SARIF' if whole else 'truncated'} ({printable(str(error), 80)})"
+        ) from None
     engine = _ENGINE.search(content)
-    return Coverage(covered_lines(matches), engine[1].decode() if engine else "")
+    return Coverage(lines, engine[1].decode() if engine else "")
+
+
+def _covered(document: Any) -> Covered:  # noqa: ANN401 - JSON
+    """Return what the results in a SARIF document cover, as ``read_sarif`` and ``covered_lines`` would.
+
+    Those two cost three times as much, which is seconds where trials are many.
+    """
+    covered: Covered = {}
+    left = _MOST_LINES
+    for result in (each for run in document["runs"] for each in run.get("results") or ()):
+        for location in (result.get("locations") or ()) if result.get("ruleId") else ():
+            place = location.get("physicalLocation") or {}
+            uri, region = (place.get("artifactLocation") or {}).get("uri"), place.get("region") or {}
+            start = region.get("startLine")
+            if uri is None or start is None:
+                continue
+            lines = range(start, region.get("endLine", start) + 1)
+            left -= len(lines)
+            if left < 0:
+                raise Faulty(ProblemKind.NUMBER, f"its results span more than {_MOST_LINES:,} lines")
+            covered.setdefault(sarif_path(uri), set()).update(lines)
+    return covered
 
 
 def sarif_fault(path: Path) -> str:

@@ -132,7 +132,8 @@ def _uri(path: str) -> str:
     return quote_from_bytes(path.encode("utf-8", "surrogateescape")) if _SURROGATES.search(path) else path
 
 
-def _path(uri: str) -> str:
+def sarif_path(uri: str) -> str:
+    """Return the path below the tree that a result's ``uri`` names."""
     path = uri.removeprefix("./")
     if "%" not in path:
         return path
@@ -152,7 +153,7 @@ def _matches(result: dict[str, Any]) -> Iterator[Match]:
             continue
         yield Match(
             rule_id=str(rule_id).rpartition(".")[2],
-            path=_path(uri),
+            path=sarif_path(uri),
             start_line=_whole(start),
             end_line=_whole(region.get("endLine", start)),
             start_column=_whole(region.get("startColumn", 0)),
