@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from codetaste.evaluation.records import TrialStatus
 from codetaste.report.statistics import Interval, mean_interval
-from codetaste.report.trials import lane_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,7 +87,7 @@ class Aggregator:
             value = 0.0 if self._could_be_measured(record, measure) else None
         else:
             value = measure.of(record)
-        return value if value is None or _sound(value, measure) else None
+        return value if value is None or measure.takes(value) else None
 
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
         """Return the values of one measure in some trials."""
@@ -130,21 +129,6 @@ def _lane(record: TrialRecord) -> str:
 
 def _instance(record: TrialRecord) -> str:
     return f"instance\n{record.instance}"
-
-
-def _sound(value: float, measure: Measure) -> bool:
-    return math.isfinite(value) and (measure.unit != "fraction" or 0 <= value <= 1)
-
-
-def faults(records: Iterable[TrialRecord], measures: Sequence[Measure]) -> list[str]:
-    """Name every value that is no number, or no share of 0..1; such values are in no mean."""
-    return [
-        f"{record.agent} on {record.instance} ({lane_of(record).title}): {measure.title} is {value},"
-        " which is left out"
-        for record in records
-        for measure in measures
-        if (value := measure.of(record)) is not None and not _sound(value, measure)
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def comparison_table(comparison: Comparison) -> Table:
         ]
     rows = tuple(row for measure in _measures(comparison) for row in _rows(comparison, measure))
     title = (
-        f"{'Agents by track and mode' if agents else 'Tracks and modes by agent'} ({comparison.aggregation}):"
+        f"{'agents by track and mode' if agents else 'tracks and modes by agent'};"
         f" {comparison.trials:,} trials of"
         f" {comparison.instances:,} instances in {comparison.repositories:,} repositories"
     )
@@ -144,7 +144,7 @@ def differences_table(comparison: Comparison) -> Table:
         )
         for each in comparison.contests
     )
-    title = f"Paired differences ({comparison.aggregation}), in percent points"
+    title = "paired differences, in percent points"
     notes = ("p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",)
     return Table("differences", title, columns, rows, notes, comparison.aggregation, "measure")
 

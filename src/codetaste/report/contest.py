@@ -34,7 +34,7 @@ By = Literal["agent", "lane"]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one contestant does in one place by one measure; ``rank`` is 1 for the best, None for no value."""
+    """How one contestant does in one place by one measure; ``rank`` is 1 for the best, None without one."""
 
     contestant: str
     place: str
@@ -73,7 +73,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the human's patch, or none at all, is worth on the instances that were tried in one place."""
+    """What the human's patch, or none at all, is worth on the instances tried in one place."""
 
     name: str
     place: str
@@ -86,7 +86,7 @@ class Reference:
 class Comparison:
     """All contestants, the best first, in all places, by all measures that were taken.
 
-    ``contestants`` are agents and ``places`` tracks with modes, or the other way round (``by``). ``references``
+    ``contestants`` are agents and ``places`` tracks with modes, or the other way round (``by``). References
     are neither ranked nor tested.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
@@ -47,6 +48,10 @@ class Measure:
     unit: Unit
     of: Callable[[TrialRecord], float | None]
     score: bool = False
+
+    def takes(self, value: float) -> bool:
+        """Whether a value can be one of this measure: no NaN, no share beyond 0..1."""
+        return math.isfinite(value) and (self.unit is not Unit.FRACTION or 0 <= value <= 1)
 
     def published(self, record: TrialRecord) -> float | None:
         """Return its value as the published harness takes it into a mean; None where it leaves it out."""

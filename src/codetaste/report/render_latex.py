@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.measures import Unit
 from codetaste.report.progress import printable
-from codetaste.report.table import spoken
+from codetaste.report.table import caption, spoken
 
 if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Row, Table
@@ -55,13 +55,15 @@ _LATIN = frozenset(map(chr, range(0xC0, 0x100))) - set("ÐðÞþ×÷")
 
 
 def render_latex(table: Table) -> str:
-    r"""Return a table as a float with ``\caption`` and ``\label``."""
+    r"""Return a table as a float with ``\caption`` and ``\label``; one without rows is a comment."""
+    if not table.rows:
+        return "\n".join(f"% {printable(line, _LONGEST)}" for line in (caption(table), *table.notes))
     split = [_is_split(table, place) for place in range(len(table.columns))]
     spec = "".join(_spec(column, two) for column, two in zip(table.columns, split, strict=True))
     width = len(split) + sum(split)
     lines = [
         r"\begin{table}[htbp]",
-        rf"  \caption{{{escape(table.title)}.}}",
+        rf"  \caption{{{escape(_title(table))}.}}",
         rf"  \label{{tab:{_label(table)}}}",
         r"  \centering\small",
         rf"  \begin{{tabular}}{{{spec}}}",
@@ -75,6 +77,10 @@ def render_latex(table: Table) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines)
+
+
+def _title(table: Table) -> str:
+    return f"{table.title} ({table.aggregation})" if table.aggregation else table.title
 
 
 def escape(text: str) -> str:
@@ -159,4 +165,4 @@ def _spoken(cell: Cell, column: Column) -> tuple[str, str]:
 
 
 def _label(table: Table) -> str:
-    return "-".join(part for part in (table.name, table.aggregation) if part)
+    return "-".join(part for part in (table.name, *table.aggregation.split()) if part)

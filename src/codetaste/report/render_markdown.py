@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.measures import Unit
 from codetaste.report.progress import printable
-from codetaste.report.table import spoken
+from codetaste.report.table import caption, spoken
 
 if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Table
@@ -20,12 +20,16 @@ _LINKS = re.compile(r"(?i)\b(www)\.|(:)(?=//)")
 
 def render_markdown(table: Table) -> str:
     """Return a table in Markdown, its sections as a first column; no text in it is read as markup."""
+    title = f"**{escape(caption(table))}**"
+    notes = ["", *(f"- {escape(note)}" for note in table.notes)] if table.notes else []
+    if not table.rows:
+        return "\n".join([title, *notes])
     heads = [_head(column) for column in table.columns]
     signs = [":--" if column.unit is Unit.TEXT else "--:" for column in table.columns]
     if table.section:
         heads.insert(0, escape(table.section.capitalize()))
         signs.insert(0, ":--")
-    lines = [f"**{escape(table.title)}**", "", _line(heads), _line(signs)]
+    lines = [title, "", _line(heads), _line(signs)]
     section = None
     for row in table.rows:
         cells = [_cell(cell, column) for cell, column in zip(row.cells, table.columns, strict=True)]
@@ -33,9 +37,7 @@ def render_markdown(table: Table) -> str:
             cells.insert(0, escape(row.section) if row.section != section else "")
             section = row.section
         lines.append(_line(cells))
-    if table.notes:
-        lines += ["", *(f"- {escape(note)}" for note in table.notes)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *notes])
 
 
 def escape(text: str) -> str:

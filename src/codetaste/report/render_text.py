@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.measures import Unit
 from codetaste.report.progress import printable
-from codetaste.report.table import spoken
+from codetaste.report.table import caption, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,8 +47,8 @@ def render_text(table: Table, width: int | None = None) -> str:
     """
     strips = [_strip(column, table.rows, place) for place, column in enumerate(table.columns)]
     leads = _leads(table.columns)
-    lines = list(_wrapped(table.title, width))
-    for block in _blocks(strips[leads:], strips[:leads], width):
+    lines = list(_wrapped(caption(table), width))
+    for block in _blocks(strips[leads:], strips[:leads], width) if table.rows else ():
         lines += ["", *_drawn(table, [*strips[:leads], *block])]
     if table.notes:
         lines += ["", *(line for note in table.notes for line in _wrapped(note, width, "· "))]

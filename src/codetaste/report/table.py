@@ -104,6 +104,13 @@ def _number(value: float, unit: Unit) -> str:
     return f"{scaled + 0.0:.{_DECIMALS.get(unit, 1)}f}"
 
 
+def caption(table: Table) -> str:
+    """Return what stands above a table: "Table 4 (strict): …" for the paper's, others by their name."""
+    sign = f"Table {table.name}" if table.name.isdecimal() else table.name.capitalize()
+    how = f" ({table.aggregation})" if table.aggregation else ""
+    return f"{sign}{how}: {table.title}"
+
+
 def legend(rows: tuple[Row, ...]) -> tuple[str, ...]:
     """Say how the intervals in ``rows`` were made, those that are there."""
     methods = {cell.method for row in rows for cell in row.cells if isinstance(cell, Interval)}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.records import GOLDEN, NULL
+from codetaste.report import measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,16 @@ _Key = tuple[str, str, str, str, int]
 
 REFERENCES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
 """The pseudo agents as the paper's tables call them."""
+_CHECKED = (
+    measures.IFR,
+    measures.IFR_PLUS,
+    measures.IFR_MINUS,
+    measures.PREC,
+    measures.PREC_PLUS,
+    measures.PREC_MINUS,
+    measures.COST,
+    measures.TIME,
+)
 _TRACKS = {"instructed": 0, "open": 1}
 _MODES = {"direct": 0, "plan": 1, "multiplan": 2}
 
@@ -87,7 +98,19 @@ def gather(records: Iterable[TrialRecord]) -> Trials:
             _keep_pseudo(record, pseudo, notes)
         else:
             real.append(record)
-    return Trials(tuple(_apart(_once(real, notes), notes)), tuple(pseudo.values()), tuple(notes))
+    agents = _apart(_once(real, notes), notes)
+    notes += _faults([*agents, *pseudo.values()])
+    return Trials(tuple(agents), tuple(pseudo.values()), tuple(notes))
+
+
+def _faults(records: list[TrialRecord]) -> list[str]:
+    """Name every value that is no number, or no share of 0..1."""
+    return [
+        f"{_say(record)}: {measure.title} is {value}, which is left out"
+        for record in records
+        for measure in _CHECKED
+        if (value := measure.of(record)) is not None and not measure.takes(value)
+    ]
 
 
 def _keep_pseudo(record: TrialRecord, kept: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:

@@ -1,0 +1,39 @@
+"""Tables and problems as JSON data: numbers exact, in the units that their columns say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codetaste.report.comparison import interval_json
+from codetaste.report.statistics import Interval
+
+if TYPE_CHECKING:
+    from codetaste.evaluation.records import Problem
+    from codetaste.report.table import Cell, Table
+
+
+def table_json(table: Table) -> dict[str, Any]:
+    """Return a table; a cell is text, a number, null, or an interval with ``mean``, ``low``, ``high``."""
+    return {
+        "name": table.name,
+        "title": table.title,
+        "aggregation": table.aggregation or None,
+        "columns": [
+            {"name": each.name, "title": each.title, "over": each.over or None, "unit": str(each.unit)}
+            for each in table.columns
+        ],
+        "rows": [
+            {"section": row.section or None, "cells": [_cell(cell) for cell in row.cells]}
+            for row in table.rows
+        ],
+        "notes": list(table.notes),
+    }
+
+
+def problem_json(problem: Problem) -> dict[str, str]:
+    """Return something that is wrong with what was read."""
+    return {"kind": str(problem.kind), "place": problem.place, "text": problem.text}
+
+
+def _cell(cell: Cell) -> Any:  # noqa: ANN401 - JSON
+    return interval_json(cell) if isinstance(cell, Interval) else cell
