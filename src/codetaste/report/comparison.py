@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.report.aggregate import Aggregation
-from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_trials
+from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_trials, counted
 from codetaste.report.measures import Unit
 from codetaste.report.render_text import render_text
 from codetaste.report.table import Cell, Column, Row, Table, legend
@@ -52,11 +53,10 @@ def comparison_table(comparison: Comparison) -> Table:
             Column("n", "n", Unit.COUNT, over=place),
         ]
     rows = tuple(row for measure in _measures(comparison) for row in _rows(comparison, measure))
-    title = (
-        f"{'agents by track and mode' if agents else 'tracks and modes by agent'};"
-        f" {comparison.trials:,} trials of"
-        f" {comparison.instances:,} instances in {comparison.repositories:,} repositories"
-    )
+    what = "agents by track and mode" if agents else "tracks and modes by agent"
+    instances = counted(comparison.instances, "instance")
+    repositories = counted(comparison.repositories, "repository", "repositories")
+    title = f"{what}; {counted(comparison.trials, 'trial')} of {instances} in {repositories}"
     notes = (*_notes(comparison), *legend(rows), *comparison.notes)
     name = "comparison" if agents else "modes"
     return Table(name, title, tuple(columns), rows, notes, comparison.aggregation, "measure")
@@ -85,17 +85,20 @@ def _measures(comparison: Comparison) -> list[Measure]:
 def _cells(comparison: Comparison, standing: Standing | None) -> tuple[Cell, Cell, Cell]:
     if standing is None:
         return None, "", 0
-    beats = "".join(sorted(comparison.letter(other) for other in standing.beats))
+    between = "" if len(comparison.contestants) <= len(ascii_lowercase) else " "
+    beats = between.join(comparison.letter(other) for other in standing.beats)
     return standing.interval, beats, standing.interval.n
 
 
 def _notes(comparison: Comparison) -> list[str]:
     """Say how it is ranked, what the letters mean, and the differences that are more than chance."""
+    tests = len(comparison.contests)
+    if not comparison.standings:
+        return ["no trial has a score yet"]
+    if not tests:
+        return ["there is nothing to compare with"]
     ranked = f"ranked by the mean of {comparison.primary.title} over its columns; "
     ranked = ranked if comparison.by == "agent" else ""
-    if len(comparison.contestants) == 1:
-        return ["there is nothing to compare with"]
-    tests = len(comparison.contests)
     corrected = f"{ALPHA:.0%} false discoveries among {tests:,} paired sign-flip tests by repository"
     notes = [f"{ranked}>: significantly better than these ({corrected}, Benjamini-Hochberg)"]
     told = [each for each in comparison.contests if each.measure == comparison.primary and each.significant]
@@ -103,7 +106,7 @@ def _notes(comparison: Comparison) -> list[str]:
     notes += [_say(each) for each in told[:_TOLD]]
     if len(told) > _TOLD:
         notes.append(f"and {len(told) - _TOLD} more significant differences of {comparison.primary.title}")
-    if tests and not any(each.significant for each in comparison.contests):
+    if not any(each.significant for each in comparison.contests):
         notes.append("no difference is significant")
     return notes
 

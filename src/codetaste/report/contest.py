@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal
 
 from codetaste.report import measures
@@ -113,7 +114,7 @@ class Comparison:
     def letter(self, contestant: str) -> str:
         """Return the short sign of a contestant."""
         place = self.contestants.index(contestant)
-        return chr(ord("a") + place) if place < 26 else str(place + 1)  # noqa: PLR2004 - the alphabet
+        return ascii_lowercase[place] if len(self.contestants) <= len(ascii_lowercase) else str(place + 1)
 
 
 def compare_trials(trials: Trials, aggregation: Aggregation, by: By = "agent") -> Comparison:
@@ -248,11 +249,13 @@ def _reservations(look: View, contests: Sequence[Contest]) -> list[str]:
     most = max((contest.clusters for contest in contests), default=0)
     if contests and 2.0 ** (1 - most) > ALPHA:
         said.append(
-            f"pairs share at most {_number(most, 'repository', 'repositories')}: no difference could be"
+            f"pairs share at most {counted(most, 'repository', 'repositories')}: no difference could be"
             f" significant (least possible p: {2.0 ** (1 - most):.2g})"
         )
     return said
 
 
-def _number(count: int, one: str, many: str) -> str:
+def counted(count: int, one: str, many: str = "") -> str:
+    """Say how many of something there are: "1 repository", "1,600 trials"."""
+    many = many or f"{one}s"
     return f"{count:,} {one if count == 1 else many}"

@@ -80,7 +80,8 @@ def render_latex(table: Table) -> str:
 
 
 def _title(table: Table) -> str:
-    return f"{table.title} ({table.aggregation})" if table.aggregation else table.title
+    title = table.title[:1].upper() + table.title[1:]
+    return f"{title} ({table.aggregation})" if table.aggregation else title
 
 
 def escape(text: str) -> str:
