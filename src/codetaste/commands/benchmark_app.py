@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import Annotated
 
@@ -13,6 +14,36 @@ from codetaste.command import guarded
 _JSON = Parameter(name="--json", negative=())
 
 benchmark_app = App(name="benchmark", help="Get a benchmark, look at it, and check that it is sound.")
+
+
+@benchmark_app.command
+def fetch(
+    name: str = "codetaste100",
+    /,
+    *,
+    to: Path | None = None,
+    from_: Annotated[str, Parameter(name="--from")] = "",
+    incomplete: Annotated[bool, Parameter(negative=())] = False,
+    json_: Annotated[bool, _JSON] = False,
+) -> int:
+    """Bring a published benchmark to this machine: downloaded, checked, unpacked, put in place.
+
+    What was downloaded of an archive is not asked for again. A folder that is there already is checked and
+    left as it is.
+
+    Args:
+        name: The benchmark: codetaste100.
+        to: The folder to make; default ./NAME.
+        from_: A URL, an archive or a folder to take in place of the published release.
+        incomplete: Take it although files of some instances are missing.
+        json_: Say it as JSON.
+    """
+    from codetaste.commands.benchmark_fetch import fetch_release  # noqa: PLC0415 - only here
+
+    return guarded(
+        lambda: anyio.run(partial(fetch_release, name, to, from_, incomplete=incomplete, as_json=json_)),
+        as_json=json_,
+    )
 
 
 @benchmark_app.command(name="list")

@@ -1,0 +1,119 @@
+"""Whether a benchmark folder is whole: its table, and every file that each of its instances should have."""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.catalog import Track, open_benchmark
+from codetaste.errors import ConfigError, UnsafeArchive
+from codetaste.rules.verdict import Direction
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+
+SCRIPTS = ("setup_system.sh", "setup_shell.sh", "run_tests")
+"""Of each environment, in ``instance_images/<path>/scripts``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a folder has.
+
+    Attributes:
+        instances: rows of its table.
+        missing: what a run needs and is not there: a line for each file.
+        lacking: what only test runs need and is not there: a line for each file.
+    """
+
+    instances: int
+    missing: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
+def take_inventory(root: Path, *, instances: int | None = None) -> Inventory:
+    """Look at every file that the instances of ``root`` should have; none of them is scanned or run. Blocks.
+
+    Args:
+        root: a folder in the published layout.
+        instances: how many there must be.
+
+    Raises:
+        ConfigError: the table is missing or wrong, or has another number of rows.
+    """
+    benchmark = open_benchmark(root)
+    found = len(benchmark.instances)
+    if instances is not None and found != instances:
+        raise ConfigError(f"{root}: its table names {found} instances, expected {instances}")
+    missing: list[str] = []
+    lacking: list[str] = []
+    for instance in benchmark.instances:
+        missing += _without_task(benchmark, instance)
+        lacking += _without_environment(benchmark, instance)
+    return Inventory(found, tuple(missing), tuple(lacking))
+
+
+def _without_task(benchmark: Benchmark, instance: Instance) -> list[str]:
+    problems: list[str] = []
+    for track in Track:
+        try:
+            benchmark.description(instance, track)
+        except ConfigError as error:
+            problems += error.problems
+    for direction in Direction:
+        path = benchmark.rules_path(instance, direction)
+        if not _has_content(path):
+            problems.append(f"{path}: missing or empty")
+    return problems
+
+
+def _without_environment(benchmark: Benchmark, instance: Instance) -> list[str]:
+    folder = benchmark.root / "instance_images" / instance.path
+    try:
+        metadata = benchmark.metadata(instance)
+    except ConfigError as error:
+        return list(error.problems)
+    if metadata is None:
+        return [f"{folder / 'instance_metadata.json'}: missing"]
+    problems = []
+    told = (metadata.get("base_hash"), metadata.get("golden_hash"))
+    if told != (instance.commit_hash, instance.golden_commit_hash):
+        problems.append(f"{folder / 'instance_metadata.json'}: is of other commits than the table's")
+    scripts = [folder / "scripts" / name for name in SCRIPTS]
+    return problems + [f"{path}: missing or empty" for path in scripts if not _has_content(path)]
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        info = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(info.st_mode) and info.st_size > 0
+
+
+def refuse_surprises(root: Path, label: str) -> None:
+    """Check that a tree has nothing but folders and regular files, whose names differ on every file system.
+
+    Raises:
+        UnsafeArchive: it has a link, a device, or names that are one where case does not count.
+    """
+    for folder, folders, files in os.walk(root):
+        seen: dict[str, str] = {}
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)  # noqa: PTH118 - many of them
+            shown = repr(os.path.relpath(path, root))
+            mode = os.lstat(path).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise UnsafeArchive(f"{label}: {shown} is a link or a device; a benchmark has none")
+            plain = unicodedata.normalize("NFC", name).casefold()
+            if plain in seen:
+                raise UnsafeArchive(
+                    f"{label}: {shown} and {seen[plain]!r} are one name where case does not count"
+                )
+            seen[plain] = name
