@@ -1,0 +1,172 @@
+"""Which commands run tests."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codetaste.evaluation.deeds import Deeds, deeds
+
+RUNS = r"""
+pytest
+cd x && FOO=1 timeout 5 pytest -q | tail -5
+bash -lc 'cd x && pytest'
+bash -c "bash -c 'bash -c \"go test ./...\"'"
+sudo -u x env A=1 xvfb-run -a npm test
+for i in 1 2 3; do cargo test; done
+if ! go test ./...; then exit 1; fi
+out=$(pytest 2>&1); echo "$out"
+diff <(pytest) old
+(cd x; pytest) & wait
+time make test
+eval "pytest -q"
+find . -name 'test_*.py' -exec pytest {} \;
+xargs -n1 pytest < list
+poetry run pytest -x
+uv run --with foo pytest
+conda run -n env pytest
+hatch run test
+python -m pytest tests
+python3 -m unittest discover
+python -m coverage run -m pytest
+coverage run --source=x -m pytest
+python manage.py test app
+python setup.py test
+tox -e py38
+nox -s tests
+./gradlew :core:test
+gradle build
+mvn -q -DskipTests=false verify
+./mvnw package
+yarn jest foo
+yarn workspace foo test
+pnpm --filter x run test:unit
+npm t
+npm --prefix web run test
+npx vitest run
+node node_modules/.bin/mocha
+node --test
+nx run-many -t test
+make -C build check
+make test-unit
+ctest --output-on-failure
+bazel test //...
+bundle exec rspec
+vendor/bin/phpunit
+php artisan test
+dotnet test
+cargo +nightly nextest run
+go test -run TestX ./pkg/...
+/scripts/run_tests
+source /scripts/setup_shell.sh && /scripts/run_tests
+./run_tests.sh
+python scripts/ci/run-tests
+tests/runtests.py admin
+""".strip().splitlines()
+RUNS_NONE = r"""
+echo pytest
+grep -rn pytest .
+rg 'npm test'
+git grep -n "make test"
+pip install pytest
+python -m pip install pytest
+apt-get install -y phpunit
+yarn add --dev jest
+npm install jest
+npm ci
+# pytest
+ls # pytest
+echo "pytest && pytest"
+git commit -m "go test"
+which pytest
+command -v pytest
+man pytest
+pytest --version
+pytest --collect-only -q
+cargo test --no-run
+go test -c ./...
+tox -l
+make -n test
+mvn -DskipTests package
+gradle build -x test
+make
+make build
+make build-tests
+npm run build
+go build ./...
+go vet ./...
+ls tests
+cat run_tests
+chmod +x run_tests
+sed -n 1,5p test.sh
+find . -name test
+test -f x
+[ -f test ]
+/usr/bin/test -f x
+python -c "import pytest; print(pytest)"
+python -m compileall tests
+docker pull x/test
+ruff check .
+echo "unterminated; pytest
+""".strip().splitlines()
+WORDS = st.sampled_from(["echo", "grep -rn", "cat", "printf %s", "git commit -m", "rg -l", "touch"])
+PROGRAMS = [
+    "timeout 60 {}",
+    "timeout -k 5 60 {}",
+    "sudo -E {}",
+    "sudo -u me {}",
+    "env A=b {}",
+    "A=b {}",
+    "time {}",
+    "nice -n 5 {}",
+    "stdbuf -oL {}",
+    "xvfb-run -a {}",
+]
+"""What a program's words may be put behind."""
+TEXTS = [
+    "cd x && {}",
+    "({})",
+    "for i in 1 2; do {}; done",
+    "if true; then {}; fi",
+    "{} 2>&1 | tail -5",
+    "{} > log 2>&1 || true",
+]
+"""What any text may be put into."""
+WRAPPERS = st.sampled_from([*PROGRAMS, *TEXTS])
+
+
+@pytest.mark.parametrize("text", RUNS)
+def test_a_runner_of_the_field_runs_tests(text: str) -> None:
+    done = deeds(text)
+    assert (done.tests, done.whole) == (True, True)
+
+
+@pytest.mark.parametrize("text", RUNS_NONE)
+def test_what_only_names_a_runner_runs_none(text: str) -> None:
+    assert not deeds(text).tests
+
+
+def test_a_document_runs_only_in_a_shell() -> None:
+    assert not deeds("cat > run.sh <<'EOF'\npytest\nEOF\n").tests
+    assert not deeds("python - <<'EOF'\nprint('pytest')\nEOF\n").tests
+    assert deeds("bash <<'EOF'\ncd x\npytest\nEOF\n").tests
+    assert deeds("cat <<EOF > log && pytest\nx\nEOF\n").tests
+
+
+@given(WORDS, st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30))
+def test_a_runner_within_a_quoted_word_runs_nothing(program: str, noise: str) -> None:
+    assert not deeds(f"{program} {shlex.quote(f'{noise}; pytest; {noise}')}").tests
+
+
+@given(st.lists(WRAPPERS, max_size=4))
+def test_wrappers_change_nothing(wrappers: list[str]) -> None:
+    runs, looks = "pytest -q", "grep -c pytest log"
+    for number, wrapper in enumerate(wrappers):
+        if wrapper in PROGRAMS and number:
+            runs, looks = f"bash -c {shlex.quote(runs)}", f"bash -c {shlex.quote(looks)}"
+        runs, looks = wrapper.format(runs), wrapper.format(looks)
+    assert deeds(runs) == Deeds(tests=True)
+    assert deeds(looks) == Deeds()
