@@ -172,10 +172,14 @@ def test_an_agent_may_say_in_words_that_it_is_done(tmp_path: Path, alpha: Tiny, 
 def test_rules_are_looked_for_and_trials_made_in_one_run(tmp_path: Path, alpha: Tiny, boxes: None) -> None:
     named = f'provider = "scripted"\nmodel = "{tiny.MODELS}:quick"\nprice = {tiny.PRICE}\n'
     script = f'[[models]]\nid = "rules"\n{named}'
-    where = trial_place(tmp_path, alpha, more=f'{script}\n[discover]\nmodels = ["rules"]\nbudget_usd = 1.0\n')
+    flows = '[discover]\nmodels = ["rules"]\nbudget_usd = 1.0\n[evaluate]\nrules = "discover/rules"\n'
+    where = trial_place(tmp_path, alpha, more=f"{script}\n{flows}")
     done = where.run("--json")
     assert done.code == 0, done.err
-    assert len(done.json["jobs"]) == 3
+    assert len(done.json["jobs"]) == 3 + 3
+    scored = json.loads((output(where, alpha) / "evaluation/scores.json").read_text())
+    assert scored["status"] == "scored"
+    assert scored["positive_rules"] > 0 < scored["negative_rules"]
     assert len(where.rules()) == 2
     assert metadata(output(where, alpha))["finish_reason"] == "success"
     assert [line["key"] for line in where.journal() if line["event"] == "started"].count(
@@ -187,7 +191,14 @@ def test_rules_are_looked_for_and_trials_made_in_one_run(tmp_path: Path, alpha: 
     assert "success, 5 turns, 4 files changed, patch of" in shown.out
 
 
-SECRETS = ("INSTRUCTED-SECRET", "RULE-SECRET", "GOLDEN-SECRET", "secret-reasoning", "fetch_new(key, strict)")
+SECRETS = (
+    "INSTRUCTED-SECRET",
+    "RULE-SECRET",
+    "GOLDEN-SECRET",
+    "secret-reasoning",
+    "fetch_new(key, strict)",
+    "scores.json",
+)
 
 
 def test_an_open_track_box_holds_nothing_that_its_agent_must_not_know(tmp_path: Path, boxes: None) -> None:
@@ -199,9 +210,10 @@ def test_an_open_track_box_holds_nothing_that_its_agent_must_not_know(tmp_path: 
     (assets / "rules" / row.path).mkdir(parents=True)
     (assets / "rules" / row.path / "rules_positive.yml").write_text("rules: [] # RULE-SECRET\n")
     alpha = Tiny(bench, tmp_path / "cache")
-    where = trial_place(tmp_path, alpha, ALL, coder="snooping")
+    where = trial_place(tmp_path, alpha, ALL, coder="snooping", more="[evaluate]")
     done = where.run("--json")
     assert done.code == 0, done.err
+    assert (output(where, alpha, "open/direct") / "evaluation/scores.json").is_file()
     for track in ALL:
         seen = (output(where, alpha, track) / "prediction.diff").read_text()
         assert "+HOME=/home/agent" in seen

@@ -161,11 +161,14 @@ def flooding(request: Request) -> Message:
 
 def snooping(request: Request) -> Message:
     """Looks for all that must not be in its box, and puts what it finds into the patch."""
-    names = " -o ".join(f"-name '{glob}'" for glob in ("*.jsonl", "*description*", "*.yml", "*.diff"))
+    names = " -o ".join(
+        f"-name '{glob}'"
+        for glob in ("*.jsonl", "*description*", "*.yml", "*.diff", "scores.json", "*.sarif")
+    )
     look = (
         "{ cat /task_description/* /output/* /output/*/*; env; git log --all --format=%H%n%B; git reflog; "
         f"find / -xdev -type f \\( {names} \\) -not -path '/usr/*' -not -path '/proc/*'; "
-        "cat /run/codetaste/*/*; } >pack/seen.txt 2>&1; true"
+        "find /run/codetaste -type f -exec cat {} +; } >pack/seen.txt 2>&1; true"
     )
     return say(request, [shell(look), FINISH]) if not planning(request) else coder(request)
 

@@ -88,16 +88,17 @@ def products(where: Place) -> dict[str, bytes]:
     root = where.out / "outputs"
     found = {}
     for path in sorted(root.rglob("*")):
-        if path.name == "inference_metadata.json":
+        if path.name in {"inference_metadata.json", "evaluation_result.json"}:
             found[str(path.relative_to(root))] = json.dumps(_timeless(json.loads(path.read_text()))).encode()
         elif path.is_file():
             found[str(path.relative_to(root))] = path.read_bytes()
     return found
 
 
+TIMES = {"start_time", "finish_time", "evaluation_timestamp"}
+
+
 def _timeless(told: Any) -> Any:
     if isinstance(told, dict):
-        return {
-            key: _timeless(value) for key, value in told.items() if key not in {"start_time", "finish_time"}
-        }
+        return {key: _timeless(value) for key, value in told.items() if key not in TIMES}
     return [_timeless(item) for item in told] if isinstance(told, list) else told
