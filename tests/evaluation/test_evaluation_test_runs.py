@@ -128,7 +128,7 @@ PROGRAMS = [
 """What a program's words may be put behind."""
 TEXTS = [
     "cd x && {}",
-    "({})",
+    "( {} )",
     "for i in 1 2; do {}; done",
     "if true; then {}; fi",
     "{} 2>&1 | tail -5",
