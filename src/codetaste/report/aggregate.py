@@ -87,7 +87,9 @@ class Aggregator:
             value = 0.0 if self._could_be_measured(record, measure) else None
         else:
             value = measure.of(record)
-        return value if value is None or measure.takes(value) else None
+        if value is None or not measure.takes(value):
+            return None
+        return min(1.0, max(0.0, value)) if measure.unit == "fraction" else value
 
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
         """Return the values of one measure in some trials."""

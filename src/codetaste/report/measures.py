@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from codetaste.evaluation.records import TrialRecord
 
 
+_DUST = 1e-9
+"""What adding up fractions may leave beyond 0..1."""
+
+
 class Unit(StrEnum):
     """What a number is, as machines read it; people see fractions as percents, and seconds as minutes."""
 
@@ -51,7 +55,7 @@ class Measure:
 
     def takes(self, value: float) -> bool:
         """Whether a value can be one of this measure: no NaN, no share beyond 0..1."""
-        return math.isfinite(value) and (self.unit is not Unit.FRACTION or 0 <= value <= 1)
+        return math.isfinite(value) and (self.unit is not Unit.FRACTION or -_DUST <= value <= 1 + _DUST)
 
     def published(self, record: TrialRecord) -> float | None:
         """Return its value as the published harness takes it into a mean; None where it leaves it out."""

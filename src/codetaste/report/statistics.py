@@ -193,7 +193,7 @@ def _bootstrap(mean: float, sums: NDArray[Any], counts: NDArray[Any], level: flo
     pull = float((apart**3).sum()) / (6 * spread) if spread else 0.0
     z = bias + ndtri(np.asarray([(1 - level) / 2, (1 + level) / 2]))
     low, high = np.quantile(means, ndtr(bias + z / (1 - pull * z)))
-    return float(low), float(high)
+    return min(float(low), mean), max(float(high), mean)
 
 
 @lru_cache(maxsize=4)
