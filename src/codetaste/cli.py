@@ -13,6 +13,7 @@ from codetaste import __version__
 from codetaste.command import guarded, launch, say
 from codetaste.commands.benchmark_app import benchmark_app
 from codetaste.commands.evaluate import evaluate
+from codetaste.commands.import_ import import_
 from codetaste.commands.report import report
 from codetaste.commands.tool_app import tool_app
 from codetaste.run import run as run_command
@@ -30,6 +31,7 @@ agents_app = App(name="agents", help="Command-line coding agents: what there is,
 app.command(run_command, name="run")
 app.command(evaluate)
 app.command(report)
+app.command(import_, name="import")
 app.command(benchmark_app)
 app.command(agents_app)
 app.command(rules_app)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.evaluation.records import TrialRecord
+    from codetaste.evaluation.trial_places import Place
 
 _LEVELS = frozenset({"outputs", *TRACKS, *MODES})
 _SHOWN = 5
@@ -36,28 +37,39 @@ def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
     Raises:
         ConfigError: there is no such folder, or nothing in it has the published layout.
     """
+    places, context = read_places(root, benchmark)
+    known = [record for _, record in places]
+    known += planned_trials(root, known, context)
+    known.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
+    _check(known, context)
+    return Records(tuple(known), tuple(context.problems))
+
+
+def read_places(
+    root: Path, benchmark: Benchmark | None = None
+) -> tuple[list[tuple[Place, TrialRecord]], Context]:
+    """Read each trial that has a folder below ``root``, once, and what is wrong there. Blocks.
+
+    Raises:
+        ConfigError: as ``read_outputs``.
+    """
     found = find_places(root)
     real = os.path.realpath(root)
     home = os.path.realpath(found.outputs) if found.outputs is not None else real
     context = Context(_run_name(root), os.path.commonpath((real, home)), found.outputs, benchmark)
     context.problems.extend(found.problems)
-    records: dict[tuple[object, ...], TrialRecord] = {}
+    trials: dict[tuple[object, ...], tuple[Place, TrialRecord]] = {}
     for place in found.places:
         record = read_trial(place, context)
         if record is None:
             continue
         identity = (record.agent, record.track, record.mode, record.instance, record.attempt)
-        if identity in records:
-            other = printable(os.path.relpath(records[identity].folder, root), 300)
-            said = f"is the same trial as {other}, which is taken"
+        if identity in trials:
+            said = f"is the same trial as {trials[identity][0].label}, which is taken"
             context.report(place.label, Faulty(ProblemKind.DUPLICATE, said))
             continue
-        records[identity] = record
-    known = list(records.values())
-    known += planned_trials(root, known, context)
-    known.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
-    _check(known, context)
-    return Records(tuple(known), tuple(context.problems))
+        trials[identity] = (place, record)
+    return list(trials.values()), context
 
 
 def merged(readings: Iterable[Records]) -> Records:

@@ -6,8 +6,9 @@ import errno
 import json
 import math
 import os
+import shutil
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from codetaste.evaluation.records import ProblemKind
 
@@ -45,22 +46,43 @@ def read_file(path: Path, root: str, limit: int) -> bytes:
         FileNotFoundError: there is none.
         Faulty: it leads out, is no file, cannot be read, or has more than ``limit`` bytes.
     """
+    with _opened(path, root, limit) as file:
+        try:
+            return file.read(limit)
+        except OSError as error:
+            raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_reason(error)}") from None
+
+
+def copy_file(path: Path, to: Path, root: str, limit: int) -> int:
+    """Copy ``path`` to the new file ``to``, making folders as needed; returns its size in bytes.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Faulty: as ``read_file``.
+        OSError: ``to`` cannot be written.
+    """
+    with _opened(path, root, limit) as file:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with to.open("xb") as target:
+            shutil.copyfileobj(file, target, 1 << 20)
+            return target.tell()
+
+
+def _opened(path: Path, root: str, limit: int) -> BinaryIO:
     try:
         descriptor = _open(path, root)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_reason(error)}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode):
-            raise Faulty(ProblemKind.UNREADABLE, "is no regular file")
-        if info.st_size > limit:
-            raise Faulty(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")
-        try:
-            return file.read(limit)
-        except OSError as error:
-            raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_reason(error)}") from None
+    file = os.fdopen(descriptor, "rb")
+    info = os.fstat(descriptor)
+    if stat.S_ISREG(info.st_mode) and info.st_size <= limit:
+        return file
+    file.close()
+    if not stat.S_ISREG(info.st_mode):
+        raise Faulty(ProblemKind.UNREADABLE, "is no regular file")
+    raise Faulty(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")
 
 
 def file_size(path: Path) -> int | None:

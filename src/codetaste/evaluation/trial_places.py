@@ -115,6 +115,8 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
         return root.parent, _modes(root, root.name, walk)
     if root.name in MODES and root.resolve().parent.name in TRACKS:
         return root.resolve().parent.parent, [(root, root.resolve().parent.name, root.name)]
+    if names & set(MODES):
+        return None, _modes(root, "", walk)
     if root.name == "outputs" and not names:
         return root, []
     if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
