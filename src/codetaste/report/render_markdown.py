@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Table
 
 _LONGEST = 500
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
-_MARKUP = re.compile(r"([\\`*_{}\[\]|~$#!^])")
+_SIGNS = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]|~$#!^"}
+)
 _LINKS = re.compile(r"(?i)\b(www)\.|(:)(?=//)")
 
 
@@ -42,8 +43,7 @@ def render_markdown(table: Table) -> str:
 
 def escape(text: str) -> str:
     """Make any text safe for a line of Markdown: no markup, no HTML, no link, no mention, no formula."""
-    flat = printable(text, _LONGEST).translate(_ENTITIES)
-    flat = _MARKUP.sub(r"\\\1", flat)
+    flat = printable(text, _LONGEST).translate(_SIGNS)
     return _LINKS.sub(lambda match: f"{match[1]}&#46;" if match[1] else "&#58;", flat)
 
 
