@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,13 @@ BAD: dict[str, list[str]] = {
     "doctor": ["surplus"],
     "agents": ["surplus"],
     "agents install": ["no-such-agent"],
+    "benchmark fetch": ["codetaste10"],
+    "benchmark list": ["--language", "klingon"],
+    "benchmark show": ["no-such-instance"],
     "image build": ["--lean", "--dockerfile", "."],
     "image list": ["surplus"],
     "image rm": [],
+    "import": ["nowhere", "--name", "x"],
     "report": ["nowhere"],
     "rules check": ["--benchmark", "nowhere"],
     "tool list": ["surplus"],
@@ -34,8 +39,16 @@ BAD: dict[str, list[str]] = {
 }
 
 
-ELSEWHERE = {"agents install", "image build", "image list", "image rm"}
-"""Good input to them needs a registry or an engine: tests/commands has that."""
+ELSEWHERE = {"agents install", "benchmark fetch", "image build", "image list", "image rm"}
+"""Good input to them needs a registry, an engine or a whole benchmark: tests/commands has that."""
+
+
+def published(folder: Path) -> Path:
+    """Outputs of one trial that left nothing but its patch."""
+    trial = folder / "published" / "open" / "direct" / "o" / "r" / "01234567" / "a"
+    trial.mkdir(parents=True, exist_ok=True)
+    (trial / "prediction.diff").write_text("\n")
+    return folder / "published"
 
 
 def good(name: str, where: Place, alpha: Tiny) -> list[str]:
@@ -47,6 +60,9 @@ def good(name: str, where: Place, alpha: Tiny) -> list[str]:
         "settle": ["r"],
         "doctor": [],
         "agents": [],
+        "benchmark list": bench,
+        "benchmark show": ["tiny*", *bench],
+        "import": [str(published(where.folder)), "--name", f"taken-{secrets.token_hex(4)}"],
         "report": ["--benchmark", "quickstart", "--table", "1"],
         "rules check": ["--benchmark", "runs/r/discover/m", "--repos", str(alpha.bench.repos)],
         "tool list": [],
@@ -127,7 +143,7 @@ def test_both_programs_that_run_a_config_say_errors_alike(here: Place) -> None:
     assert (one.code, document(one)) == (two.code, document(two))
 
 
-BY_NAME = {"at_once", "models", "options", "prices", "limits", "retries", "waited_s"}
+BY_NAME = {"at_once", "statuses", "models", "options", "prices", "limits", "retries", "waited_s"}
 """Objects whose keys are names from the config."""
 OTHERS = {"price", "value", "parameters", "facts"}
 """What is inside is somebody else's."""
