@@ -1,0 +1,38 @@
+"""The real engine, and what its answers are kept in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from codetaste.errors import ToolMissing
+from codetaste.rules.cache_keys import engine_name
+from codetaste.rules.cache_store import MatchStore
+from codetaste.rules.engine_install import Engine, find_engine
+from codetaste.rules.incremental import IncrementalScanner
+from codetaste.rules.opengrep import OpenGrep
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The engine that a user of this machine would get."""
+    try:
+        return anyio.run(find_engine)
+    except ToolMissing as error:
+        if os.environ.get("CODETASTE_REQUIRE") == "all":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def matches_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("matches")
+
+
+@pytest.fixture
+def scanner(engine: Engine, matches_cache: Path) -> IncrementalScanner:
+    """A scanner that remembers what any test of this room has asked."""
+    return IncrementalScanner(OpenGrep(engine), MatchStore(matches_cache, engine_name(engine)))

@@ -1,0 +1,108 @@
+"""Small trees, the patch between them by real git, and one call that scores it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from codetaste.evaluation.baseline import Correctness
+from codetaste.evaluation.evaluate import Evaluation, evaluate
+from codetaste.evaluation.exclusions import Exclusions
+from codetaste.evaluation.rule_files import parse_rule_files
+from codetaste.rules.scan import Scanner
+
+Files = Mapping[str, str | bytes]
+
+_GIT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    **{f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+}
+
+
+def git(folder: Path, *words: str) -> bytes:
+    done = subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=_GIT)
+    return done.stdout
+
+
+def write(tree: Path, files: Files) -> Path:
+    tree.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return tree
+
+
+def difference(folder: Path, base: Files, golden: Files, *options: str, quoted: bool = True) -> bytes:
+    """What ``git diff`` of two commits says."""
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    write(work, base)
+    git(work, "init", "-q")
+    for files in (base, golden):
+        for path in [*work.iterdir()]:
+            if path.name != ".git":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        write(work, files)
+        git(work, "add", "-A", "-f")
+        git(work, "commit", "-q", "--allow-empty", "-m", "x")
+    quoting = f"core.quotePath={'true' if quoted else 'false'}"
+    return git(work, "-c", quoting, "diff", "--binary", "--full-index", *options, "HEAD~1", "HEAD")
+
+
+def rule(name: str, pattern: str, **more: Any) -> dict[str, Any]:
+    """A Python rule, unless ``more`` says otherwise."""
+    body = {"id": name, "message": "m", "severity": "INFO", "languages": ["python"], "metadata": {}}
+    return {**body, "pattern": pattern, **more}
+
+
+def regex(name: str, pattern: str) -> dict[str, Any]:
+    found = rule(name, "", languages=["regex"])
+    del found["pattern"]
+    return {**found, "pattern-regex": pattern}
+
+
+def text(rules: Sequence[Mapping[str, Any]] | None) -> bytes:
+    """A rule file; JSON is YAML. None stands for one that is not there."""
+    return b"" if rules is None else json.dumps({"rules": list(rules)}).encode()
+
+
+def score(
+    scanner: Scanner,
+    base: Path,
+    patch: bytes,
+    positive: Sequence[Mapping[str, Any]] | None,
+    negative: Sequence[Mapping[str, Any]] | None,
+    *,
+    exclusions: Exclusions = Exclusions.PUBLISHED,
+    correctness: Correctness | None = None,
+) -> Evaluation:
+    """Score ``patch`` from a test that is not async."""
+    scratch = base.parent / "scratch"
+    scratch.mkdir(exist_ok=True)
+
+    async def main() -> Evaluation:
+        return await evaluate(
+            parse_rule_files(text(positive), text(negative)),
+            base,
+            patch,
+            scanner,
+            scratch=scratch,
+            exclusions=exclusions,
+            correctness=correctness,
+            engine="opengrep 1.30.0",
+        )
+
+    evaluation = anyio.run(main)
+    assert not any(scratch.iterdir())
+    return evaluation

@@ -1,0 +1,173 @@
+"""What becomes of a patch: scored, or named why it is not; and what cannot be seen is not cleaned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scored_trees import difference, regex, rule, score, write
+
+from codetaste.errors import EngineError, RuleError
+from codetaste.evaluation.evaluate import Status
+from codetaste.evaluation.exclusions import Exclusions
+from codetaste.evaluation.rule_files import parse_rule_files
+from codetaste.rules.engine_install import Engine
+from codetaste.rules.opengrep import EngineLimits, OpenGrep
+from codetaste.rules.scan import FullScanner, Scanner
+
+BASE = {"a.py": "old(1)\nkeep()\n", "b.py": "x = old(2)\n", "dist/c.py": "old(3)\n"}
+GOLDEN = {"a.py": "new(1)\nkeep()\n", "b.py": "x = new(2)\n", "dist/c.py": "new(3)\n"}
+POSITIVE = [rule("same-id", "new(...)")]
+NEGATIVE = [rule("same-id", "old(...)"), rule("strings", "print(...)")]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return write(tmp_path / "R", BASE)
+
+
+def test_golden_follows_every_rule_and_null_follows_none(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    golden = score(scanner, base, difference(tmp_path, BASE, GOLDEN), POSITIVE, NEGATIVE[:1])
+    assert golden.status is Status.SCORED
+    assert golden.counts is not None
+    assert (golden.counts.positive_matched, golden.counts.negative_matched) == (1, 0)
+    assert (golden.lacking, golden.remaining) == ((), ())
+    null = score(scanner, base, b"\n", POSITIVE, NEGATIVE[:1])
+    assert null.counts is not None
+    assert (null.counts.positive_matched, null.counts.negative_matched) == (0, 1)
+    assert (null.lacking, null.remaining) == (("same-id",), ("same-id",))
+    assert null.lines == (0, 0)
+
+
+def test_both_line_counts_are_told_and_what_is_left_out_can_be_chosen(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    patch = difference(tmp_path, BASE, GOLDEN)
+    found = score(scanner, base, patch, POSITIVE, NEGATIVE)
+    assert (found.lines, found.lines_all) == ((2, 2), (3, 3))
+    assert found.precision is not None
+    assert found.precision_all is not None
+    assert (found.precision.hits_added, found.precision_all.hits_added) == (2, 3)
+    whole = score(scanner, base, patch, POSITIVE, NEGATIVE, exclusions=Exclusions.NONE)
+    assert (whole.lines, whole.precision) == ((3, 3), found.precision_all)
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        ("def (:\n    x = old(2\n", "b.py"),
+        ("def (:\n    x = old(2\n", "moved/b.py"),
+        ("x = 1\n" + "# long\n" * 150_000, "b.py"),
+    ],
+    ids=["unparsable", "renamed and unparsable", "too large to be scanned"],
+)
+def test_a_file_that_cannot_be_seen_any_more_does_not_count_as_cleaned(
+    tmp_path: Path, scanner: Scanner, broken: str, name: str
+) -> None:
+    lines = "".join(f"keep({number})\n" for number in range(40))
+    before = {"a.py": "old(1)\n", "b.py": f"x = old(2)\n{lines}"}
+    after = {"a.py": "new(1)\n", name: broken + lines}
+    base = write(tmp_path / "before", before)
+    found = score(scanner, base, difference(tmp_path, before, after, "-M10%"), POSITIVE, NEGATIVE[:1])
+    assert found.status is Status.SCORED
+    assert found.unparsable == (name,)
+    assert found.remaining == ("same-id",)
+    assert "1 files could be scanned before the patch and cannot any more" in found.notes[-1]
+    assert "1 reductive rules that matched there count as not cleaned" in found.notes[-1]
+
+
+def test_a_file_that_did_not_parse_before_hides_nothing_new(tmp_path: Path, scanner: Scanner) -> None:
+    before = {"a.py": "old(1)\n", "b.py": "def (:\n"}
+    after = {"a.py": "new(1)\n", "b.py": "def (((:\n"}
+    base = write(tmp_path / "before", before)
+    found = score(scanner, base, difference(tmp_path, before, after), POSITIVE, NEGATIVE[:1])
+    assert (found.unparsable, found.remaining, found.notes) == ((), (), ())
+
+
+def test_a_patch_that_does_not_apply_is_named_so(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+    other = {"a.py": "something()\nelse()\nentirely()\n"}
+    patch = difference(tmp_path, other, {"a.py": "something()\nnew(1)\nentirely()\n"})
+    found = score(scanner, base, patch, POSITIVE, NEGATIVE)
+    assert found.status is Status.DOES_NOT_APPLY
+    assert found.why
+    assert "another" in found.why
+    assert (found.counts, found.precision, found.lines) == (None, None, (1, 1))
+
+
+def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    far = "".join(f"line({number})\n" for number in range(30))
+    other = {"a.py": f"old(1)\nkeep()\n{far}changed()\n"}
+    patch = difference(tmp_path, other, {"a.py": f"new(1)\nkeep()\n{far}changed()\n"})
+    here = write(tmp_path / "longer", {"a.py": f"old(1)\nkeep()\n{far}"})
+    found = score(scanner, here, patch, POSITIVE, NEGATIVE)
+    assert found.status is Status.SCORED
+    assert found.notes
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [b"no patch at all\n", b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-old(1)\n"],
+)
+def test_what_is_no_patch_is_named_so(base: Path, scanner: Scanner, patch: bytes) -> None:
+    found = score(scanner, base, patch, POSITIVE, NEGATIVE)
+    assert found.status is Status.UNPARSABLE_PATCH
+    assert found.why
+    assert "\n" not in found.why
+    assert (found.counts, found.lines) == (None, None)
+
+
+def test_without_rules_there_is_no_rate_but_lines(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+    patch = difference(tmp_path, BASE, GOLDEN)
+    for positive, negative in (([], []), (None, None)):
+        found = score(scanner, base, patch, positive, negative)
+        assert (found.status, found.counts, found.precision, found.lines) == (
+            Status.NO_RULES,
+            None,
+            None,
+            (2, 2),
+        )
+
+
+def test_a_direction_without_rules_leaves_the_other(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+    found = score(scanner, base, difference(tmp_path, BASE, GOLDEN), None, NEGATIVE)
+    assert found.counts is not None
+    assert (found.counts.positive_total, found.counts.negative_total) == (0, 2)
+
+
+def test_a_rule_that_the_engine_refuses_makes_the_scan_partial_and_the_rate_unknown(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    patch = difference(tmp_path, BASE, GOLDEN)
+    found = score(scanner, base, patch, [*POSITIVE, rule("broken", "new(((")], NEGATIVE)
+    assert (found.status, found.counts, found.precision) == (Status.PARTIAL_SCAN, None, None)
+    assert found.why.startswith("the scan of R is partial: rule broken")
+
+
+def test_time_that_runs_out_makes_the_scan_partial(tmp_path: Path, engine: Engine) -> None:
+    before = {"a.py": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n"}
+    base = write(tmp_path / "slow", before)
+    hanging = regex("hangs", r"(a*)*(a*)*(a*)*(a*)*c")
+    scanner = FullScanner(OpenGrep(engine, limits=EngineLimits(wall_s=0.02)))
+    found = score(scanner, base, b"\n", [hanging], None)
+    assert found.status is Status.PARTIAL_SCAN
+    assert found.counts is None
+
+
+def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: Engine) -> None:
+    from dataclasses import replace
+
+    gone = FullScanner(OpenGrep(replace(engine, program=base / "nothing")))
+    with pytest.raises(EngineError):
+        score(gone, base, b"\n", POSITIVE, NEGATIVE)
+
+
+def test_rule_files_that_are_broken_say_where() -> None:
+    with pytest.raises(RuleError, match=r"rules_negative.yml:1"):
+        parse_rule_files(b"", b"rules: [")
+    with pytest.raises(RuleError, match="message is missing"):
+        parse_rule_files(b"rules:\n- id: x\n", b"")
+    assert parse_rule_files(b"", b"rules: []\n").negative == ()
