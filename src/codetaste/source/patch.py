@@ -40,6 +40,8 @@ def parse_patch(content: bytes) -> Patch:
     """
     sections: list[Section] = []
     at = 0
+    if content.count(b"\ndiff --git ") > MAX_FILES:  # within a hunk no line begins so
+        raise _too_many()
     while found := _START.search(content, at):
         section = _section(content, found.start())
         if section is None:
@@ -48,7 +50,7 @@ def parse_patch(content: bytes) -> Patch:
         at = _read(section, content)
         sections.append(section)
         if len(sections) > MAX_FILES:
-            raise PatchTooLarge(f"the patch changes more than {MAX_FILES:,} files")
+            raise _too_many()
     if not sections and content.strip():
         raise PatchError("this is no patch: there is no file header ('diff --git' or '---' and '+++') in it")
     strip = strip_level(sections, content)
@@ -74,6 +76,10 @@ def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
             f"{path}: a patch of {max(size, len(content)):,} bytes; no more than {limit:,} are read"
         )
     return content
+
+
+def _too_many() -> PatchTooLarge:
+    return PatchTooLarge(f"the patch changes more than {MAX_FILES:,} files")
 
 
 def _section(content: bytes, at: int) -> Section | None:

@@ -86,7 +86,10 @@ def _says(section: Section) -> int | None:
             return int(minus != _unquoted(section.source))
         return int(section.pair != b"%s %s" % (section.source, section.target))
     if minus is not None and plus is not None:
-        return 0 if minus == plus else 1 if _stripped(minus, 1) == _stripped(plus, 1) else None
+        if minus == plus:
+            return 0
+        rest = _stripped(minus, 1)
+        return 1 if rest is not None and rest == _stripped(plus, 1) else None
     for level in (0, 1):
         if section.git and _common(section.pair, level) is not None:
             return level
