@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def compared(folder: Path, cache: Path, *settings: str) -> tuple[Place, Ended]:
 
 def check(where: Place, done: Ended, kind: str) -> dict[str, bytes]:
     assert done.code == 0, done.err
-    assert "8 of 8 jobs have a result" in done.out
+    assert "18 of 18 jobs have a result" in done.out
     assert "open/multiplan by thorough, scripted" in done.out
     assert "a program played it, and no money was spent on it" in done.out
     patches = {}
@@ -38,7 +39,26 @@ def check(where: Place, done: Ended, kind: str) -> dict[str, bytes]:
             sizes.append(len(patch))
         assert sizes[0] > 10 * sizes[1] > 0
     assert b"rename to src/pluggy/_hooks.py" in patches["open/direct thorough"]
+    check_ranking(done.out)
     return patches
+
+
+def check_ranking(shown: str) -> None:
+    """The better agent is ranked better in every mode, with an interval, between base and golden patch."""
+    section = shown.partition("IFR (%)")[2].partition("PREC (%)")[0]
+    rows = {
+        line.split()[0]: re.findall(r"([\d.]+) \[([\d.]+), ([\d.]+)\]", line)
+        for line in section.splitlines()
+        if line
+    }
+    assert list(rows)[:2] == ["thorough", "hasty"]
+    assert len(rows["thorough"]) == len(rows["hasty"]) == len(ALL)
+    for better, worse in zip(rows["thorough"], rows["hasty"], strict=True):
+        mean, low, high = map(float, better)
+        assert low < mean < high < 100
+        assert float(worse[1]) <= float(worse[0]) < mean
+    assert re.search(r"Golden Patch( +100\.0 +1){4}", section)
+    assert re.search(r"Base Commit( +0\.0 +1){4}", section)
 
 
 @pytest.fixture(scope="module")
