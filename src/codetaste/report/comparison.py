@@ -6,11 +6,12 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.report.aggregate import Aggregation
-from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_trials, counted
+from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_view, counted
 from codetaste.report.measures import Unit
 from codetaste.report.render_text import render_text
 from codetaste.report.table import Cell, Column, Row, Table, legend
 from codetaste.report.trials import gather
+from codetaste.report.view import view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,7 @@ def compare(
     by: By = "agent",
 ) -> Comparison:
     """Compare the agents of ``records`` in every track and mode, or with ``by`` lane these of every agent."""
-    return compare_trials(gather(records), Aggregation(aggregation), by)
+    return compare_view(view(gather(records), Aggregation(aggregation)), by)
 
 
 def render(comparison: Comparison, width: int | None = None) -> str:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from codetaste.report import tables_effort, tables_scores
 from codetaste.report.comparison import comparison_table, differences_table
-from codetaste.report.contest import compare_trials
+from codetaste.report.contest import compare_view
 from codetaste.report.table import Column, Row, Table
 from codetaste.report.tables_benchmark import table_1, table_2
 from codetaste.report.tables_groups import group_table
 from codetaste.report.view import view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from codetaste.benchmark.statistics import BenchmarkFacts
     from codetaste.evaluation.records import Problem
@@ -50,41 +49,36 @@ def make_report(
     aggregations: Sequence[Aggregation],
 ) -> Report:
     """Make the tables ``names`` and one for each of ``groups``; what nothing is known for is left out."""
-    wanted = aggregations if trials.agents and {"comparison", "differences"} & set(names) else ()
-    compared = {aggregation: compare_trials(trials, aggregation) for aggregation in wanted}
+    looks = [view(trials, aggregation) for aggregation in aggregations] if trials.agents else []
+    compared = {"comparison", "differences"} & set(names)
+    comparisons = {look.aggregation: compare_view(look) for look in looks if compared}
     tables: list[Table] = []
     for name in names:
         if name in _BENCHMARK:
             tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
-        elif trials.agents:
-            tables += _each(partial(_table, name, trials, compared), aggregations)
-    for by in groups if trials.agents else ():
-        tables += _each(partial(_group, trials, by), aggregations)
-    return Report(tuple(tables), tuple(compared.values()))
+        else:
+            tables += _each([_table(name, look, comparisons) for look in looks])
+    for by in groups:
+        tables += _each([group_table(look, by) for look in looks])
+    return Report(tuple(tables), tuple(comparisons.values()))
 
 
-def _each(make: Callable[[Aggregation], Table | None], aggregations: Sequence[Aggregation]) -> list[Table]:
-    """Make a table under each aggregation; one that knows none, or has them agree, is there once."""
-    made = [table for aggregation in aggregations if (table := make(aggregation)) is not None]
-    if len(made) > 1 and all(table.rows == made[0].rows for table in made):
-        return [replace(made[0], aggregation=_BOTH if made[0].aggregation else "")]
-    return made
+def _each(made: Sequence[Table | None]) -> list[Table]:
+    """Return a table under each aggregation; one that knows none, or has them agree, once."""
+    tables = [table for table in made if table is not None]
+    if len(tables) > 1 and all(table.rows == tables[0].rows for table in tables):
+        return [replace(tables[0], aggregation=_BOTH if tables[0].aggregation else "")]
+    return tables
 
 
-def _group(trials: Trials, by: By, aggregation: Aggregation) -> Table:
-    return group_table(view(trials, aggregation), by)
-
-
-def _table(
-    name: str, trials: Trials, compared: dict[Aggregation, Comparison], aggregation: Aggregation
-) -> Table | None:
+def _table(name: str, look: View, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
     if name == "comparison":
-        return comparison_table(compared[aggregation])
+        return comparison_table(comparisons[look.aggregation])
     if name == "differences":
-        return differences_table(compared[aggregation])
+        return differences_table(comparisons[look.aggregation])
     if name == "modes":
-        return comparison_table(compare_trials(trials, aggregation, "lane"))
-    return _OF_VIEW[name](view(trials, aggregation))
+        return comparison_table(compare_view(look, "lane"))
+    return _OF_VIEW[name](look)
 
 
 _OF_VIEW: dict[str, Callable[[View], Table | None]] = {

@@ -17,14 +17,12 @@ from codetaste.report import measures
 from codetaste.report.aggregate import Aggregation, Grouping
 from codetaste.report.statistics import Interval, benjamini_hochberg, paired_permutation
 from codetaste.report.trials import REFERENCES, lane_of
-from codetaste.report.view import view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codetaste.report.aggregate import Sample
     from codetaste.report.measures import Measure
-    from codetaste.report.trials import Trials
     from codetaste.report.view import View
 
 ALPHA = 0.05
@@ -117,12 +115,12 @@ class Comparison:
         return ascii_lowercase[place] if len(self.contestants) <= len(ascii_lowercase) else str(place + 1)
 
 
-def compare_trials(trials: Trials, aggregation: Aggregation, by: By = "agent") -> Comparison:
+def compare_view(look: View, by: By = "agent") -> Comparison:
     """Compare agents in every track and mode, or with ``by`` lane these of every agent.
 
     Intervals and tests take the instances of one repository together.
     """
-    look = view(trials, aggregation, Grouping.REPOSITORY)
+    trials = look.trials
     agents, lanes = look.ranked(), [lane.title for lane in trials.lanes]
     contestants, places = (agents, lanes) if by == "agent" else (lanes, agents)
     taken = [measure for measure in COMPARED if look.measures_any(measure)]
@@ -137,7 +135,7 @@ def compare_trials(trials: Trials, aggregation: Aggregation, by: By = "agent") -
     )
     return Comparison(
         by,
-        aggregation,
+        look.aggregation,
         tuple(contestants),
         tuple(places),
         look.primary,

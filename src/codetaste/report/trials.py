@@ -75,12 +75,9 @@ class Trials:
 
     agents: tuple[TrialRecord, ...]
     pseudo: tuple[TrialRecord, ...]
+    lanes: tuple[Lane, ...]
+    """Those that there are, in the paper's order."""
     notes: tuple[str, ...]
-
-    @property
-    def lanes(self) -> list[Lane]:
-        """The lanes that there are, in the paper's order."""
-        return sorted({lane_of(record) for record in self.agents}, key=lane_order)
 
     @property
     def names(self) -> list[str]:
@@ -100,7 +97,8 @@ def gather(records: Iterable[TrialRecord]) -> Trials:
             real.append(record)
     agents = _apart(_once(real, notes), notes)
     notes += _faults([*agents, *pseudo.values()])
-    return Trials(tuple(agents), tuple(pseudo.values()), tuple(notes))
+    lanes = sorted({lane_of(record) for record in agents}, key=lane_order)
+    return Trials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
 
 
 def _faults(records: list[TrialRecord]) -> list[str]:
