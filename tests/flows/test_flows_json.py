@@ -24,9 +24,11 @@ BAD: dict[str, list[str]] = {
     "doctor": ["surplus"],
     "agents": ["surplus"],
     "agents install": ["no-such-agent"],
+    "benchmark check": ["--benchmark", "nowhere"],
     "benchmark fetch": ["codetaste10"],
     "benchmark list": ["--language", "klingon"],
     "benchmark show": ["no-such-instance"],
+    "evaluate": ["--instance", "*", "--patch", "nofile.diff"],
     "image build": ["--lean", "--dockerfile", "."],
     "image list": ["surplus"],
     "image rm": [],
@@ -52,7 +54,8 @@ def published(folder: Path) -> Path:
 
 
 def good(name: str, where: Place, alpha: Tiny) -> list[str]:
-    bench = ["--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos)]
+    repos = ["--repos", str(alpha.bench.repos)]
+    bench, found = (["--benchmark", at, *repos] for at in (str(alpha.bench.root), "runs/r/discover/m"))
     return {
         "run": [str(where.config), "--dry-run"],
         "status": ["r"],
@@ -64,7 +67,9 @@ def good(name: str, where: Place, alpha: Tiny) -> list[str]:
         "benchmark show": ["tiny*", *bench],
         "import": [str(published(where.folder)), "--name", f"taken-{secrets.token_hex(4)}"],
         "report": ["--benchmark", "quickstart", "--table", "1"],
-        "rules check": ["--benchmark", "runs/r/discover/m", "--repos", str(alpha.bench.repos)],
+        "benchmark check": found,
+        "evaluate": [*found, "--instance", "tiny*", "--patch", "golden"],
+        "rules check": found,
         "tool list": [],
         "tool schema": ["finish"],
         "tool call": ["bash_explore", "--instance", "tiny*", *bench, "--args", '{"command": "ls"}'],
@@ -162,7 +167,7 @@ def keys_of(document: Any) -> Iterator[str]:
 
 def test_every_key_is_on_the_page_for_programs(here: Place, alpha: Tiny) -> None:
     page = (Path(__file__).parents[2] / "docs" / "programs.md").read_text("utf-8")
-    told = set(re.findall(r"`([a-z_]+)`", page))
+    told = set(re.findall(r"`([a-z_0-9]+)`", page))
     more = [["status", "r", "--job", "*"], ["run", str(here.config)]]
     typed = [[*name.split(), *good(name, here, alpha)] for name in BAD.keys() - ELSEWHERE]
     for command in [*typed, *more]:
