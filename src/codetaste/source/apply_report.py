@@ -42,8 +42,8 @@ def strangers(patch: Patch, before: Entries) -> tuple[str, ...]:
             named = "" if _NULL.match(file.old_blob) else file.old_blob
             if entry is None or not entry[1].startswith(named.encode()):
                 found[file.old] = None
-        elif file.old is None and file.new is not None and os.fsencode(file.new) in before:
-            found[file.new] = None
+        elif file.old is None and file.new not in made and os.fsencode(file.new or "") in before:
+            found[file.new or ""] = None
         made.update(filter(None, (file.old, file.new)))
     return tuple(found)
 
@@ -75,13 +75,14 @@ def reason(complaint: str, others: Sequence[str]) -> str:
 
 
 def _first(errors: Sequence[str]) -> str:
-    for error in errors:
-        if hunk := _HUNK_FAILED.match(error):
-            return f"{_shown(hunk[1])}, hunk at line {hunk[2]}: its lines are not R's"
-        for what, why in _WHAT_FAILED:
-            if name := _before(error, f": {what}"):
-                return f"{_shown(name)}: {why}"
-    return errors[0][:300] if errors else ""
+    if not errors:
+        return ""
+    if hunk := _HUNK_FAILED.match(errors[0]):
+        return f"{_shown(hunk[1])}, hunk at line {hunk[2]}: its lines are not R's"
+    for what, why in _WHAT_FAILED:
+        if name := _before(errors[0], f": {what}"):
+            return f"{_shown(name)}: {why}"
+    return errors[0][:300]
 
 
 def _before(text: str, ending: str) -> str:
