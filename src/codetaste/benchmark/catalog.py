@@ -12,7 +12,7 @@ from codetaste.benchmark.table import nearest, read_table
 from codetaste.errors import ConfigError
 from codetaste.resources import resource_dir
 from codetaste.rules.verdict import Direction
-from codetaste.source.origin import Origin, parse_origin
+from codetaste.source.origin import GitOrigin, Origin, parse_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -96,6 +96,19 @@ class Benchmark:
             repos=self.repos,
             folder=self.root,
         )
+
+    def lacks_clone(self, instance: Instance) -> str:
+        """Say that a clone of the repository of ``instance`` should be in ``repos`` and is not, else "".
+
+        Raises:
+            SourceError: its ``origin`` column is malformed.
+        """
+        if self.repos is None or instance.origin:
+            return ""
+        origin = self.origin(instance)
+        if not isinstance(origin, GitOrigin) or "://" not in origin.location:
+            return ""
+        return f"no clone of {instance.owner}/{instance.repo} in {self.repos}"
 
     def description_path(self, instance: Instance, track: Track) -> Path:
         """Where the task's text for ``track`` stands."""

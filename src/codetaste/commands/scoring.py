@@ -71,15 +71,27 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What was ordered, found and read."""
+    """What was ordered, found and read.
+
+    Attributes:
+        order: as it was typed.
+        benchmark: where the instance is from.
+        instance: which one.
+        rules: its rules.
+        correctness: PASS.
+        patch: None for one that is too large, and for the golden one: the trees may be needed for it.
+        oversize: why a patch is not read.
+        folder: where results go.
+    """
 
     order: Order
     benchmark: Benchmark
     instance: Instance
     rules: RuleFiles
     correctness: Correctness
+    patch: bytes | None
+    oversize: str
     folder: Path | None
-    """Where results go."""
 
 
 async def score_patch(order: Order) -> int:
@@ -101,84 +113,83 @@ async def score_patch(order: Order) -> int:
 
 
 def _find(order: Order) -> _Task:
-    """Find and read all that is small, so that what is wrong is said at once."""
+    """Find and read all that is there, so that what is wrong is said at once."""
+    benchmark, instance = _named(order)
+    patch, oversize = _given(order)
+    try:
+        rules = read_rule_files(benchmark, instance)
+    except RuleError as error:
+        raise ConfigError(*str(error).splitlines()) from None
+    tests = _tests(order, benchmark, instance, patch)
+    folder = order.out if order.pseudo or order.out is not None else results_folder(Path(order.patch))
+    known = correctness(tests, read_baseline(benchmark, instance))
+    return _Task(order, benchmark, instance, rules, known, patch, oversize, folder)
+
+
+def _named(order: Order) -> tuple[Benchmark, Instance]:
     if order.repos is not None and not order.repos.is_dir():
         raise ConfigError(f"--repos: {order.repos} is not a folder")
-    if not order.pseudo and not Path(order.patch).is_file():
-        raise ConfigError(f"--patch: {order.patch} is not a file (nor one of the words golden, null)")
     benchmark = find_benchmark(BenchmarkConfig(path=order.benchmark, repos=order.repos), Path())
     chosen = benchmark.select([order.instance])
     if len(chosen) != 1:
         names = ", ".join(instance.id for instance in chosen[:5])
         raise ConfigError(f"--instance {order.instance} fits {len(chosen)} instances ({names}, …); name one")
+    if lacking := benchmark.lacks_clone(chosen[0]):
+        raise ConfigError(f"--repos: {lacking}")
+    return benchmark, chosen[0]
+
+
+def _given(order: Order) -> tuple[bytes | None, str]:
+    """Return the patch as far as it is there, and why one that is too large is not read."""
+    if order.pseudo:
+        return (NULL_PATCH if order.pseudo == NULL else None), ""
+    path = Path(order.patch)
+    if not path.is_file():
+        raise ConfigError(f"--patch: {path} is not a file (nor one of the words golden, null)")
     try:
-        rules = read_rule_files(benchmark, chosen[0])
-    except RuleError as error:
-        raise ConfigError(*str(error).splitlines()) from None
-    known = correctness(_tests(order, benchmark, chosen[0]), read_baseline(benchmark, chosen[0]))
-    folder = order.out
-    if folder is None and not order.pseudo:
-        folder = results_folder(Path(order.patch))
-    return _Task(order, benchmark, chosen[0], rules, known, folder)
+        return read_patch(path), ""
+    except PatchTooLarge as error:
+        return None, str(error)
+    except SourceError as error:
+        raise ConfigError(f"--patch: {error}") from None
 
 
-def _tests(order: Order, benchmark: Benchmark, instance: Instance) -> TestCounts | None:
+def _tests(order: Order, benchmark: Benchmark, instance: Instance, patch: bytes | None) -> TestCounts | None:
     if order.tests is not None:
         return read_tests(order.tests)
     if order.pseudo:
         return pseudo_tests(benchmark, instance, order.pseudo)
-    return recorded_tests(results_folder(Path(order.patch)))
+    return recorded_tests(results_folder(Path(order.patch)), sha256(patch or b"").hexdigest())
 
 
 async def _score(task: _Task) -> Evaluation:
-    order = task.order
-    try:
-        given = await to_thread.run_sync(_given, order)
-    except PatchTooLarge as error:
-        size = await to_thread.run_sync(lambda: Path(order.patch).stat().st_size)
-        await to_thread.run_sync(_check, task, b"")
-        return too_large(task.rules, size, str(error), task.correctness)
+    if task.oversize:
+        size = await to_thread.run_sync(lambda: Path(task.order.patch).stat().st_size)
+        await to_thread.run_sync(_check, task, "")
+        return too_large(task.rules, size, task.oversize, task.correctness)
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), tell, cache=cache)
     trees = await materialise(task.benchmark.origin(task.instance), cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as place:
-        scratch = Path(place)
-        patch = given
+        scratch, patch = Path(place), task.patch
         if patch is None:
             patch = await golden_patch(task.benchmark, task.instance, trees, scratch)
-        await to_thread.run_sync(_check, task, patch)
+        await to_thread.run_sync(_check, task, sha256(patch).hexdigest())
         return await evaluate(
             task.rules,
             trees.base,
             patch,
             scanner,
             scratch=scratch,
-            exclusions=order.exclusions,
+            exclusions=task.order.exclusions,
             correctness=task.correctness,
             engine=f"opengrep {engine.version}",
         )
 
 
-def _given(order: Order) -> bytes | None:
-    """Return the patch, None for the golden one, which is not there before the trees are.
-
-    Raises:
-        PatchTooLarge: nobody reads so much.
-        ConfigError: it cannot be read.
-    """
-    if order.pseudo:
-        return NULL_PATCH if order.pseudo == NULL else None
-    try:
-        return read_patch(Path(order.patch))
-    except PatchTooLarge:
-        raise
-    except SourceError as error:
-        raise ConfigError(f"--patch: {error}") from None
-
-
-def _check(task: _Task, patch: bytes) -> None:
+def _check(task: _Task, patch_sha256: str) -> None:
     if task.folder is not None:
-        check_place(task.folder, task.instance.id, sha256(patch).hexdigest())
+        check_place(task.folder, task.instance.id, patch_sha256)
 
 
 def _write(task: _Task, folder: Path, evaluation: Evaluation) -> None:

@@ -85,18 +85,28 @@ def write_evaluation(
     return {name: sha256(content).hexdigest() for name, content in files.items()}
 
 
-def recorded_tests(folder: Path) -> TestCounts | None:
+def recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
     """Return the test results that ``evaluation_result.json`` in ``folder`` records, None where it has none.
+
+    Where ``patch_sha256`` is given, and the scores beside are of another patch, there are none either.
 
     Raises:
         ConfigError: the file is there, and is no whole JSON object.
     """
-    path = folder / RESULT
+    try:
+        of = json.loads((folder / SCORES).read_bytes())["patch_sha256"] if patch_sha256 else patch_sha256
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        of = patch_sha256  # nobody has scored it here before
+    return counts_of(_result(folder / RESULT).get("agent_test_metrics")) if of == patch_sha256 else None
+
+
+def _result(path: Path) -> dict[str, Any]:
+    """Read ``evaluation_result.json``, or nothing where there is none."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_RESULT_BYTES)
     except FileNotFoundError:
-        return None
+        return {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     try:
@@ -105,7 +115,7 @@ def recorded_tests(folder: Path) -> TestCounts | None:
         raise ConfigError(f"{path}: not whole JSON: {error}") from None
     if not isinstance(result, dict):
         raise ConfigError(f"{path}: expected a JSON object")
-    return counts_of(result.get("agent_test_metrics"))
+    return result
 
 
 def _sarif_files(evaluation: Evaluation) -> Iterator[tuple[str, bytes]]:

@@ -54,7 +54,7 @@ def check_place(folder: Path, instance: str, patch_sha256: str) -> None:
     if (scores.get("instance"), scores.get("patch_sha256")) != (instance, patch_sha256):
         raise ConfigError(
             f"{folder} has the evaluation of another patch ({scores.get('instance')}); "
-            "name another folder with --out"
+            "remove it, or name another folder with --out"
         )
 
 

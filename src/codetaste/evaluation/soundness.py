@@ -15,7 +15,6 @@ from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch
 from codetaste.evaluation.rule_files import read_rule_files
 from codetaste.evaluation.score import LEAST_PASSED, LEAST_TESTS, ifr
-from codetaste.source.origin import GitOrigin
 from codetaste.source.trees import materialise
 
 if TYPE_CHECKING:
@@ -100,15 +99,13 @@ async def check_instance(bench: Bench, instance: Instance) -> Soundness:
         EngineError: the rule engine could not be run at all.
     """
     benchmark = bench.benchmark
-    origin = benchmark.origin(instance)
-    if benchmark.repos is not None and isinstance(origin, GitOrigin) and "://" in origin.location:
-        return Soundness(
-            instance.id, skipped=f"no clone of {instance.owner}/{instance.repo} in {benchmark.repos}"
-        )
+    if lacking := benchmark.lacks_clone(instance):
+        return Soundness(instance.id, skipped=lacking)
     try:
         known = await to_thread.run_sync(_known, benchmark, instance)
     except (ConfigError, RuleError) as error:
-        return Soundness(instance.id, reasons=tuple(str(error).splitlines()))
+        texts = await to_thread.run_sync(lambda: tuple(_texts_amiss(benchmark, instance)))
+        return Soundness(instance.id, reasons=(*texts, *str(error).splitlines()))
     golden, null = await _pseudo_agents(bench, instance, known)
     reasons = (
         *known.reasons,
