@@ -7,7 +7,6 @@ agent's ``rules_negative.sarif``. Files are read one after the other; nothing of
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 PATCH_BYTES = 64 * 1024**2
 SARIF_BYTES = 64 * 1024**2
 _MOST_LINES = 5_000_000
-_TAIL = 4096
 _ENGINE = re.compile(rb'"semanticVersion"\s*:\s*"([0-9.]{1,30})"')
 
 
@@ -94,19 +92,6 @@ def _covered(document: Any) -> Covered:  # noqa: ANN401 - JSON
                 raise Faulty(ProblemKind.NUMBER, f"its results span more than {_MOST_LINES:,} lines")
             covered.setdefault(sarif_path(uri), set()).update(lines)
     return covered
-
-
-def sarif_fault(path: Path) -> str:
-    """Return "missing", "truncated", or "" for a SARIF file that is whole by the looks of its end."""
-    try:
-        with os.fdopen(
-            os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW), "rb"
-        ) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL))
-            return "" if file.read(_TAIL).rstrip().endswith(b"}") else "truncated"
-    except (OSError, ValueError):
-        return "missing"
 
 
 def measure(lines: ChangedLines, positive: Coverage, negative: Coverage) -> Precision:

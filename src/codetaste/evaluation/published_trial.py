@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.baseline import RecordedBaseline, counts_of
-from codetaste.evaluation.published_lines import Coverage, measure, read_coverage, read_lines, sarif_fault
+from codetaste.evaluation.published_lines import Coverage, measure, read_coverage, read_lines
 from codetaste.evaluation.records import ProblemKind, TrialStatus
 from codetaste.evaluation.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
 from codetaste.evaluation.score import baseline_of, passes
@@ -66,7 +66,7 @@ def evaluated(place: Place, result: Result, context: Context) -> Values:
     values = result_values(result, tests_ran=(folder / TEST_OUTPUT).is_file())
     values = replace(values, **_pass(values, place, result, context))
     values = _with_lines(values, place, context, positive=folder / POSITIVE_SARIF)
-    why = _partial(folder, result)
+    why = _partial(folder, result, context.root)
     if not why:
         return values
     return replace(values, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
@@ -89,20 +89,26 @@ def recorded_in(metadata: Mapping[str, Any]) -> RecordedBaseline:
     return RecordedBaseline(baseline_of(found), len(found), "instance_metadata" if found else "")
 
 
-def _partial(folder: Path, result: Result) -> str:
+def _partial(folder: Path, result: Result, root: str) -> str:
     """Return why the counts cannot be believed, "" where they can.
 
     Where rules did match, their SARIF was whole when they were counted; where both files are gone and rules
     of either direction matched, somebody has cleared space.
     """
     counts = result.counts
-    faults = {name: sarif_fault(folder / name) for name in (POSITIVE_SARIF, NEGATIVE_SARIF)}
     matched = {POSITIVE_SARIF: counts.positive_matched, NEGATIVE_SARIF: counts.negative_matched}
     total = {POSITIVE_SARIF: counts.positive_total, NEGATIVE_SARIF: counts.negative_total}
-    if set(faults.values()) == {"missing"} and any(matched.values()):
+    if any(matched.values()) and all(file_size(folder / name) is None for name in matched):
         return ""
-    wrong = [name for name, fault in faults.items() if fault and total[name] and not matched[name]]
-    return "; ".join(f"{name} is {faults[name]}, no match in it is no measurement" for name in wrong)
+    wrong = []
+    for name in (name for name in matched if total[name] and not matched[name]):
+        try:
+            read_coverage(folder / name, root)
+        except FileNotFoundError:
+            wrong.append(f"{name} is missing")
+        except Faulty as fault:
+            wrong.append(f"{name} {fault}")
+    return f"{'; '.join(wrong)}: no match is no measurement" if wrong else ""
 
 
 def _with_lines(values: Values, place: Place, context: Context, positive: Path | None = None) -> Values:

@@ -104,13 +104,20 @@ def read_object(path: Path, root: str, limit: int = JSON_BYTES) -> dict[str, Any
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        cut = not content.rstrip().endswith(b"}")
-        kind = ProblemKind.TRUNCATED if cut else ProblemKind.UNREADABLE
-        said = "is truncated" if cut else "is no JSON"
-        raise Faulty(kind, f"{said} ({printable(str(error), 80)})") from None
+        raise no_json(content, error) from None
     if not isinstance(value, dict):
         raise Faulty(ProblemKind.LAYOUT, "is no JSON object")
     return value
+
+
+def no_json(content: bytes, error: Exception) -> Faulty:
+    """Say what is wrong with ``content``, which made a JSON reader raise ``error``: cut off, or never any."""
+    ended = isinstance(error, json.JSONDecodeError) and (
+        error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+    )
+    cut = ended or not content.rstrip().endswith(b"}")
+    kind = ProblemKind.TRUNCATED if cut else ProblemKind.UNREADABLE
+    return Faulty(kind, f"is {'truncated' if cut else 'no JSON'} ({printable(str(error), 80)})")
 
 
 def number(value: object, name: str) -> float | None:
@@ -123,7 +130,7 @@ def number(value: object, name: str) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Faulty(ProblemKind.NUMBER, f"{name} is {_shown(value)}, no number")
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise Faulty(ProblemKind.NUMBER, f"{name} is {value}")
     if not 0 <= value <= _MOST:
         raise Faulty(

@@ -142,7 +142,7 @@ _LOADED_MODES = (None, "direct", "plan", "multiplan")
 def _loads(metadata: Mapping[str, Any]) -> bool:
     cost = metadata.get("cost_usd", _UNKNOWN_COST)
     return (
-        metadata.get("finish_reason") in FINISH_REASONS
+        metadata.get("finish_reason") in [*FINISH_REASONS]
         and isinstance(cost, int | float)
         and not isinstance(cost, bool)
         and metadata.get("mode") in _LOADED_MODES

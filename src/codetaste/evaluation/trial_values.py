@@ -57,7 +57,7 @@ def own_values(scores: Mapping[str, Any]) -> Values:
     except ValueError:
         raise Faulty(ProblemKind.LAYOUT, f"its status is {text(scores.get('status'))!r}") from None
     passed = scores.get("passed")
-    if passed not in {None, True, False}:
+    if not (passed is None or isinstance(passed, bool)):
         raise Faulty(ProblemKind.NUMBER, "passed is neither true nor false")
     notes = scores.get("notes")
     notes = notes[:_MOST_NOTES] if isinstance(notes, list) else []
