@@ -15,7 +15,7 @@ from codetaste.errors import SourceError
 from codetaste.evaluation.precision import changed_lines, precision
 from codetaste.evaluation.records import ProblemKind
 from codetaste.evaluation.sarif_files import sarif_path
-from codetaste.evaluation.stray_files import Faulty, printable, read_file
+from codetaste.evaluation.stray_files import Faulty, no_json, printable, read_file
 from codetaste.source.patch import parse_patch
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def read_coverage(path: Path, root: str) -> Coverage:
     """
     content = read_file(path, root, SARIF_BYTES)
     try:
-        lines = _covered(json.loads(content.decode("utf-8", "surrogateescape")))
-    except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
-        whole = content.rstrip().endswith(b"}")
-        kind = ProblemKind.UNREADABLE if whole else ProblemKind.TRUNCATED
-        raise Faulty(
-            kind, f"is {'no SARIF' if whole else 'truncated'} ({printable(str(error), 80)})"
-        ) from None
+        document = json.loads(content.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        raise no_json(content, error) from None
+    try:
+        lines = _covered(document)
+    except (AttributeError, LookupError, OverflowError, TypeError) as error:
+        raise Faulty(ProblemKind.UNREADABLE, f"is no SARIF ({printable(str(error), 80)})") from None
     engine = _ENGINE.search(content)
     return Coverage(lines, engine[1].decode() if engine else "")
 
