@@ -37,7 +37,7 @@ def report(
         repos: A folder of clones OWNER/REPO, which tell licences and golden patches for Tables 1 and 2.
         format_: What tables are written in.
         table: Which tables; default comparison, 4, 5, effort, attempts and counts.
-        by: A table of scores by this, too.
+        by: A table of scores by this; with it others only if they are named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
         out: A folder for a file for each table; otherwise they go to standard output.
         json_: Say everything as JSON.

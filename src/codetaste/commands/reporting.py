@@ -73,7 +73,8 @@ def report(wish: Wish) -> int:
     elif {"1", "2"} & set(wish.tables):
         raise ConfigError("Tables 1 and 2 are of a benchmark: name it by --benchmark")
     aggregations = list(Aggregation) if wish.aggregation == "both" else [Aggregation(wish.aggregation)]
-    made = make_report(trials, facts, names, [By(each) for each in wish.by], aggregations)
+    people = wish.format != "csv" and not wish.json
+    made = make_report(trials, facts, names, [By(each) for each in wish.by], aggregations, merge=people)
     problem = problems_table(records.problems, trials.notes, listed=wish.format == "csv")
     tables = [*made.tables, *([problem] if problem else [])]
     files = _write(tables, wish) if wish.out is not None else []

@@ -95,7 +95,7 @@ def _notes(comparison: Comparison) -> list[str]:
     """Say how it is ranked, what the letters mean, and the differences that are more than chance."""
     tests = len(comparison.contests)
     if not comparison.standings:
-        return ["no trial has a score yet"]
+        return ["no trial has a value here"]
     if not tests:
         return ["there is nothing to compare with"]
     ranked = f"ranked by the mean of {comparison.primary.title} over its columns; "

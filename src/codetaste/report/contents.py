@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codetaste.report import tables_effort, tables_scores
 from codetaste.report.comparison import comparison_table, differences_table
 from codetaste.report.contest import compare_view
-from codetaste.report.table import Column, Row, Table
+from codetaste.report.table import Column, Row, Table, spoken
 from codetaste.report.tables_benchmark import table_1, table_2
 from codetaste.report.tables_groups import group_table
 from codetaste.report.view import view
@@ -47,8 +47,13 @@ def make_report(
     names: Sequence[str],
     groups: Sequence[By],
     aggregations: Sequence[Aggregation],
+    *,
+    merge: bool = True,
 ) -> Report:
-    """Make the tables ``names`` and one for each of ``groups``; what nothing is known for is left out."""
+    """Make the tables ``names`` and one for each of ``groups``; what nothing is known for is left out.
+
+    With ``merge`` a table that is the same under all aggregations is there once.
+    """
     looks = [view(trials, aggregation) for aggregation in aggregations] if trials.agents else []
     compared = {"comparison", "differences"} & set(names)
     comparisons = {look.aggregation: compare_view(look) for look in looks if compared}
@@ -57,18 +62,28 @@ def make_report(
         if name in _BENCHMARK:
             tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
         else:
-            tables += _each([_table(name, look, comparisons) for look in looks])
+            tables += _each([_table(name, look, comparisons) for look in looks], merge=merge)
     for by in groups:
-        tables += _each([group_table(look, by) for look in looks])
+        tables += _each([group_table(look, by) for look in looks], merge=merge)
     return Report(tuple(tables), tuple(comparisons.values()))
 
 
-def _each(made: Sequence[Table | None]) -> list[Table]:
-    """Return a table under each aggregation; one that knows none, or has them agree, once."""
+def _each(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
+    """Return a table under each aggregation; one that knows none, or where they agree, once."""
     tables = [table for table in made if table is not None]
-    if len(tables) > 1 and all(table.rows == tables[0].rows for table in tables):
-        return [replace(tables[0], aggregation=_BOTH if tables[0].aggregation else "")]
+    if tables and not tables[0].aggregation:
+        return tables[:1]
+    if merge and len(tables) > 1 and all(_read(table) == _read(tables[0]) for table in tables):
+        return [replace(tables[0], aggregation=_BOTH)]
     return tables
+
+
+def _read(table: Table) -> list[tuple[object, ...]]:
+    """Return what people read in a table: sums made in another order differ in digits that nobody sees."""
+    return [
+        (row.section, *(spoken(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
+        for row in table.rows
+    ]
 
 
 def _table(name: str, look: View, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:

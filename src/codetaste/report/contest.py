@@ -240,7 +240,7 @@ def _reservations(look: View, contests: Sequence[Contest]) -> list[str]:
     said = []
     agents = look.trials.agents
     passed = look.sample(agents, measures.PASS)
-    if agents and not passed.values:
+    if agents and not passed.values and look.measures_any(measures.IFR):
         said.append("PASS was not measured in any trial, so that A is not known: ranked by IFR")
     elif passed.missing:
         said.append(f"PASS is not known of {passed.missing:,} of {len(agents):,} trials, which are not in A")
