@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import time
@@ -110,6 +112,27 @@ def test_a_model_that_fails_leaves_the_patch_so_far_and_no_outcome(tmp_path: Pat
     assert told["finish_reason"] == "unknown"
     assert "the scripted provider is gone" in told["additional"]["interrupted"]
     assert "pack/before.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+
+
+def test_a_trial_that_fails_and_leaves_nothing_has_a_record_of_that_until_it_succeeds(
+    tmp_path: Path, alpha: Tiny
+) -> None:
+    # It passes its trial and then starts no box: as an engine that is gone, no fault of the agent's.
+    weak = tmp_path / "bin" / "bwrap"
+    weak.parent.mkdir()
+    weak.write_text(f'#!/bin/sh\nmkdir "$0.tried" || exit 1\nexec {shutil.which("bwrap")} "$@"\n')
+    weak.chmod(0o755)
+    where = trial_place(tmp_path, alpha)
+    where.env["PATH"] = f"{weak.parent}:{os.environ['PATH']}"
+    done = where.run("--json")
+    assert (done.code, [job["status"] for job in done.json["jobs"]]) == (1, ["failed"]), done.err
+    told = metadata(output(where, alpha))
+    assert told["finish_reason"] == "error"
+    assert told["additional"]["message"] == done.json["jobs"][0]["error"]
+    assert (output(where, alpha) / "prediction.diff").read_bytes() == b""
+    del where.env["PATH"]
+    assert where.run("--json").code == 0
+    assert metadata(output(where, alpha))["finish_reason"] == "success"
 
 
 def test_trials_that_the_runs_budget_leaves_no_money_for_are_no_outcomes(tmp_path: Path, alpha: Tiny) -> None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import JournalError
-from codetaste.flows.effort import BUDGET, TIMEOUT, now
+from codetaste.flows.effort import BUDGET, ERROR, TIMEOUT, now
 from codetaste.flows.metadata import Ending, inference_metadata, without_plans
-from codetaste.flows.outputs import fetched, interrupted, write_prediction
+from codetaste.flows.outputs import Prediction, fetched, interrupted, left_something, write_prediction
 from codetaste.flows.trials import StepKind
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from codetaste.flows.site import Site
     from codetaste.flows.trials import Step
@@ -31,8 +31,10 @@ async def conclude(
     """Return the outcome of each trial that ``steps`` were to bring to an end, by its key.
 
     Its cost is that of all its steps, its value that of its execution. A trial that has used up its money or
-    time before the execution could begin ends so, with an empty patch: an outcome, and no failure. Files that
-    were removed, or that another config of the same run name has written since, are written again.
+    time before the execution could begin ends so, with an empty patch: an outcome, and no failure. One that
+    failed and left nothing (its container engine never came back) has a record of that, lest it be missing
+    from what is counted later. Files that were removed, or that another config of the same run name has
+    written since, are written again.
 
     Args:
         steps: those of the run.
@@ -57,6 +59,11 @@ async def conclude(
             try:
                 value: Any = outcome.value
                 await write_prediction(site.out, trial, await fetched(value, blobs), site)
+            except JournalError as error:
+                failures.append(error)
+        elif outcome.status is Status.FAILED:
+            try:
+                await _record_failure(step, outcomes, money, site)
             except JournalError as error:
                 failures.append(error)
     if failures:
@@ -86,10 +93,24 @@ async def _unfinished(
     step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, site: Site, blobs: Blobs
 ) -> dict[str, Any]:
     """Return the prediction of a trial whose execution never began."""
+    metadata, plans = _told(step, outcomes, money, site)
+    return {"patch": await blobs.keep(""), "plans": plans, "metadata": metadata}
+
+
+async def _record_failure(step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, site: Site) -> None:
+    """Write of a trial that failed why it did, with an empty patch, unless more than that is there."""
+    if not await left_something(site.out, step.trial):
+        metadata, _ = _told(step, outcomes, money, site)
+        await write_prediction(site.out, step.trial, Prediction(b"", metadata), site)
+
+
+def _told(
+    step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, site: Site
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the metadata of a trial without an execution, and the digests of its plans."""
     values: dict[str, Any] = {each.kind.value: outcomes[each.key].value for each in step.before}
     told = {kind: without_plans(value) for kind, value in values.items() if value is not None}
     first = next(outcomes[each.key] for each in (*step.before, step) if not outcomes[each.key].usable)
-    ending = Ending(_REASONS[first.status], now(), first.error)
-    metadata = inference_metadata(step.trial, site, told, money, ending)
+    ending = Ending(_REASONS.get(first.status, ERROR), now(), first.error)
     plans = (values.get(StepKind.PLAN) or {}).get("plans", [])
-    return {"patch": await blobs.keep(""), "plans": plans, "metadata": metadata}
+    return inference_metadata(step.trial, site, told, money, ending), plans

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 UNKNOWN, SUCCESS, TIMEOUT, BUDGET = "unknown", "success", "timeout", "budget_exceeded"
 """Finish reasons of the published layout (DESIGN §6); UNKNOWN is still at work, or was stopped."""
-EXECUTION_ERROR = "execution_error"
+EXECUTION_ERROR, ERROR = "execution_error", "error"
+"""The agent's own fault, and nobody's: what it needed failed."""
 _NOTABLE = 0.01
 """The difference between our number and the program's that is worth telling, as a share of ours."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.atomic import write_atomically
+from codetaste.flows.effort import ERROR
 from codetaste.flows.metadata import agent_config
 from codetaste.flows.plan_files import MANY, ONE
 
@@ -86,14 +87,23 @@ async def write_prediction(out: Path, trial: Trial, prediction: Prediction, site
 
 async def interrupted(out: Path, trial: Trial) -> bool:
     """Whether what lies there of ``trial`` is no outcome, but what an interrupted execution had so far."""
-    return await to_thread.run_sync(_is_interrupted, output_folder(out, trial) / METADATA)
+    told = await to_thread.run_sync(_told, output_folder(out, trial) / METADATA)
+    return told is not None and "interrupted" in told["additional"]
 
 
-def _is_interrupted(metadata: Path) -> bool:
+async def left_something(out: Path, trial: Trial) -> bool:
+    """Whether an outcome of ``trial`` lies there, or what an interrupted execution had so far."""
+    told = await to_thread.run_sync(_told, output_folder(out, trial) / METADATA)
+    return told is not None and told["finish_reason"] != ERROR
+
+
+def _told(metadata: Path) -> dict[str, Any] | None:
     try:
-        return "interrupted" in json.loads(metadata.read_bytes())["additional"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
+        told: dict[str, Any] = json.loads(metadata.read_bytes())
+        _ = told["finish_reason"], told["additional"].keys()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return told
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -281,6 +281,9 @@ def local_boxes(folder: Path, *, engine: Engine | None = None) -> LocalBoxes:
             f"{chosen.kind} cannot hold a coding agent, which needs files, processes and a loopback of its "
             "own: use bubblewrap or a container engine"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(folder)
+    except OSError as fault:
+        raise SandboxError(f"no box can be made in {folder}: {fault}") from fault
     return LocalBoxes(folder.resolve(), chosen.program)
