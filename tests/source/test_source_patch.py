@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,9 @@ def test_an_empty_line_of_context_may_have_lost_its_blank() -> None:
         (b"diff --git x y x y", "x y"),
         (b"diff --git a/x a/x", "a/x"),
         (b"diff --git x x\r", "x"),
+        (b"diff --git one prefix/x y/z other prefix/x y/z", "x y/z"),
+        (b'diff --git "a/x\\ty" b/x\ty', "x\ty"),
+        (b'diff --git a/x\ty "b/x\\ty"', "x\ty"),
     ],
 )
 def test_names_that_share_a_line_are_told_apart(header: bytes, name: str) -> None:
@@ -222,6 +226,18 @@ def test_what_is_no_patch_is_told_with_its_line(content: bytes, line: int, says:
     assert says in str(caught.value)
     assert caught.value.line == line
     assert "\n" not in str(caught.value)
+
+
+def test_long_lines_cost_no_more_than_short_ones() -> None:
+    blanks = b" /" * 500_000
+    for content in (
+        b"diff --git a/%b b/%b\nold mode 100644\n" % (blanks, blanks),
+        b"--- %b\n+++ %b\n@@ -1 +1 @@\n-a\n+b\n" % (blanks, blanks * 2),
+        b"--- x%b2024-01-02 03:04:05/\n" % blanks * 2,
+        b'diff --git "%b\nold mode 100644\n' % (b"\\" * 1_000_001),
+    ):
+        with suppress(PatchError):
+            parse_patch(content)
 
 
 def test_counts_lay_nothing_out() -> None:

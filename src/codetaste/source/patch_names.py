@@ -17,18 +17,18 @@ from codetaste.source.patch_hunks import line_at
 from codetaste.source.writing import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from codetaste.source.patch_header import Section
 
 _NULL = b"/dev/null"
-_PAIR_BYTES = 16 * 1024
+_NAME_BYTES = 8 * 1024
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-3][0-7]{2})')
 _LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*+)"')
 _USUAL = frozenset(b"abciow12")
 """What git's one-letter prefixes are."""
-_PLAIN_TIME = re.compile(rb"\s+\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^/]*\Z")
+_PLAIN_TIME = re.compile(rb"\s\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^/]*\Z")
 
 
 def strip_level(sections: Iterable[Section], content: bytes) -> int:
@@ -129,33 +129,39 @@ def _line_name(text: bytes | None, *, git: bool) -> bytes | None:
     if quoted := _QUOTED.match(text):
         return _unquoted(quoted[0])
     name, tab, _ = text.partition(b"\t")  # git puts a TAB behind a name with blanks, others a time
-    if not git and not tab:
-        name = _PLAIN_TIME.sub(b"", name)
+    if not (git or tab) and len(name) < _NAME_BYTES:
+        name = _PLAIN_TIME.sub(b"", name).rstrip()
     return None if name == _NULL else name
 
 
 def _common(pair: bytes, strip: int) -> bytes | None:
     """Return the name that both halves of the line ``diff --git`` have, None where they have none."""
-    for left, right in _splits(pair):
-        name = _stripped(left, strip)
-        if name and name == _stripped(right, strip):
-            return name
-    return None
-
-
-def _splits(pair: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Every way to read ``pair`` as two names with a blank between them."""
+    if not (pair.startswith(b'"') or pair.endswith(b'"')):
+        return _repeated(pair) if strip else _twice(pair)
     if quoted := _QUOTED.match(pair):
-        if pair[quoted.end() :].startswith(b" "):
-            yield _unquoted(quoted[0]), _unquoted(pair[quoted.end() + 1 :])
-    elif pair.endswith(b'"'):
-        left, _, right = pair.partition(b' "')
-        yield left, _unquoted(b'"' + right)
-    elif len(pair) <= _PAIR_BYTES:
-        at = pair.find(b" ")
-        while at >= 0:
-            yield pair[:at], pair[at + 1 :]
-            at = pair.find(b" ", at + 1)
+        left, right = _unquoted(quoted[0]), _unquoted(pair[quoted.end() + 1 :])
+    else:
+        left, _, rest = pair.partition(b' "')
+        right = _unquoted(b'"' + rest)
+    name = _stripped(left, strip)
+    return name if name and name == _stripped(right, strip) else None
+
+
+def _twice(pair: bytes) -> bytes | None:
+    """Return NAME where ``pair`` is "NAME NAME"."""
+    half = len(pair) // 2
+    return pair[:half] if half and pair == b"%b %b" % (pair[:half], pair[:half]) else None
+
+
+def _repeated(pair: bytes) -> bytes | None:
+    """Return NAME where ``pair`` is "x/NAME y/NAME", without a slash in x and y; all may have blanks."""
+    tail = pair[pair.find(b"/") + 1 :]
+    # Before y's slash is more than half of the tail, and y has no other.
+    slash = tail.find(b"/", (len(tail) + 1) // 2)
+    name = tail[slash + 1 :]
+    if slash < 0 or not name or not tail.startswith(name + b" ") or b"/" in tail[len(name) + 1 : slash]:
+        return None
+    return name
 
 
 def _unquoted(name: bytes) -> bytes:
