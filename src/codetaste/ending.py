@@ -104,8 +104,9 @@ def _score_lines(wanted: Agenda, scores: Mapping[str, Outcome], ground: Ground) 
     for scoring in wanted.scorings:
         outcome = scores[scoring.key]
         path = str(scored_folder(ground.out, scoring)) if outcome.usable else ""
-        text = evaluate.found(outcome.value)
-        yield Line(outcome, scoring.title, "", text, path, quiet=evaluate.routine(outcome.value))
+        text, told_elsewhere = evaluate.found(outcome.value), bool(wanted.steps)
+        quiet = told_elsewhere and evaluate.routine(outcome.value)
+        yield Line(outcome, scoring.title, "", text, path, quiet=quiet)
 
 
 def _failed_needs(wanted: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]:
@@ -131,6 +132,8 @@ def folders(wanted: Agenda, outcomes: Mapping[str, Outcome], ground: Ground) -> 
                 named[f"what {each.label} found"] = products.product(each, ground.around)
     if ground.site is not None:
         named["what the agents changed"] = outputs_root(ground.out)
+    elif ground.lab is not None:
+        named["what was scored"] = outputs_root(ground.out)
     return named
 
 

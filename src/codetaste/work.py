@@ -154,7 +154,7 @@ async def _run(
         lines = await concluded(wanted, outcomes, ground, session)
         money = session.budget.snapshot()
     comparison, notes = None, list[str]()
-    if lab is not None and not stop.why:
+    if lab is not None and wanted.steps and not stop.why:
         comparison, notes = await to_thread.run_sync(compared, wanted, lab)
     return Summary(
         name=config.run.name,
