@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.bound import WireBound, raw_said
-from codetaste.gateway.parts import parts_of, said_parts
+from codetaste.gateway.parts import parts_of, said_parts, written
 from codetaste.gateway.passage import REFUSED, Passage
 from codetaste.gateway.told import turn_told
 from codetaste.llm.wire.http import one_line
@@ -24,13 +24,14 @@ from codetaste.llm.wire.serving import SERVING
 from codetaste.orchestration.retry import give_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import anyio
 
     from codetaste.gateway.access import Access
     from codetaste.gateway.asked import Asked
     from codetaste.gateway.outlet import Outlet
+    from codetaste.gateway.parts import Part
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.model import Model
     from codetaste.orchestration.budget import Budget
@@ -97,7 +98,7 @@ class Exchange:
         return Passage(
             asked.model.id,
             upstream,
-            partial(_body, asked),
+            partial(_body, asked, self._parts),
             headers=asked.headers,
             query=asked.query,
             streamed=asked.wire.stream,
@@ -124,6 +125,8 @@ class Exchange:
         if scope.cancelled_caught:
             self._written(499, error="given up before it was sent" if not self._flight.cap else "given up")
         self._outlet.close()
+        if self._passage is not None:
+            await self._passage.aclose()
 
     def _left(self, scope: anyio.CancelScope) -> None:
         """Give up what was not sent yet, as nobody waits for it any more."""
@@ -134,7 +137,8 @@ class Exchange:
         access, asked, wire = self._access, self._asked, self._asked.wire
         self._write_request()
         bound = WireBound(self._parts, access.counts_of(asked.model))
-        metered = asked.model.metered.through(self._flight, bound)
+        connect = None if self._passage is None else self._passage.connect
+        metered = asked.model.metered.through(self._flight, bound, meanwhile=connect)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.tally.answered(reply, main=wire.main)
         if wire.main:
@@ -221,13 +225,13 @@ class Exchange:
 _KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
-def _body(asked: Asked, request: Request) -> dict[str, Any]:
+def _body(asked: Asked, parts: Sequence[Part], request: Request) -> bytes:
     """Return what a provider is sent: the program's own body, with what decides the money."""
-    upstream = asked.model.upstream
+    wire, upstream = asked.wire, asked.model.upstream
     caps = () if upstream is None else upstream.caps
-    used = tuple(name for name in caps if asked.wire.body.get(name) is not None)
-    body = lowered(asked.wire, request.max_output_tokens, model=asked.model.name, caps=used or caps)
-    return {**body, **asked.model.fixed}
+    used = tuple(name for name in caps if wire.body.get(name) is not None)
+    body = lowered(wire, request.max_output_tokens, model=asked.model.name, caps=used or caps)
+    return written(wire.protocol, wire.body, parts, {**body, **asked.model.fixed})
 
 
 def _said(protocol: str, whole: Mapping[str, Any]) -> list[Any]:

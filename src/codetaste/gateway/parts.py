@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from codetaste.llm.wire.prompt import PER_PICTURE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _MARKER = '"cache_control"'
 _PICTURE = re.compile(r'"type":"(?:image|input_image|image_url)"')
+_PERHAPS_A_PICTURE = '"type":"i'
 _AROUND = 64
 """Tokens allowed for what a provider wraps around a part: a message, a tool or a block."""
 _DIGITS = 32
@@ -33,12 +34,21 @@ _NOT_SETTINGS = frozenset({*SAID.values(), *INSTRUCTIONS.values(), "tools", "met
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a request. ``size`` is a number of tokens that it cannot exceed."""
+    """A part of a request.
+
+    Attributes:
+        kind: "settings", "tool", "system" or "message".
+        name: follows from its content.
+        size: a number of tokens that it cannot exceed.
+        value: its content, without the markers of a cache.
+        data: its JSON, as it can be sent on.
+    """
 
     kind: str
     name: str
     size: int
     value: Any
+    data: bytes
 
 
 def parts_of(protocol: str, body: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -49,6 +59,30 @@ def parts_of(protocol: str, body: Mapping[str, Any]) -> tuple[Part, ...]:
 def said_parts(said: object) -> tuple[Part, ...]:
     """Return what was said as parts: a list of messages or items, or a text."""
     return tuple(_part("message", each) for each in _listed(said))
+
+
+def written(protocol: str, asked: Mapping[str, Any], parts: Sequence[Part], sent: Mapping[str, Any]) -> bytes:
+    """Write the body to be sent, from the texts of the parts where they are in it as they were asked.
+
+    Args:
+        protocol: of both bodies.
+        asked: the body that ``parts`` are of.
+        parts: all of them, in order.
+        sent: the same body, but for what decides the money.
+    """
+    kinds = {INSTRUCTIONS.get(protocol): "system", SAID[protocol]: "message", "tools": "tool"}
+    pieces = [b"{"]
+    for name, value in sent.items():
+        kind = kinds.get(name)
+        pieces.append(f"{_written(name)}:".encode("utf-8", "replace"))
+        if kind is None or value is None or value is not asked.get(name):
+            pieces.append(_written(value).encode("utf-8", "replace"))
+        else:
+            listed = [piece for part in parts if part.kind == kind for piece in (part.data, b",")][:-1]
+            pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
+        pieces.append(b",")
+    pieces[-1] = b"}"
+    return b"".join(pieces)
 
 
 def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[Part]:
@@ -67,15 +101,17 @@ def _listed(value: object) -> list[Any]:
 
 def _part(kind: str, value: Any) -> Part:  # noqa: ANN401 - JSON data
     text = _written(value)
-    data = text.encode("utf-8", "surrogatepass")
+    named = data = text.encode("utf-8", "surrogatepass")
     size = _AROUND + len(data)
-    if '"image' in text or '"input_image' in text:
+    if _PERHAPS_A_PICTURE in text:
         size += PER_PICTURE * len(_PICTURE.findall(text))
     if _MARKER in text:
         value = _unmarked(value)
-        data = _written(value).encode("utf-8", "surrogatepass")
-    name = sha256(data).hexdigest()[:_DIGITS]
-    return Part(kind, name, size, value)
+        named = _written(value).encode("utf-8", "surrogatepass")
+    name = sha256(named).hexdigest()[:_DIGITS]
+    if not text.isascii():
+        data = text.encode("utf-8", "replace")
+    return Part(kind, name, size, value, data)
 
 
 def _written(value: Any) -> str:  # noqa: ANN401 - JSON data

@@ -6,7 +6,6 @@ usage. What comes is passed on byte for byte as it comes, and read on the side.
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.connection import lost, named
 from codetaste.llm.wire.http import one_line, read_json, without
 from codetaste.llm.wire.sse import MOST_BYTES
 from codetaste.orchestration.retry import give_up
@@ -22,8 +20,7 @@ from codetaste.orchestration.retry import give_up
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
-    from httpx2 import Response
-
+    from codetaste.gateway.line import Line
     from codetaste.gateway.outlet import Outlet
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
@@ -33,6 +30,9 @@ _CLOSING_S = 5.0
 _REST_S = 0.25
 """How long the end of a body is waited for once the reply is whole."""
 _SAID_BYTES = 4096
+_REFUSAL_BYTES = 1024 * 1024
+"""More than any provider has to say of a failure; what follows is not read."""
+_OK, _REDIRECT = 200, 300
 _EVENTS, _WHOLE = "text/event-stream", "application/json"
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 """The end of an event."""
@@ -59,7 +59,7 @@ class Passage:
         self,
         model_id: str,
         upstream: Upstream,
-        write: Callable[[Request], Mapping[str, Any]],
+        write: Callable[[Request], bytes],
         *,
         headers: Mapping[str, str],
         query: str,
@@ -68,10 +68,18 @@ class Passage:
     ) -> None:
         self.id = model_id
         self._upstream, self._write, self._outlet = upstream, write, outlet
-        self._url, self._headers = upstream.url(query), upstream.headers(headers)
-        self._streamed = streamed
+        self._headers, self._query, self._streamed = headers, query, streamed
+        self._line: Line | ModelUnavailable | None = None
         self.told = False
         """Whether the program has the provider's own end of the stream, whatever that was."""
+
+    async def connect(self) -> None:
+        """Make a connection ready, or learn that there is none, while money is written down."""
+        await self.aclose()
+        try:
+            self._line = await self._upstream.ready()
+        except ModelUnavailable as error:
+            self._line = error
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a name for it
         """Send the program's request once, and pass on what comes.
@@ -79,11 +87,10 @@ class Passage:
         Raises:
             ModelError: there is no reply; one that had begun cannot be tried again.
         """
-        text = json.dumps(self._write(request), ensure_ascii=False, separators=(",", ":"))
         timeout_s = self._upstream.timeout_s
         try:
             with anyio.move_on_after(timeout_s):
-                return await self._ask(text.encode("utf-8", "replace"))
+                return await self._ask(self._write(request))
             raise ModelUnavailable(f"no whole reply within {timeout_s:g} s")
         except ModelError as error:
             error.args = (without(self._upstream.secret, str(error)),)
@@ -96,42 +103,46 @@ class Passage:
         return None
 
     async def aclose(self) -> None:
-        """Nothing of its own is open."""
+        """Close a connection that was made ready and has not been used."""
+        line, self._line = self._line, None
+        if line is not None and not isinstance(line, ModelUnavailable):
+            with anyio.move_on_after(_CLOSING_S, shield=True):
+                await line.aclose()
 
     async def _ask(self, content: bytes) -> Reply:
-        import httpx2  # noqa: PLC0415 - heavy
-
-        client = self._upstream.client
-        quiet = self._upstream.quiet(streamed=self._streamed)
-        request = client.build_request(
-            "POST", self._url, content=content, headers=self._headers, timeout=quiet
-        )
+        upstream = self._upstream
+        url, host = upstream.url(self._query)
+        said = upstream.headers(self._headers).items()
+        headers = [(b"host", host), *((name.encode(), text.encode()) for name, text in said)]
+        line = await self._fresh()
         try:
-            response = await client.send(request, stream=True)
-        except httpx2.HTTPError as error:
-            raise lost(error) from error
-        try:
-            return await self._read(response)
-        except httpx2.TimeoutException as error:
-            raise ModelUnavailable("the provider fell silent in the middle of the reply") from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise ModelUnavailable(
-                f"the connection was lost in the middle of the reply ({named(error)})"
-            ) from error
+            await line.post(url, headers, content, upstream.quiet_s(streamed=self._streamed))
+            return await self._read(line)
         finally:
             with anyio.move_on_after(_CLOSING_S, shield=True):
-                await response.aclose()
+                await line.aclose()
 
-    async def _read(self, response: Response) -> Reply:
+    async def _fresh(self) -> Line:
+        """Return a line that nothing was sent on: the one that was made ready, or a new one."""
+        line, self._line = self._line, None
+        if isinstance(line, ModelUnavailable):
+            raise line
+        if line is not None and not line.fresh:
+            self._line = line
+            await self.aclose()
+            line = None
+        return line or await self._upstream.ready()
+
+    async def _read(self, line: Line) -> Reply:
         serving = self._upstream.serving
-        name = response.headers.get(serving.request_id, "")
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not response.is_success:
-            raise self._refusal(response.status_code, await response.aread(), response.headers)
+        name = line.headers.get(serving.request_id, "")
+        kind = line.headers.get("content-type", "").partition(";")[0].strip().lower()
         streamed = kind == _EVENTS
-        head = {"content-type": response.headers.get("content-type", "")}
+        head = {"content-type": line.headers.get("content-type", "")}
         head |= {serving.request_id: name} if name else {}
-        async with aclosing(response.aiter_bytes()) as chunks:
+        async with aclosing(line.chunks()) as chunks:
+            if not _OK <= line.status < _REDIRECT:
+                raise self._refusal(line, await _whole(chunks, _REFUSAL_BYTES))
             if not streamed and kind != _WHOLE:
                 said = one_line((await _whole(chunks, _SAID_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"not a reply but {kind or 'nothing known'}: {said}")
@@ -144,7 +155,7 @@ class Passage:
                 tap.feed(body)
                 tapped = tap.tapped()
                 if tapped.reply is not None:
-                    await self._outlet.respond(response.status_code, head, body)
+                    await self._outlet.respond(line.status, head, body)
         if tapped.reply is None:
             raise tapped.error or MalformedReply("no reply")
         self._outlet.close()
@@ -172,21 +183,18 @@ class Passage:
 
     async def _rest(self, chunks: AsyncGenerator[bytes, None]) -> None:
         """Pass on what follows a whole reply, an end of the body as a rule."""
-        import httpx2  # noqa: PLC0415 - heavy
-
-        with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_REST_S, shield=True):
+        with suppress(ModelError), anyio.move_on_after(_REST_S, shield=True):
             async for chunk in chunks:
                 await self._outlet.write(chunk)
 
-    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> ModelError:
+    def _refusal(self, line: Line, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
         said: Any = text
         with suppress(MalformedReply):
             said = read_json(text)
-        lower = {name.lower(): value for name, value in headers.items()}
-        error = self._upstream.serving.error_from(status, said, lower)
-        kind = lower.get("content-type", "application/json")
-        setattr(error, REFUSED, (status, kind, without(self._upstream.secret, text).encode()))
+        error = self._upstream.serving.error_from(line.status, said, line.headers)
+        kind = line.headers.get("content-type", "application/json")
+        setattr(error, REFUSED, (line.status, kind, without(self._upstream.secret, text).encode()))
         return error
 
 

@@ -78,11 +78,11 @@ def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
         trust_env=False,
         follow_redirects=False,
         event_hooks={"response": [bound_refusal]},
-        verify=_certificates() if secure else False,
+        verify=certificates() if secure else False,
     )
 
 
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Trust what this machine trusts (SSL_CERT_FILE included), and the bundle that came with the client."""
     import ssl  # noqa: PLC0415 - only for https
 

@@ -27,7 +27,7 @@ from codetaste.orchestration.money import Cost
 from codetaste.orchestration.retry import TABLE, give_up, given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -89,6 +89,7 @@ class MeteredModel:
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._served_otherwise = served_otherwise
         self.bound: Bound = PromptBound()
+        self._meanwhile: Callable[[], Awaitable[None]] | None = None
 
     @property
     def id(self) -> str:
@@ -115,15 +116,18 @@ class MeteredModel:
         self.bound.learn(request, reply)
         return reply
 
-    def through(self, model: Model, bound: Bound) -> MeteredModel:
+    def through(
+        self, model: Model, bound: Bound, *, meanwhile: Callable[[], Awaitable[None]] | None = None
+    ) -> MeteredModel:
         """Return this model with the same price, slots and retries, but asking ``model``.
 
         Args:
             model: has the same id; who sends what somebody else has written.
             bound: bounds the prompts.
+            meanwhile: makes ready for each try while its reservation is written down; sends nothing.
         """
         other = copy(self)
-        other.model, other.bound = model, bound
+        other.model, other.bound, other._meanwhile = model, bound, meanwhile  # noqa: SLF001 - of the same class
         return other
 
     async def settle_lost(self, ctx: JobContext, name: str) -> None:
@@ -180,7 +184,7 @@ class MeteredModel:
         while True:
             slot, reservation = await self._seat(offer, ctx)
             try:
-                async with await ctx.paid(name, reservation, note) as paid:
+                async with await ctx.paid(name, reservation, note, meanwhile=self._meanwhile) as paid:
                     if not slot.current:
                         paid.release()  # all must pause, or fewer may go, since the reservation was begun
                         continue

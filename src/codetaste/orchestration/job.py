@@ -175,13 +175,24 @@ class JobContext:
         """
         return self.budget.reserve_now(wanted, least)
 
-    async def paid(self, name: str, reservation: Reservation, note: Json = None) -> Paid:
+    async def paid(
+        self,
+        name: str,
+        reservation: Reservation,
+        note: Json = None,
+        *,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
+    ) -> Paid:
         """Make money that was set aside a paid call; durable before it returns. See ``pay``.
+
+        ``meanwhile`` makes ready for the call while the disk is at work: nothing may be sent there.
 
         Raises:
             StorageFull: it could not be recorded, and was released; do not make the call.
         """
-        return await self._record.reserve(self.key, self.fingerprint, name, reservation, note)
+        return await self._record.reserve(
+            self.key, self.fingerprint, name, reservation, note, meanwhile=meanwhile
+        )
 
     @contextmanager
     def waiting(self, what: str, *, working: bool = False) -> Iterator[None]:

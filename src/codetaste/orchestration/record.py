@@ -9,7 +9,7 @@ from codetaste.orchestration.events import MoneyChanged
 from codetaste.orchestration.paid import Paid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from codetaste.orchestration.budget import Budget, Reservation
     from codetaste.orchestration.events import Event, FanOut
@@ -66,9 +66,19 @@ class Record:
         await self.write(line)
 
     async def reserve(
-        self, key: str, fingerprint: str, effect: str, reservation: Reservation, note: Json
+        self,
+        key: str,
+        fingerprint: str,
+        effect: str,
+        reservation: Reservation,
+        note: Json,
+        *,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
     ) -> Paid:
-        """Make a granted reservation durable; gives it back when that fails or is cancelled."""
+        """Make a granted reservation durable; gives it back when that fails or is cancelled.
+
+        ``meanwhile`` is run while the disk is at work; it must do nothing that costs anything.
+        """
         granted = reservation.granted
         paid = Paid(self, key, self.history.next_call(key, effect), reservation, note)
         line: dict[str, Json] = {
@@ -89,6 +99,8 @@ class Record:
             reservation.release()
             raise
         try:
+            if meanwhile is not None:
+                await meanwhile()
             await group.durable()
         except BaseException:
             paid.release()
