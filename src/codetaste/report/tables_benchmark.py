@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from codetaste.benchmark.statistics import BenchmarkFacts, InstanceFacts
 
 
+_TOLD = 10
+"""Problems that are told below Table 1."""
+
+
 def _golden(name: str) -> Callable[[InstanceFacts], int | None]:
     def count(facts: InstanceFacts) -> int | None:
         return None if facts.golden is None else int(getattr(facts.golden, name))
@@ -49,10 +53,12 @@ def table_1(facts: BenchmarkFacts) -> Table:
         Column("instances", "Instances", Unit.COUNT),
     )
     total = len(facts.instances)
-    notes = (f"Instances: of {total:,} those of which the number is known; maximum and mean are over these",)
-    return Table(
-        "1", "Summary statistics of the benchmark's instances", columns, tuple(rows), notes, "", "part"
-    )
+    basis = f"Instances: of {total:,} those of which the number is known; maximum and mean are over these"
+    problems = [problem for each in facts.instances for problem in each.problems]
+    more = len(problems) - _TOLD
+    notes = (basis, *problems[:_TOLD], *([f"and {more:,} more that could not be read"] if more > 0 else []))
+    title = "Summary statistics of the benchmark's instances"
+    return Table("1", title, columns, tuple(rows), notes, "", "part")
 
 
 def table_2(facts: BenchmarkFacts) -> Table:

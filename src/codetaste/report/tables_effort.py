@@ -5,12 +5,13 @@ And what became of all trials, and how attempts at one instance add up (pass@k).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.records import TrialStatus
 from codetaste.report import measures
 from codetaste.report.aggregate import count
+from codetaste.report.contest import counted
 from codetaste.report.measures import Unit
 from codetaste.report.statistics import mean_interval, pass_at_k
 from codetaste.report.table import Cell, Column, Row, Table, legend
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
 _DID = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
+_TOLD = 12
+"""Reasons that are told below the counts."""
 _ENDINGS = {
     "budget_exceeded": Column("budget_exceeded", "Budget hit", Unit.COUNT),
     "timeout": Column("timeout", "Timed out", Unit.COUNT),
@@ -91,8 +94,22 @@ def counts_table(view: View) -> Table:
         "strict: failed, refused and not applying trials score 0; the others without a value are in no mean",
         "published: all that are dropped as published are in no mean",
         "instances without a trial: other agents have one of them in the same track and mode",
+        *_reasons(view),
     )
     return Table("counts", "What became of all trials", columns, tuple(rows), notes, "", "agent")
+
+
+def _reasons(view: View) -> list[str]:
+    """Say why trials are what they are, and what is to be known of their values: the most frequent first."""
+    said = Counter(
+        text
+        for record in view.trials.agents
+        for text in {f"{_STATUSES[record.status].lower()}: {record.why}" if record.why else "", *record.notes}
+    )
+    del said[""]
+    told = [f"{counted(number, 'trial')}: {text}" for text, number in said.most_common(_TOLD)]
+    more = len(said) - len(told)
+    return [*told, f"and {counted(more, 'other reason')} (scores.json of each trial)"] if more else told
 
 
 def attempts_table(view: View) -> Table | None:
