@@ -8,6 +8,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,13 @@ from codetaste.source.index import trust
 from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
     from pathlib import Path
 
     import httpx
 
 MOST_BYTES = 16 * 1024**3
-_CHUNK_BYTES = 1 << 20
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BACK_OFF_S = (0.5, 2.0, 5.0, 10.0)
 _MOST_TRIES = 50
@@ -75,7 +76,7 @@ async def download(
     if not url.startswith(("https://", "http://")):
         raise SourceError(f"{url[:200]!r} is no http(s) address")
     fruitless = 0
-    verify = await to_thread.run_sync(trust)
+    verify = await to_thread.run_sync(_trust)
     timeout = httpx.Timeout(60.0, connect=20.0)
     async with httpx.AsyncClient(
         verify=verify, follow_redirects=True, max_redirects=_REDIRECTS, timeout=timeout
@@ -142,7 +143,8 @@ async def _take(
             await to_thread.run_sync(_note, url, path, _mark(response))
         async with await anyio.open_file(path, "ab" if have else "wb") as file:
             progress(have, total)
-            async for chunk in response.aiter_raw(_CHUNK_BYTES):
+            # As it comes: what a larger piece waits for is lost when the connection breaks.
+            async for chunk in response.aiter_raw():
                 have += len(chunk)
                 if have > limit:
                     raise SourceError(f"{url}: more than the {limit:,} bytes that are taken")
@@ -228,6 +230,12 @@ def _size(path: Path) -> int:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Return whom connections may rest upon; reading all bundles takes a quarter of a second."""
+    return trust()
 
 
 def _reason(error: Exception) -> str:

@@ -6,24 +6,26 @@ No digest of the release is known, so that a first download rests on TLS and on 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio import from_thread, to_thread
 
 from codetaste import __version__
 from codetaste.benchmark.download import discard, download
 from codetaste.benchmark.verify import Inventory, refuse_surprises, take_inventory
-from codetaste.errors import ConfigError, SourceError, StorageFull
+from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack
-from codetaste.source.tree import locked, tree_digest
+from codetaste.source.tree import tree_digest
 from codetaste.source.writing import TreeLimits, storage_error
 
 if TYPE_CHECKING:
@@ -134,15 +136,33 @@ async def fetch_benchmark(
 
 @asynccontextmanager
 async def _workshop(to: Path) -> AsyncIterator[Path]:
-    """Hold the folder beside ``to`` in which it is made; what was downloaded stays there on failure."""
+    """Hold the folder beside ``to`` in which it is made; what was downloaded stays there on failure.
+
+    Whoever else fetches into the same parent folder waits.
+    """
     shop = to.with_name(f".{to.name}.fetch")
     try:
         await to_thread.run_sync(lambda: shop.mkdir(parents=True, exist_ok=True))
+        descriptor = os.open(to.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise storage_error(error, str(shop)) from error
-    async with locked(shop / "lock"):
+    try:
+        pause_s = 0.05
+        while not _locks(descriptor):
+            await anyio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 1.0)
         yield shop
-    await to_thread.run_sync(_tidy, shop)
+    finally:
+        _tidy(shop)
+        os.close(descriptor)
+
+
+def _locks(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _holds_something(folder: Path) -> bool:
@@ -150,8 +170,9 @@ def _holds_something(folder: Path) -> bool:
 
 
 def _tidy(shop: Path) -> None:
-    if not any(path.name != "lock" for path in (shop.iterdir() if shop.is_dir() else ())):
-        shutil.rmtree(shop, ignore_errors=True)
+    """Remove the folder if nothing was kept in it."""
+    with suppress(OSError):
+        shop.rmdir()
 
 
 async def _bring(
@@ -183,11 +204,19 @@ def _make(release: Release, origin: _Origin, shop: Path, to: Path, *, incomplete
     shutil.rmtree(stage.with_name(f"{stage.name}.unpacking"), ignore_errors=True)
     if origin.archive:
         unpack(origin.path, stage, label=origin.source, limits=_LIMITS, check=from_thread.check_cancelled)
-        refuse_surprises(stage, origin.source)
+        try:
+            refuse_surprises(stage, origin.source)
+        except UnsafeArchive:
+            shutil.rmtree(stage, ignore_errors=True)
+            raise
     else:
         refuse_surprises(origin.path, origin.source)
         _copy(origin.path, stage)
-    inventory = _checked(release, stage, origin.source, incomplete=incomplete)
+    try:
+        inventory = _checked(release, stage, origin.source, incomplete=incomplete)
+    except ConfigError:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
     verified = bool(release.sha256) and origin.archive
     made = Fetched(to, origin.sha256, origin.source, verified, inventory, new=True)
     try:
