@@ -1,0 +1,70 @@
+"""Published instances: the golden patch follows every rule, an empty one none, of the published sizes."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import anyio
+import pytest
+
+from codetaste.benchmark.catalog import Benchmark, open_benchmark
+from codetaste.benchmark.instance import Instance
+from codetaste.evaluation.evaluate import Evaluation
+from codetaste.evaluation.soundness import Bench, Soundness, check_instance
+from codetaste.rules.cache_keys import engine_name
+from codetaste.rules.cache_store import MatchStore
+from codetaste.rules.engine_install import Engine
+from codetaste.rules.incremental import IncrementalScanner
+from codetaste.rules.opengrep import OpenGrep
+
+HITS = {
+    "koajs__koa-ef467caa": (385, 345),
+    "99designs__gqlgen-d5c9f896": (323, 282),
+    "aws__aws-cli-20315462": (73, 675),
+}
+"""|L⁺ ∩ C| and |L⁻ ∩ C| of the golden patch, as by the stock engine's SARIF (docs/reproduction.md)."""
+
+
+def reference(benchmark: Benchmark, instance: Instance) -> dict[str, str]:
+    with (benchmark.root / "golden_reference.csv").open() as file:
+        return next(row for row in csv.DictReader(file) if row["instance"] == instance.path)
+
+
+def checked(bench: Bench, instance: Instance) -> Soundness:
+    async def main() -> Soundness:
+        return await check_instance(bench, instance)
+
+    return anyio.run(main)
+
+
+def rate(evaluation: Evaluation | None) -> tuple[int, int, int, int]:
+    assert evaluation is not None
+    assert evaluation.counts is not None, evaluation.why
+    counts = evaluation.counts
+    return counts.positive_matched, counts.positive_total, counts.negative_matched, counts.negative_total
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", HITS)
+def test_an_instance_is_sound_and_its_golden_patch_has_the_published_size(
+    name: str, published_data: Path, clones: Path, engine: Engine, tmp_path: Path
+) -> None:
+    benchmark = open_benchmark(published_data, repos=clones)
+    instance = benchmark.get(name)
+    store = MatchStore(tmp_path / "matches", engine_name(engine))
+    scanner = IncrementalScanner(OpenGrep(engine), store, benchmark.ignore_text())
+    found = checked(Bench(benchmark, scanner, tmp_path, tmp_path, "opengrep"), instance)
+    assert found.sound, found.reasons
+    stated = reference(benchmark, instance)
+    rules = int(stated["n_pos"]), int(stated["n_neg"])
+    assert rate(found.golden) == (rules[0], rules[0], 0, rules[1])
+    assert rate(found.null) == (0, rules[0], rules[1], rules[1])
+    assert found.golden is not None
+    assert found.golden.precision is not None
+    assert found.golden.lines == (int(stated["official_added"]), int(stated["official_removed"]))
+    assert found.golden.lines_all == (int(stated["strict_added"]), int(stated["strict_removed"]))
+    assert found.golden.files == int(stated["files"])
+    assert len(found.golden.positive) == int(stated["sum_nr_refactored"])
+    assert (found.golden.precision.hits_added, found.golden.precision.hits_removed) == HITS[name]
