@@ -9,8 +9,8 @@ import venv
 from pathlib import Path
 
 
-def peer_python(package: str) -> Path:
-    """Return the Python of an environment that has ``package``, made on first use.
+def peer_python(package: str, *more: str) -> Path:
+    """Return the Python of an environment that has ``package`` and ``more``, made on first use.
 
     Environments stay in ``$CODETASTE_PERF_PEERS``, by default ``~/.cache/codetaste-perf``.
     """
@@ -21,7 +21,7 @@ def peer_python(package: str) -> Path:
     if not done.exists():
         print(f"installing {package} into {home}", file=sys.stderr, flush=True)
         venv.create(home, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", package]
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", package, *more]
         subprocess.run(pip, check=True, stdout=sys.stderr)
         done.touch()
     return python

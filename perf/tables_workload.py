@@ -1,0 +1,322 @@
+"""A benchmark of 100 instances and 1,600 trials of it, made up, in our layout and in the published one.
+
+For ``tables.py``. Patches have the sizes of CodeTaste's Table 5, their files' number that of its Table 1, and
+SARIF files as many results as the published rules have: 400 in the middle, a few with thousands. What is made
+follows from ``SEED``. SARIF files are of an instance, not of a trial, and stand in its trials by hard links.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SEED = 7
+AGENTS = ("gpt-5.2", "gpt-5.1-codex-mini", "claude-sonnet-4.5", "qwen3")
+TRACKS = ("instructed/direct", "open/direct", "open/plan", "open/multiplan")
+LINES = {
+    "gpt-5.2": (2433, 768, 2280, 2624),
+    "gpt-5.1-codex-mini": (1307, 489, 1043, 667),
+    "claude-sonnet-4.5": (2101, 1535, 3278, 3826),
+    "qwen3": (1610, 2067, 1141, 787),
+}
+"""Mean lines edited, by agent and track (CodeTaste, Table 5)."""
+LANGUAGES = ("java", "python", "go", "typescript", "rust", "c++")
+LINES_A_FILE = 28
+HUNK = 12
+_REGION = {"startColumn": 5, "endColumn": 60}
+_TEXT = "        this.registry.lookup(key).orElseGet(() -> factory.create(key, options.timeout()));"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance that is made up."""
+
+    owner: str
+    repo: str
+    commit: str
+    language: str
+    positive: int
+    negative: int
+
+    @property
+    def path(self) -> str:
+        """Its folder in the published layout."""
+        return f"{self.owner}/{self.repo}/{self.commit[:8]}"
+
+
+def instances(chance: random.Random, count: int) -> list[Instance]:
+    return [
+        Instance(
+            f"owner{number % 87}",
+            f"repo{number % 87}",
+            chance.randbytes(20).hex(),
+            chance.choice(LANGUAGES),
+            chance.randint(10, 50),
+            chance.randint(30, 100),
+        )
+        for number in range(count)
+    ]
+
+
+def write_benchmark(folder: Path, found: list[Instance], chance: random.Random) -> None:
+    """Write the tables of a benchmark."""
+    folder.mkdir(parents=True)
+    rows = [
+        {
+            "owner": each.owner,
+            "repo": each.repo,
+            "commit_hash": each.commit,
+            "golden_commit_hash": each.commit[::-1],
+            "combined_score": 0.7,
+            "category": "basic",
+            "language": each.language,
+        }
+        for each in found
+    ]
+    _table(folder / "instances.csv", rows)
+    golden = [
+        {
+            "instance": each.path,
+            "language": each.language,
+            "files": chance.randint(20, 200),
+            **{
+                f"{kind}_{side}": chance.randint(200, 3000)
+                for kind in ("naive", "official", "strict")
+                for side in ("added", "removed")
+            },
+            "n_pos": each.positive,
+            "n_neg": each.negative,
+            "sum_nr_refactored": 400,
+            "sum_nr_legacy": 400,
+            "base_passed": 700,
+            "base_failed": 2,
+            "golden_passed": 702,
+            "golden_failed": 2,
+        }
+        for each in found
+    ]
+    _table(folder / "golden_reference.csv", golden)
+
+
+def _table(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _patch(lines: int, chance: random.Random) -> tuple[bytes, int, int]:
+    """Return a patch that edits about ``lines``, and how many it adds and removes."""
+    parts: list[str] = []
+    added = removed = 0
+    left, number = max(lines, 1), 0
+    while left > 0:
+        number += 1
+        path = f"src/main/java/org/example/module{number % 17}/Component{number}.java"
+        parts.append(
+            f"diff --git a/{path} b/{path}\nindex 0123456..89abcde 100644\n--- a/{path}\n+++ b/{path}\n"
+        )
+        old = new = 1
+        for _ in range(min(left, LINES_A_FILE) // HUNK + 1):
+            minus, plus = chance.randint(1, HUNK), chance.randint(1, HUNK)
+            parts.append(f"@@ -{old},{minus + 6} +{new},{plus + 6} @@ public class Component{number} {{\n")
+            context = f" {_TEXT}\n" * 3
+            parts += [context, f"-{_TEXT}\n" * minus, f"+{_TEXT[::-1]}\n" * plus, context]
+            old, new = old + minus + 40, new + plus + 40
+            added, removed, left = added + plus, removed + minus, left - plus - minus
+    return "".join(parts).encode(), added, removed
+
+
+def _sarif(rules: int, results: int, chance: random.Random, *, published: bool) -> bytes:
+    """Return a SARIF file as the stock engine writes it, or as we do, which is shorter."""
+    more = {"help": {"text": "x" * 120}, "fullDescription": {"text": "x" * 120}} if published else {}
+    drivers = [{"id": f"rules.rule-{number}", **more} for number in range(rules)]
+    listed = []
+    for _ in range(results):
+        line, file = chance.randint(1, 400), chance.randint(1, 90)
+        region: dict[str, Any] = {"startLine": line, "endLine": line + chance.randint(0, 4), **_REGION}
+        path = f"src/main/java/org/example/module{file % 17}/Component{file}.java"
+        extra = {}
+        if published:
+            region["snippet"] = {"text": _TEXT}
+            extra = {"fingerprints": {"matchBasedId/v1": "0123456789abcdef" * 8}}
+        place = {"artifactLocation": {"uri": path, "uriBaseId": "%SRCROOT%"}, "region": region}
+        listed.append(
+            {
+                **extra,
+                "locations": [{"physicalLocation": place}],
+                "message": {"text": "Detected what is to be detected here"},
+                "properties": {},
+                "ruleId": f"rules.rule-{chance.randrange(rules)}",
+            }
+        )
+    run = {
+        "invocations": [{"executionSuccessful": True}],
+        "results": listed,
+        "tool": {"driver": {"rules": drivers}},
+    }
+    return json.dumps({"version": "2.1.0", "runs": [run]}).encode()
+
+
+def _results(chance: random.Random) -> int:
+    return min(10_000, round(chance.lognormvariate(6.0, 1.1)))
+
+
+def write_outputs(folder: Path, found: list[Instance], *, published: bool) -> int:
+    """Write ``outputs/`` with a trial of every agent on every track; returns the bytes of all patches."""
+    chance = random.Random(SEED)
+    total = 0
+    for instance in found:
+        sarif = {
+            name: _sarif(rules, _results(chance), chance, published=published)
+            for name, rules in (("rules_positive", instance.positive), ("rules_negative", instance.negative))
+        }
+        shelf = folder / "pseudo_agents/direct" / instance.path / "null_agent"
+        total += _trial(
+            shelf, instance, _Made("null_agent", "", b"\n", (0, 0)), sarif, chance, published=published
+        )
+        for agent in AGENTS:
+            for track, mean in zip(TRACKS, LINES[agent], strict=True):
+                lines = min(6 * mean, round(mean * chance.lognormvariate(-0.4, 0.9)))
+                patch, added, removed = _patch(lines, chance)
+                place = folder / track / instance.path / agent
+                links = {name: shelf / f"evaluation/{name}.sarif" for name in sarif}
+                made = _Made(agent, track, patch, (added, removed))
+                total += _trial(place, instance, made, links, chance, published=published)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What an agent made: a patch, and how many lines it adds and removes."""
+
+    agent: str
+    track: str
+    patch: bytes
+    lines: tuple[int, int]
+
+
+def _trial(
+    place: Path,
+    instance: Instance,
+    made: _Made,
+    sarif: dict[str, Any],
+    chance: random.Random,
+    *,
+    published: bool,
+) -> int:
+    agent, track, patch, lines = made.agent, made.track, made.patch, made.lines
+    evaluation = place / "evaluation"
+    evaluation.mkdir(parents=True)
+    (place / "prediction.diff").write_bytes(patch)
+    for name, content in sarif.items():
+        target = evaluation / f"{name}.sarif"
+        os.link(content, target) if isinstance(content, Path) else target.write_bytes(content)
+    agent_config = {"id": agent, "agent": {"name": agent}, "model": {"name": agent}}
+    metadata: dict[str, Any] = {
+        "finish_reason": chance.choices(("success", "budget_exceeded", "timeout"), (90, 7, 3))[0],
+        "cost_usd": chance.uniform(0.1, 11.0),
+        "start_time": "2026-01-01T00:00:00Z",
+        "finish_time": f"2026-01-01T00:{chance.randint(2, 59):02}:00Z",
+        "description_type": track.partition("/")[0] or None,
+        "mode": track.partition("/")[2] or "direct",
+        "additional": {"turns": chance.randint(5, 200), "tool_calls": chance.randint(5, 300)},
+    }
+    if not published:
+        metadata["additional"] |= {"codetaste_version": "0", "attempt": 1}
+    matched, left = chance.randint(0, instance.positive), chance.randint(0, instance.negative)
+    ifr_plus, ifr_minus = matched / instance.positive, 1 - left / instance.negative
+    ifr = (matched + instance.negative - left) / (instance.positive + instance.negative)
+    passed = chance.random() < 0.6
+    tests = {"passed": 702 if passed else 600, "failed": 1, "skipped": 0, "total": 703, "error": None}
+    result = {
+        "instance_metadata": {
+            "owner": instance.owner,
+            "repo": instance.repo,
+            "base_hash": instance.commit,
+            "golden_hash": instance.commit[::-1],
+            "golden_metrics": {**tests, "passed": 702},
+            "base_metrics": {**tests, "passed": 700},
+        },
+        "agent_config": agent_config,
+        "agent_test_metrics": tests,
+        "agent_rule_metrics": {
+            "positive_rules_matched": matched,
+            "negative_rules_matched": left,
+            "total_positive_rules": instance.positive,
+            "total_negative_rules": instance.negative,
+            "ifr": ifr,
+            "positive_ifr": ifr_plus,
+            "negative_ifr": ifr_minus,
+        },
+        "inference_metadata": metadata,
+        "evaluation_timestamp": "2026-01-01T01:00:00Z",
+    }
+    files: dict[Path, Any] = {
+        place / "agent_config.json": agent_config,
+        place / "inference_metadata.json": metadata,
+        evaluation / "evaluation_result.json": result,
+    }
+    if not published:
+        files[evaluation / "scores.json"] = _scores(
+            patch, lines, (ifr, ifr_plus, ifr_minus), passed, tests, chance
+        )
+        files[evaluation / "activity.json"] = {
+            "commands": 40,
+            "test_runs": chance.randint(0, 9),
+            "bulk_edits": 2,
+        }
+    elif metadata["mode"] != "direct":
+        judged = {"finish_reason": "success", "judge_cost_usd": 0.1, "judge_latency_seconds": 9.0}
+        names = (
+            ("plan_metadata",)
+            if metadata["mode"] == "plan"
+            else ("multiplan_generation_metadata", "multiplan_metadata")
+        )
+        files |= {place / f"{name}.json": {**metadata, **judged} for name in names}
+    for path, content in files.items():
+        path.write_text(json.dumps(content, indent=2))
+    return len(patch)
+
+
+def _scores(
+    patch: bytes,
+    lines: tuple[int, int],
+    rates: tuple[float, float, float],
+    passed: bool,
+    tests: dict[str, Any],
+    chance: random.Random,
+) -> dict[str, Any]:
+    shares = [chance.random() for _ in range(3)]
+    hits = {
+        "hits_added": lines[0] // 2,
+        "added": lines[0],
+        "hits_removed": lines[1] // 2,
+        "removed": lines[1],
+    }
+    return {
+        "status": "scored",
+        "why": "",
+        "passed": passed,
+        **dict(zip(("ifr", "ifr_plus", "ifr_minus"), rates, strict=True)),
+        **dict(zip(("prec", "prec_plus", "prec_minus"), shares, strict=True)),
+        "added": lines[0],
+        "removed": lines[1],
+        "added_all": lines[0],
+        "removed_all": lines[1],
+        "exclusions": "published",
+        "hits": hits,
+        "tests": tests,
+        "patch_sha256": hashlib.sha256(patch).hexdigest(),
+        "patch_bytes": len(patch),
+        "rules_sha256": {"positive": "0" * 64, "negative": "1" * 64},
+        "engine": "opengrep 1.30.0",
+        "codetaste": "0",
+        "notes": [],
+    }
