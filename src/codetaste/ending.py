@@ -139,5 +139,5 @@ def folders(wanted: Agenda, outcomes: Mapping[str, Outcome], ground: Ground) -> 
 
 def compared(wanted: Agenda, lab: Laboratory) -> tuple[Comparison, list[str]]:
     """Compare the agents by what lies in the run's folder, and say what is odd there; blocks."""
-    records, notes = comparables(lab.out, lab.benchmark, wanted.scorings)
+    records, notes = comparables(lab.out, lab.benchmark, wanted.scorings, references=lab.config.references)
     return compare(records.records), notes

@@ -29,12 +29,17 @@ def mistakes(error: ValidationError, raw: Mapping[str, Any], model: type[BaseMod
             yield f"{key}: {said}{told}" if key else f"{said}{told}"
 
 
+_SHOWN = 20
+"""So many known names are listed: there may be thousands of jobs."""
+
+
 def suggestion(word: str, known: Sequence[str]) -> str:
     """Return " (did you mean 'x'?)" for the nearest of ``known``, or the known names, or nothing."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f" (did you mean {near[0]!r}?)"
-    return f" (known: {', '.join(sorted(known))})" if known else ""
+    some, more = sorted(known)[:_SHOWN], len(known) - _SHOWN
+    return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""
 
 
 def shown(text: str) -> str:

@@ -9,30 +9,35 @@ from codetaste.evaluation.reading import read_outputs
 from codetaste.evaluation.records import Records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from pathlib import Path
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.flows.scorings import Scoring
+    from codetaste.flows.trials import Trial
 
 _SHOWN = 5
 
 
-def comparables(out: Path, benchmark: Benchmark, scorings: Iterable[Scoring]) -> tuple[Records, list[str]]:
+def comparables(
+    out: Path, benchmark: Benchmark, scorings: Sequence[Scoring], *, references: bool
+) -> tuple[Records, list[str]]:
     """Read the records of ``scorings`` from the run in ``out``, and what people should know of them. Blocks.
 
-    Trials that another config of the same run name has left are not among them.
+    Trials that another config of the same run name has left are not among them. With ``references`` pseudo
+    agents are, at all instances of the trials.
     """
     try:
         found = read_outputs(out, benchmark)
     except ConfigError as error:
         return Records(), list(error.problems)
-    wanted = {_place(scoring) for scoring in scorings}
+    wanted = {_place(scoring.trial) for scoring in scorings if scoring.trial is not None}
+    instances = {scoring.instance.id for scoring in scorings} if references else set()
     records = tuple(
         record
         for record in found.records
         if (record.agent, record.instance, record.track, record.mode, record.attempt) in wanted
-        or (record.pseudo and (record.agent, record.instance, "", "direct", 1) in wanted)
+        or (record.pseudo and record.instance in instances)
     )
     notes = [str(problem) for problem in found.problems[:_SHOWN]]
     if len(found.problems) > _SHOWN:
@@ -40,14 +45,6 @@ def comparables(out: Path, benchmark: Benchmark, scorings: Iterable[Scoring]) ->
     return Records(records, found.problems), notes
 
 
-def _place(scoring: Scoring) -> tuple[str, str, str, str, int]:
-    trial = scoring.trial
-    if trial is None:
-        return scoring.agent_id, scoring.instance.id, "", "direct", 1
-    return (
-        trial.agent.id,
-        trial.instance.id,
-        str(trial.track.track),
-        trial.track.mode,
-        trial.attempt,
-    )
+def _place(trial: Trial) -> tuple[str, str, str, str, int]:
+    track = trial.track
+    return trial.agent.id, trial.instance.id, str(track.track), track.mode, trial.attempt
