@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import shutil
 import signal
 import time
@@ -12,9 +14,11 @@ from typing import Any
 
 import pytest
 import tiny
+from test_flows_kill import run_with_kills
 from tiny import Bench, Ended, Place, Tiny
-from trial_place import output, products, trial_place
+from trial_place import ALL, output, products, trial_place
 
+SEED = int(os.environ.get("CODETASTE_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 POSITIVE = """\
 rules:
 - id: defines-fetch-new
@@ -263,3 +267,19 @@ def test_a_run_stopped_between_work_and_scores_goes_on_with_the_scores(
     assert len(where.ledger("m")) == 5
     assert products(where) == products(scored[0])
     assert not [path for path in (where.cache / "codetaste/predictions").rglob("*") if path.is_file()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_trials_and_scores_killed_ten_times_leave_what_undisturbed_ones_leave(
+    tmp_path: Path, ruled: Tiny
+) -> None:
+    print(f"CODETASTE_SEED={SEED}")  # noqa: T201
+    other = trial_place(tmp_path / "other", ruled, ALL, more="[evaluate]")
+    assert other.run("--json").code == 0
+    where = trial_place(tmp_path / "killed", ruled, ALL, more="[evaluate]")
+    done = run_with_kills(where, 10, tiny.progress(other.journal()), random.Random(SEED))
+    assert done.code == 0, done.err
+    tiny.assert_no_finished_job_ran_twice(where.journal())
+    tiny.assert_nothing_bought_twice(where.ledger("m"))
+    assert products(where) == products(other)
