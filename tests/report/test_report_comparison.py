@@ -98,6 +98,18 @@ def test_strict_counts_failed_trials_and_published_does_not() -> None:
     assert compare(records, aggregation="published").contestants == ("a", "b")
 
 
+def test_both_aggregations_are_shown_where_they_differ_with_counts() -> None:
+    same = render(compare(two_agents(3)))
+    assert same.count("Comparison (") == 1
+    assert "strict and published agree" in same
+    failed = [*several("a", [0.8, 0.8, None]), *several("b", [0.7, 0.7, 0.7])]
+    said = render(compare(failed))
+    assert "Comparison (strict)" in said
+    assert "Comparison (published)" in said
+    assert "6 trials: 5 scored, 1 failed; the published harness drops 1" in said
+    assert as_json(compare(failed))["published"]["contestants"] == ["a", "b"]
+
+
 def test_golden_and_base_stand_beside_the_agents_unranked() -> None:
     records = [
         *several("a", [0.5, 0.6]),
@@ -128,7 +140,7 @@ def test_modes_of_an_agent_can_be_compared_too() -> None:
 
 def test_of_no_trials_it_is_said_that_there_are_none() -> None:
     assert render(compare([])) == "There are no trials to compare."
-    assert "no trial has a score yet" in render(compare([trial("a", status="not_scored")]))
+    assert "no trial has a value here" in render(compare([trial("a", status="not_scored")]))
 
 
 def test_as_json_it_says_the_same_and_is_json() -> None:

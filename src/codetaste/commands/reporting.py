@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from dataclasses import dataclass, replace
@@ -64,7 +65,11 @@ def report(wish: Wish) -> int:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     roots = _roots(wish.runs)
     benchmark = _benchmark(wish, roots)
-    records = _read(roots, benchmark)
+    gc.disable()  # reading makes many objects, nearly all of which stay
+    try:
+        records = _read(roots, benchmark)
+    finally:
+        gc.enable()
     trials = gather(records.records)
     names = NAMES if "all" in wish.tables else wish.tables or (() if wish.by else _usual(wish))
     facts = None

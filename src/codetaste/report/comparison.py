@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +10,7 @@ from codetaste.report.aggregate import Aggregation
 from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_view, counted
 from codetaste.report.measures import Unit
 from codetaste.report.render_text import render_text
-from codetaste.report.table import Cell, Column, Row, Table, legend
+from codetaste.report.table import Cell, Column, Row, Table, agreed, legend
 from codetaste.report.trials import gather
 from codetaste.report.view import view
 
@@ -29,18 +30,27 @@ _TOLD = 12
 def compare(
     records: Iterable[TrialRecord],
     *,
-    aggregation: Aggregation | Literal["strict", "published"] = Aggregation.STRICT,
+    aggregation: Aggregation | Literal["strict", "published", "both"] = "both",
     by: By = "agent",
 ) -> Comparison:
-    """Compare the agents of ``records`` in every track and mode, or with ``by`` lane these of every agent."""
-    return compare_view(view(gather(records), Aggregation(aggregation)), by)
+    """Compare the agents of ``records`` in every track and mode, or with ``by`` lane these of every agent.
+
+    With both aggregations it is strict, and ``published`` has the other.
+    """
+    trials = gather(records)
+    if aggregation != "both":
+        return compare_view(view(trials, Aggregation(aggregation)), by)
+    strict, published = (compare_view(view(trials, each), by) for each in Aggregation)
+    return replace(strict, published=published)
 
 
 def render(comparison: Comparison, width: int | None = None) -> str:
     """Say it in plain text, at most ``width`` columns wide where that can be done."""
     if not comparison.contestants:
         return "There are no trials to compare."
-    return render_text(comparison_table(comparison), width)
+    both = [comparison] if comparison.published is None else [comparison, comparison.published]
+    tables = agreed([comparison_table(each) for each in both])
+    return "\n\n".join(render_text(table, width) for table in tables)
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -168,6 +178,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "contests": [_contest_json(each) for each in comparison.contests],
         "references": [_reference_json(each) for each in comparison.references],
         "notes": list(comparison.notes),
+        "published": None if comparison.published is None else as_json(comparison.published),
     }
 
 

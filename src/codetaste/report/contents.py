@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.report import tables_effort, tables_scores
 from codetaste.report.comparison import comparison_table, differences_table
 from codetaste.report.contest import compare_view
-from codetaste.report.table import Column, Row, Table, spoken
+from codetaste.report.table import Column, Row, Table, agreed
 from codetaste.report.tables_benchmark import table_1, table_2
 from codetaste.report.tables_groups import group_table
 from codetaste.report.view import view
@@ -29,7 +29,6 @@ NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort"
 USUAL = ("comparison", "4", "5", "effort", "attempts", "counts")
 """What a report has unless tables are named."""
 _BENCHMARK = frozenset({"1", "2"})
-_BOTH = "strict and published agree"
 _LISTED = 60
 
 
@@ -73,17 +72,7 @@ def _each(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
     tables = [table for table in made if table is not None]
     if tables and not tables[0].aggregation:
         return tables[:1]
-    if merge and len(tables) > 1 and all(_read(table) == _read(tables[0]) for table in tables):
-        return [replace(tables[0], aggregation=_BOTH)]
-    return tables
-
-
-def _read(table: Table) -> list[tuple[object, ...]]:
-    """Return what people read in a table: sums made in another order differ in digits that nobody sees."""
-    return [
-        (row.section, *(spoken(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
-        for row in table.rows
-    ]
+    return agreed(tables) if merge else tables
 
 
 def _table(name: str, look: View, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:

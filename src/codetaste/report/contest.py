@@ -8,6 +8,7 @@ tracks and modes of one agent (``by="lane"``): does planning help?
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
@@ -101,6 +102,8 @@ class Comparison:
     instances: int
     repositories: int
     notes: tuple[str, ...] = ()
+    published: Comparison | None = None
+    """The same as the published harness aggregates, where this one is strict and both were asked for."""
 
     def standing(self, contestant: str, place: str, measure: Measure) -> Standing | None:
         """Return how a contestant does; None where it did not take part."""
@@ -239,6 +242,11 @@ def _reservations(look: View, contests: Sequence[Contest]) -> list[str]:
     """Say what these numbers cannot tell."""
     said = []
     agents = look.trials.agents
+    statuses = Counter(str(record.status).replace("_", " ") for record in agents)
+    if set(statuses) - {"scored"}:
+        became = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
+        dropped = sum(1 for record in agents if record.published is None)
+        said.append(f"{counted(len(agents), 'trial')}: {became}; the published harness drops {dropped:,}")
     passed = look.sample(agents, measures.PASS)
     if agents and not passed.values and look.measures_any(measures.IFR):
         said.append("PASS was not measured in any trial, so that A is not known: ranked by IFR")

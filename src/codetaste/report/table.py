@@ -6,16 +6,20 @@ and minutes; machines see what is here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from codetaste.report.measures import Unit
 from codetaste.report.statistics import Interval, Method
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Cell: TypeAlias = str | int | float | Interval | None
 """None is not measured, or undefined."""
 
 NOTHING = "–"
+_AGREED = "strict and published agree"
 _SCALE = {Unit.FRACTION: 100.0, Unit.SECONDS: 1 / 60}
 _DECIMALS = {Unit.USD: 2, Unit.MEAN: 2, Unit.P: 4}
 _SIGN = {Unit.FRACTION: "%", Unit.USD: "$", Unit.SECONDS: "min"}
@@ -109,6 +113,23 @@ def caption(table: Table) -> str:
     sign = f"Table {table.name}" if table.name.isdecimal() else table.name.capitalize()
     how = f" ({table.aggregation})" if table.aggregation else ""
     return f"{sign}{how}: {table.title}"
+
+
+def agreed(tables: Sequence[Table]) -> list[Table]:
+    """Return a table made under several aggregations once, if people would read the same in all of them.
+
+    Sums made in another order differ in digits that nobody sees.
+    """
+    if len(tables) > 1 and all(_read(table) == _read(tables[0]) for table in tables):
+        return [replace(tables[0], aggregation=_AGREED)]
+    return list(tables)
+
+
+def _read(table: Table) -> list[tuple[object, ...]]:
+    return [
+        (row.section, *(spoken(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
+        for row in table.rows
+    ]
 
 
 def legend(rows: tuple[Row, ...]) -> tuple[str, ...]:
