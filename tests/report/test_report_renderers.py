@@ -223,6 +223,7 @@ def test_every_table_in_latex_has_balanced_environments_and_rows_of_one_width() 
         assert len({cells_in(row) for row in rows}) == 1
 
 
+@pytest.mark.slow
 def test_latex_compiles_where_it_is_installed(tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not on this machine")
