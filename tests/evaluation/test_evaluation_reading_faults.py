@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
 
 from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.reading import read_outputs
 from codetaste.evaluation.records import Problem, ProblemKind, TrialRecord, TrialStatus
+from made_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
 
 RESULT, METADATA = "evaluation/evaluation_result.json", "inference_metadata.json"
 Spoil = Callable[[Path], object]

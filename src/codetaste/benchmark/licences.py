@@ -24,7 +24,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("EPL-2.0", ("eclipse public license - v 2.0",)),
     ("EPL-1.0", ("eclipse public license - v 1.0",)),
     ("Apache-2.0", ("apache license version 2.0", "terms and conditions for use, reproduction")),
-    ("Apache-2.0", ("licensed under the apache license version 2.0", "except in compliance with the license")),
+    ("Apache-2.0", ("licensed under the apache license version 2.0", "except in compliance with")),
     ("Unlicense", ("this is free and unencumbered software released into the public domain",)),
     ("CC0-1.0", ("cc0 1.0 universal",)),
     ("BSL-1.0", ("boost software license - version 1.0",)),

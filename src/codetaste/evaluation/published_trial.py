@@ -15,7 +15,7 @@ from codetaste.evaluation.published_lines import Coverage, measure, read_coverag
 from codetaste.evaluation.records import ProblemKind, TrialStatus
 from codetaste.evaluation.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
 from codetaste.evaluation.score import baseline_of, passes
-from codetaste.evaluation.stray_files import Faulty, file_size, read_file
+from codetaste.evaluation.stray_files import Faulty, ends_whole, file_size, read_file
 from codetaste.evaluation.trial_values import Result, Values, result_values
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def evaluated(place: Place, result: Result, context: Context) -> Values:
     values = result_values(result, tests_ran=(folder / TEST_OUTPUT).is_file())
     values = replace(values, **_pass(values, place, result, context))
     values = _with_lines(values, place, context, positive=folder / POSITIVE_SARIF)
-    why = _partial(folder, result, context.root)
+    why = _partial(place, result, context)
     if not why:
         return values
     return replace(values, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
@@ -89,26 +89,45 @@ def recorded_in(metadata: Mapping[str, Any]) -> RecordedBaseline:
     return RecordedBaseline(baseline_of(found), len(found), "instance_metadata" if found else "")
 
 
-def _partial(folder: Path, result: Result, root: str) -> str:
-    """Return why the counts cannot be believed, "" where they can.
+def _partial(place: Place, result: Result, context: Context) -> str:
+    """Return why the counts cannot be believed, "" where they can; what is wrong with scans is reported.
 
     Where rules did match, their SARIF was whole when they were counted; where both files are gone and rules
     of either direction matched, somebody has cleared space.
     """
-    counts = result.counts
-    matched = {POSITIVE_SARIF: counts.positive_matched, NEGATIVE_SARIF: counts.negative_matched}
-    total = {POSITIVE_SARIF: counts.positive_total, NEGATIVE_SARIF: counts.negative_total}
-    if any(matched.values()) and all(file_size(folder / name) is None for name in matched):
-        return ""
+    folder, counts = place.folder / "evaluation", result.counts
+    if file_size(folder / POSITIVE_SARIF) is None and file_size(folder / NEGATIVE_SARIF) is None:
+        matched = counts.positive_matched or counts.negative_matched
+        return (
+            ""
+            if matched or not (counts.positive_total + counts.negative_total)
+            else "both scans are missing: no match is no measurement"
+        )
     wrong = []
-    for name in (name for name in matched if total[name] and not matched[name]):
-        try:
-            read_coverage(folder / name, root)
-        except FileNotFoundError:
-            wrong.append(f"{name} is missing")
-        except Faulty as fault:
-            wrong.append(f"{name} {fault}")
+    for name, matched, total in (
+        (POSITIVE_SARIF, counts.positive_matched, counts.positive_total),
+        (NEGATIVE_SARIF, counts.negative_matched, counts.negative_total),
+    ):
+        why = _scan_fault(folder / name, context.root, thorough=bool(total and not matched))
+        if why and name == NEGATIVE_SARIF:
+            context.report(f"{place.label}/evaluation/{name}", why)
+        if why and total and not matched:
+            wrong.append(f"{name} {why}")
     return f"{'; '.join(wrong)}: no match is no measurement" if wrong else ""
+
+
+def _scan_fault(path: Path, root: str, *, thorough: bool) -> Faulty | None:
+    """Return what is wrong with a SARIF file; unless ``thorough``, by the look of its end."""
+    try:
+        if thorough:
+            read_coverage(path, root)
+        elif not ends_whole(path, root):
+            return Faulty(ProblemKind.TRUNCATED, "is truncated")
+    except FileNotFoundError:
+        return Faulty(ProblemKind.MISSING, "is missing")
+    except Faulty as fault:
+        return fault
+    return None
 
 
 def _with_lines(values: Values, place: Place, context: Context, positive: Path | None = None) -> Values:

@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import stat
+import sys
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from codetaste.evaluation.records import ProblemKind
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 JSON_BYTES = 16 * 1024**2
 _SHOWN = 120
+_TAIL = 256
 _MOST = 1e15
 """No count, cost or duration is larger."""
 
@@ -83,6 +85,18 @@ def _opened(path: Path, root: str, limit: int) -> BinaryIO:
     if not stat.S_ISREG(info.st_mode):
         raise Faulty(ProblemKind.UNREADABLE, "is no regular file")
     raise Faulty(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")
+
+
+def ends_whole(path: Path, root: str) -> bool:
+    """Whether a file ends as JSON objects do.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Faulty: as ``read_file``, whatever its size.
+    """
+    with _opened(path, root, sys.maxsize) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+        return file.read(_TAIL).rstrip().endswith(b"}")
 
 
 def file_size(path: Path) -> int | None:
