@@ -252,6 +252,12 @@ def test_too_many_files_are_too_large_a_patch() -> None:
         parse_patch(b"diff --git a/x b/x\nnew file mode 100644\n" * 200_002)
 
 
+def test_too_many_places_are_too_large_a_patch() -> None:
+    hunk = b"@@ -1,300000 +1,300000 @@\n" + b"-\n+\n" * 300_000
+    with pytest.raises(PatchTooLarge, match="2,000,000 places"):
+        parse_patch((b"--- a/x\n+++ b/x\n" + hunk) * 4)
+
+
 def test_a_large_patch_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "large.diff"
     with path.open("wb") as file:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from codetaste.errors import PatchError, PatchTooLarge, SourceError
 from codetaste.source.file_diff import FileDiff, Line, Patch
 from codetaste.source.patch_header import Section, git_section, plain_section
-from codetaste.source.patch_hunks import line_at, read_binary, read_hunks
+from codetaste.source.patch_hunks import MAX_RUNS, line_at, read_binary, read_hunks
 from codetaste.source.patch_names import named, strip_level
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def parse_patch(content: bytes) -> Patch:
 
     Raises:
         PatchError: it is no patch, ends too early, or is a combined diff; with the line.
-        PatchTooLarge: it has more than 200,000 files.
+        PatchTooLarge: it has more than 200,000 files, or two million places that change.
     """
     sections: list[Section] = []
-    at = 0
+    at = runs = 0
     if content.count(b"\ndiff --git ") > MAX_FILES:  # within a hunk no line begins so
         raise _too_many()
     while found := _START.search(content, at):
@@ -49,7 +49,8 @@ def parse_patch(content: bytes) -> Patch:
             continue
         at = _read(section, content)
         sections.append(section)
-        if len(sections) > MAX_FILES:
+        runs += len(section.removed) + len(section.added)
+        if len(sections) > MAX_FILES or runs > MAX_RUNS:
             raise _too_many()
     if not sections and content.strip():
         raise PatchError("this is no patch: there is no file header ('diff --git' or '---' and '+++') in it")
@@ -79,7 +80,7 @@ def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
 
 
 def _too_many() -> PatchTooLarge:
-    return PatchTooLarge(f"the patch changes more than {MAX_FILES:,} files")
+    return PatchTooLarge(f"the patch changes more than {MAX_FILES:,} files or {MAX_RUNS:,} places in them")
 
 
 def _section(content: bytes, at: int) -> Section | None:

@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 from codetaste.errors import PatchError
 from codetaste.source.patch_hunks import line_at
 
+# The header of nine files in ten, which says all at once: the same name four times, and a/ and b/ before it.
+_USUAL = re.compile(
+    rb'diff --git a/([^\n\r\t"]{1,1024}?) b/\1\n'
+    rb"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: ([0-7]{5,7}))?\n"
+    rb"--- a/\1\t?\n\+\+\+ b/\1\t?\n"
+)
 _GIT = re.compile(rb"diff --git ([^\n]*?)\r?\n")
 _EXTENDED = re.compile(
     rb"(old mode|new mode|deleted file mode|new file mode|copy from|copy to|rename from|rename to"
@@ -26,6 +32,7 @@ class Section:
     Attributes:
         start: where its header begins.
         git: whether it has git's header.
+        name: its one name without prefixes, where the header is of the usual form; the next five are not set.
         pair: both names as the line ``diff --git`` has them.
         minus: the text behind ``---``, None without one.
         plus: the text behind ``+++``, None without one.
@@ -37,6 +44,7 @@ class Section:
 
     start: int
     git: bool
+    name: bytes = b""
     pair: bytes = b""
     minus: bytes | None = None
     plus: bytes | None = None
@@ -70,6 +78,19 @@ def git_section(content: bytes, at: int) -> Section | None:
     Raises:
         PatchError: a line of it makes no sense.
     """
+    if usual := _USUAL.match(content, at):
+        name, old_blob, new_blob, mode = usual.groups(b"0")
+        mode_bits = int(mode, 8)
+        return Section(
+            at,
+            git=True,
+            name=name,
+            old_blob=old_blob.decode(),
+            new_blob=new_blob.decode(),
+            old_mode=mode_bits,
+            new_mode=mode_bits,
+            body=usual.end(),
+        )
     first = _GIT.match(content, at)
     if first is None:
         return None

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 import zlib
 from base64 import b85decode
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from codetaste.errors import PatchError
+from codetaste.errors import PatchError, PatchTooLarge
+
+MAX_RUNS = 2_000_000
+"""Runs of changed lines in one file: what is remembered of a patch stays in bounds."""
 
 _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@[^\n]*\n")
-# Runs of lines, taken whole: a loop over single lines costs three times as much. Beside each of them is how
-# often one of its lines counts in the old and in the new file.
-_CONTEXT = (re.compile(rb"(?: [^\n]*\n|\r?\n)++"), 1, 1)  # a mailer may have cut the blank of an empty line
-_RUNS = {
-    **dict.fromkeys(b" \n\r", _CONTEXT),
-    ord("-"): (re.compile(rb"(?:-[^\n]*\n)++"), 1, 0),
-    ord("+"): (re.compile(rb"(?:\+[^\n]*\n)++"), 0, 1),
-}
+# Lines are taken in runs: a loop over single lines costs several times as much. First context, then what
+# goes, then what comes; a mailer may have cut the blank of an empty line.
+_BLOCK = re.compile(rb"((?: [^\n]*\n|\r?\n)*+)((?:-[^\n]*\n)*+)((?:\+[^\n]*\n)*+)")
 _NO_NEWLINE = re.compile(rb"\\ [^\n]*\n")
 
 _DIFFER = re.compile(rb"(?:Binary files|Files) [^\n]* differ\r?\n")
@@ -42,17 +39,6 @@ def line_at(content: bytes, at: int) -> int:
     return content.count(b"\n", 0, at) + 1
 
 
-@dataclass(slots=True)
-class _Hunk:
-    """A hunk while it is read: where it begins, the next line of either file, and how many are left."""
-
-    start: int
-    old_at: int
-    old_left: int
-    new_at: int
-    new_left: int
-
-
 def read_hunks(content: bytes, at: int, removed: list[range], added: list[range]) -> int:
     """Read the hunks that begin at ``at``, if there are any, and return where they end.
 
@@ -64,43 +50,60 @@ def read_hunks(content: bytes, at: int, removed: list[range], added: list[range]
 
     Raises:
         PatchError: a hunk has other lines than its header counts.
+        PatchTooLarge: a file changes in more than two million places.
     """
     while content.startswith(b"@@ -", at):
         header = _HUNK.match(content, at)
         if header is None:
             raise _fault(content, at, "the header of a hunk makes no sense")
-        old, old_lines, new, new_lines = (1 if text is None else int(text) for text in header.groups())
-        hunk = _Hunk(at, old, old_lines, new, new_lines)
-        at = header.end()
-        while hunk.old_left or hunk.new_left:
-            at = _read_run(content, at, hunk, removed, added)
-        if marker := _NO_NEWLINE.match(content, at):
+        at = _read_lines(content, header, removed, added)
+        if content.startswith(b"\\", at) and (marker := _NO_NEWLINE.match(content, at)):
             at = marker.end()
     return at
 
 
-def _read_run(content: bytes, at: int, hunk: _Hunk, removed: list[range], added: list[range]) -> int:
-    """Read lines of one kind, and return where they end."""
-    pattern, in_old, in_new = _RUNS.get(content[at] if at < len(content) else -1, _CONTEXT)
-    run = pattern.match(content, at)
-    if run is None and (marker := _NO_NEWLINE.match(content, at)):
-        return marker.end()
-    most = min(hunk.old_left if in_old else hunk.new_left, hunk.new_left if in_new else hunk.old_left)
-    if run is None or not most:
-        raise _short(content, at, hunk)
-    end = run.end()
-    lines = content.count(b"\n", at, end)
-    if lines > most:  # what follows only looks like more of it
-        lines, end = most, _after_lines(content, at, most)
-    if not in_new:
-        removed.append(range(hunk.old_at, hunk.old_at + lines))
-    if not in_old:
-        added.append(range(hunk.new_at, hunk.new_at + lines))
-    hunk.old_at += in_old * lines
-    hunk.old_left -= in_old * lines
-    hunk.new_at += in_new * lines
-    hunk.new_left -= in_new * lines
-    return end
+def _read_lines(content: bytes, header: re.Match[bytes], removed: list[range], added: list[range]) -> int:
+    old_text, old_count, new_text, new_count = header.groups(b"1")
+    old, old_left, new, new_left = int(old_text), int(old_count), int(new_text), int(new_count)
+    at = header.end()
+    while old_left or new_left:
+        kept, gone, come, end = _block(content, at, old_left, new_left)
+        if end == at:
+            raise _short(content, at, header.start(), old_left, new_left)
+        old, new = old + kept, new + kept
+        if gone:
+            removed.append(range(old, old + gone))
+        if come:
+            added.append(range(new, new + come))
+        old, new = old + gone, new + come
+        old_left -= kept + gone
+        new_left -= kept + come
+        at = end
+        if len(removed) + len(added) > MAX_RUNS:
+            raise PatchTooLarge(f"the patch changes its files in more than {MAX_RUNS:,} places")
+    return at
+
+
+def _block(content: bytes, at: int, old_left: int, new_left: int) -> tuple[int, int, int, int]:
+    """Count the lines at ``at`` that stay, go and come, no more than are left, and say where they end."""
+    block = _BLOCK.match(content, at)
+    if block is None:  # which cannot be: all of it may be empty
+        return 0, 0, 0, at
+    first, second, end = block.end(1), block.end(2), block.end()
+    kept = content.count(b"\n", at, first) if first > at else 0
+    gone = content.count(b"\n", first, second) if second > first else 0
+    come = content.count(b"\n", second, end) if end > second else 0
+    if kept > min(old_left, new_left):  # what follows only looks like more of it
+        kept = min(old_left, new_left)
+        return kept, 0, 0, _after_lines(content, at, kept)
+    if kept + gone > old_left:
+        gone = old_left - kept
+        return kept, gone, 0, _after_lines(content, first, gone)
+    if kept + come > new_left:
+        come = new_left - kept
+        return kept, gone, come, _after_lines(content, second, come)
+    marker = _NO_NEWLINE.match(content, end) if content.startswith(b"\\", end) else None
+    return kept, gone, come, marker.end() if marker else end
 
 
 def _after_lines(content: bytes, at: int, lines: int) -> int:
@@ -109,12 +112,12 @@ def _after_lines(content: bytes, at: int, lines: int) -> int:
     return at
 
 
-def _short(content: bytes, at: int, hunk: _Hunk) -> PatchError:
+def _short(content: bytes, at: int, hunk: int, old_left: int, new_left: int) -> PatchError:
     where = "the patch ends here" if at == len(content) else "a line that does not belong there"
     if at < len(content) and content.find(b"\n", at) < 0:
         where = "the patch ends here, in the midst of a line"
-    lacking = f"{hunk.old_left:,} old and {hunk.new_left:,} new lines"
-    return _fault(content, at, f"{where}; the hunk of line {line_at(content, hunk.start)} lacks {lacking}")
+    lacking = f"{old_left:,} old and {new_left:,} new lines"
+    return _fault(content, at, f"{where}; the hunk of line {line_at(content, hunk)} lacks {lacking}")
 
 
 def _fault(content: bytes, at: int, what: str) -> PatchError:

@@ -39,7 +39,7 @@ def strip_level(sections: Iterable[Section], content: bytes) -> int:
     """
     level, names = None, []
     for section in sections:
-        said = _says(section)
+        said = 1 if section.name else _says(section)
         if said is None:
             names += [name for name in _beside(section) if name]
         elif level is None:
@@ -98,6 +98,8 @@ def _says(section: Section) -> int | None:
 
 def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
     """Return both names; of a file that keeps its name, or has one only, twice the same."""
+    if section.name:
+        return section.name, section.name
     if section.renamed or section.copied:
         moved = (_unquoted(section.source or b""), _unquoted(section.target or b""))
         if not all(moved):
