@@ -89,8 +89,8 @@ def report(wish: Wish) -> int:
         say(_rendered(tables, wish.format).removesuffix("\n"))
     elif files:
         say("\n".join(files))
-    if roots and not trials.agents:
-        tell(f"codetaste: there is no trial in {printable(', '.join(map(str, wish.runs)))}")
+    if not trials.agents and (roots or not tables):
+        tell(f"codetaste: there is no trial in {printable(', '.join(map(str, wish.runs))) or 'no run'}")
         return 1
     return 0
 
