@@ -123,7 +123,7 @@ def test_a_prediction_is_told_in_lines_with_the_rules_that_failed_and_written_be
     out = capsys.readouterr().out
     assert "IFR  0.667" in out
     assert "PASS yes    11 passed, 1 failed; at least 11 must pass, at most 2 may fail" in out
-    assert "1 reductive rules that still match:\n  old (pack/two.py:5)\n" in out
+    assert "reductive rules that still match: 1\n  old (pack/two.py:5)\n" in out
     folder = patch.parent / "evaluation"
     assert json.loads((folder / "scores.json").read_text())["alignment"] == pytest.approx(2 / 3)
     assert (folder / "test_output.txt").read_bytes() == tests.read_bytes()
@@ -224,12 +224,12 @@ def test_everything_that_speaks_against_an_instance_is_named(scene: Scene, capsy
     assert "open_description.md" in description
     assert tests.startswith("the tests on R∘X* say too little: 2 of 12 passed")
     assert golden == (
-        "the golden patch has IFR 0.714 and not 1: 1 additive rules match nothing (never); "
-        "1 reductive rules still match (stays)"
+        "the golden patch has IFR 0.714 and not 1: additive rules match nothing: 1 (never); "
+        "reductive rules still match: 1 (stays)"
     )
     assert null == (
-        "an empty patch has IFR 0.286 and not 0: 1 additive rules match R (always); "
-        "1 reductive rules match nothing in R (nothing)"
+        "an empty patch has IFR 0.286 and not 0: additive rules match R: 1 (always); "
+        "reductive rules match nothing in R: 1 (nothing)"
     )
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.benchmark.catalog import Benchmark
@@ -92,6 +92,7 @@ def test_an_output_without_a_result_is_a_crash(tmp_path: Path, output: str) -> N
     assert read_tests(path) == CRASHED
 
 
+@settings(max_examples=30)
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists))
 def test_whatever_json_holds_is_counts_or_nothing(value: object) -> None:
     found = counts_of({"passed": value, "failed": 0, "total": 1})

@@ -91,7 +91,9 @@ def expected(
     )
 
 
-rows = st.sampled_from([*WORDS[:4], "beta  ", "", "x = 1", "\x0cform feed", "cr\r", "-- dash", "++ plus"])
+rows = st.sampled_from(
+    [*WORDS[:4], "beta  ", "", "x = 1", "\x0cform feed", "cr\r", "mid\rdle beta", "-- dash", "++ plus"]
+)
 contents = st.builds(
     lambda lines, end: "\n".join(lines) + end, st.lists(rows, max_size=12), st.sampled_from(["\n", ""])
 )
@@ -164,7 +166,7 @@ def test_an_edit_with_all_that_is_awkward(tmp_path: Path, scanner: Scanner) -> N
         "ünï.py": "gamma\n",
     }
     after = {
-        "one.py": "beta\n\x0cform feed\ndelta\r\n++ delta\nlast delta",
+        "one.py": "beta\n\x0cform feed\ndelta\r\n++ delta\nmid\rdle \x85 \u2028 delta\nlast delta",
         "sub/renamed words.txt": "\n".join(["same"] * 9 + ["delta", ""]),
         "a/build/x.py": "delta\n",
         "ünï.py": "delta\n",

@@ -209,12 +209,14 @@ def _counted(known: Evaluation, patch: Patch, before: Scan, after: Scan) -> Eval
 
 
 def _notes(unparsable: tuple[str, ...], hidden: int) -> Iterator[str]:
-    if unparsable:
-        counted = f"; {hidden} reductive rules that matched there count as not cleaned" if hidden else ""
-        yield (
-            f"{len(unparsable)} files could be scanned before the patch and cannot any more "
-            f"({unparsable[0]}{', …' if len(unparsable) > 1 else ''}){counted}"
-        )
+    if not unparsable:
+        return
+    more = ", …" if len(unparsable) > 1 else ""
+    note = (
+        "files that could be scanned before the patch and cannot any more: "
+        f"{len(unparsable)} ({unparsable[0]}{more})"
+    )
+    yield note + (f"; reductive rules that count as not cleaned for that: {hidden}" if hidden else "")
 
 
 def _gap(rules: RuleFiles, tree: str, scan: Scan) -> str:

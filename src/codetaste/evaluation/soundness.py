@@ -194,14 +194,12 @@ def _amiss(evaluation: Evaluation, what: str, wanted: float) -> Iterator[str]:
     matching = [rule.id for rule in evaluation.rules.positive if rule.id not in lacking]
     gone = [rule.id for rule in evaluation.rules.negative if rule.id not in remaining]
     sides = (
-        (
-            ("additive rules match nothing", evaluation.lacking),
-            ("reductive rules still match", evaluation.remaining),
-        )
-        if wanted
-        else (("additive rules match R", matching), ("reductive rules match nothing in R", gone))
+        ("additive rules match nothing", evaluation.lacking if wanted else ()),
+        ("reductive rules still match", evaluation.remaining if wanted else ()),
+        ("additive rules match R", () if wanted else matching),
+        ("reductive rules match nothing in R", () if wanted else gone),
     )
-    told = "; ".join(f"{len(names)} {how} ({_some(names)})" for how, names in sides if names)
+    told = "; ".join(f"{how}: {len(names)} ({_some(names)})" for how, names in sides if names)
     yield f"{what} has IFR {rate:.3f} and not {wanted:.0f}: {told}"
 
 

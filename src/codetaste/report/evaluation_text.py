@@ -97,7 +97,7 @@ def _placed(evaluation: Evaluation) -> list[str]:
 
 def _rows_of(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
-        yield f"{len(names)} {what}:"
+        yield f"{what}: {len(names)}"
         yield from (f"  {name}" for name in names[:_SHOWN])
     if len(names) > _SHOWN:
         yield f"  … and {len(names) - _SHOWN} more (--json has all)"
