@@ -16,7 +16,7 @@ import pytest
 import tiny
 from test_flows_kill import run_with_kills
 from tiny import Bench, Ended, Place, Tiny
-from trial_place import ALL, output, products, trial_place
+from trial_place import ALL, agent_table, model_table, output, products, trial_place
 
 SEED = int(os.environ.get("CODETASTE_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 POSITIVE = """\
@@ -234,13 +234,17 @@ def test_nothing_is_scored_twice_though_scores_say_more_than_they_did(odd: tuple
 
 
 def test_a_trial_without_a_prediction_counts_as_zero_and_is_told(tmp_path: Path, ruled: Tiny) -> None:
-    where = trial_place(tmp_path, ruled, coder="gone", more="[evaluate]\nreferences = false")
+    other = model_table("g", "gone") + agent_table("b", "g")
+    where = trial_place(tmp_path, ruled, more=f"{other}[evaluate]\nreferences = false")
     done = where.run("--json")
     assert done.code == 1
-    key = f"a/open/direct/{ruled.row.id}"
+    key = f"b/open/direct/{ruled.row.id}"
     assert done.jobs[f"infer/{key}"]["status"] == "failed"
     assert done.jobs[f"evaluate/{key}"]["status"] == "skipped"
-    assert done.json["comparison"]["trials"] == 1
+    told = done.json["comparison"]
+    assert (told["trials"], told["contestants"], told["references"]) == (2, ["a", "b"], [])
+    means = {each["contestant"]: each["mean"] for each in told["standings"] if each["measure"] == "ifr"}
+    assert means == {"a": 0.75, "b": 0.0}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -100,12 +101,19 @@ def test_a_trial_whose_money_is_spent_on_planning_ends_so_and_goes_on_under_a_hi
     tmp_path: Path, alpha: Tiny
 ) -> None:
     agent = "budget_usd = 0.05\nmax_turns = 60\nmax_output_tokens = 1024"
-    where = trial_place(tmp_path, alpha, ("open/plan",), coder="endless_planner", agent=agent)
+    where = trial_place(
+        tmp_path, alpha, ("open/plan",), coder="endless_planner", agent=agent, more="[evaluate]"
+    )
     done = where.run("--json")
     assert done.code == 0, done.err
     told = metadata(output(where, alpha, "open/plan"))
     assert told["finish_reason"] == "budget_exceeded"
     assert (output(where, alpha, "open/plan") / "prediction.diff").read_bytes() == b""
+    # It is scored as what it is: no change.
+    assert (
+        json.loads((output(where, alpha, "open/plan") / "evaluation/scores.json").read_text())["files"] == 0
+    )
+    assert done.jobs[f"evaluate/a/open/plan/{alpha.row.id}"]["status"] == "done"
     assert 0 < told["cost_usd"] <= 0.05
     bought = len(where.ledger("m"))
     again = where.run("--json", "--set", "agents.a.budget_usd=0.1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from codetaste.evaluation.exclusions import Exclusions
 from codetaste.section import Section
@@ -24,8 +24,15 @@ class EvaluateConfig(Section):
     references: bool = True
     """Whether the golden patch and an empty one are scored too, as the agents ``golden_agent`` and
     ``null_agent``: they say whether an instance is sound."""
-    rules: str = Field(default=BENCHMARK, pattern=r"^(benchmark|discover/.+)$")
+    rules: str = BENCHMARK
     """Whose rules: "benchmark", or "discover/ID" for those that this run finds with the model ID."""
+
+    @field_validator("rules")
+    @classmethod
+    def _known_source(cls, rules: str) -> str:
+        if rules != BENCHMARK and not (rules.startswith(DISCOVERED) and len(rules) > len(DISCOVERED)):
+            raise ValueError('write "benchmark", or "discover/ID" with the id of one of discover.models')
+        return rules
 
     @property
     def discovered_by(self) -> str | None:
