@@ -91,6 +91,21 @@ def test_the_commands_about_containers_work_where_there_is_an_engine(
         assert done.returncode == 0, f"{command.page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_commands_about_published_data_work_where_they_are(
+    checkout: Path, published_data: Path, clones: Path
+) -> None:
+    (checkout / "codetaste100").symlink_to(published_data)
+    (checkout / "clones").symlink_to(clones)
+    typed = [command for page in PAGES for command in commands(CHECKOUT / page, "sh data")]
+    assert typed
+    for command in typed:
+        # What is measured takes many minutes.
+        done = type_in(checkout, command.text + " --help" * ("perf/" in command.text))
+        assert done.returncode == 0, f"{command.page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
+
+
 def test_every_stand_in_stands_for_a_command_that_a_page_has() -> None:
     everything: list[Command] = [command for page in PAGES for command in commands(CHECKOUT / page)]
     assert set(STAND_INS) <= {command.text for command in everything}
