@@ -252,6 +252,7 @@ def test_too_many_files_are_too_large_a_patch() -> None:
         parse_patch(b"diff --git a/x b/x\nnew file mode 100644\n" * 200_002)
 
 
+@pytest.mark.slow
 def test_too_many_places_are_too_large_a_patch() -> None:
     hunk = b"@@ -1,300000 +1,300000 @@\n" + b"-\n+\n" * 300_000
     with pytest.raises(PatchTooLarge, match="2,000,000 places"):

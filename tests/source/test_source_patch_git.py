@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import subprocess
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_edits import SUBMODULE, EditedRepository, Edits, Tree, random_edits
+from made_repository import ENVIRONMENT
+from random_edits import LINES, SUBMODULE, EditedRepository, Edits, Tree, random_edits
 
+from codetaste.errors import PatchError
 from codetaste.source.patch import FileDiff, parse_patch
 
 FILES = 40
@@ -132,3 +135,54 @@ def test_the_lines_of_a_patch_are_those_that_git_counts_and_the_rest_is_in_both_
 @given(st.integers(0, 2**32))
 def test_the_lines_of_ten_thousand_edited_files_are_those_that_git_counts(seed: int) -> None:
     check(seed)
+
+
+def mutated(rng: random.Random, content: bytes) -> bytes:
+    """A patch with a few lines lost, doubled, made up, cut, or all that follows gone."""
+    lines = content.split(b"\n")
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(lines))
+        lines[at : at + 1] = rng.choice(
+            [[], [lines[at]] * 2, [rng.choice(LINES)], [rng.choice(LINES), lines[at]], [lines[at][:-1]]]
+        )
+        if rng.random() < 0.1:
+            del lines[at + 1 :]
+    return b"\n".join(lines)
+
+
+def check_mutated(seed: int) -> None:
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        repository = EditedRepository.made(Path(folder) / "r.git", random_edits(rng, 8))
+        content = repository.git(
+            "diff", *rng.choice(["-M", "--binary", "-U1", "--no-prefix"]).split(), "old", "new"
+        )
+        for _ in range(6):
+            damaged = mutated(rng, content)
+            try:
+                patch = parse_patch(damaged)
+            except PatchError:
+                continue
+            command = ["git", "apply", "--numstat", "-z", f"-p{patch.strip}", "-"]
+            said = subprocess.run(
+                command, input=damaged, capture_output=True, env=ENVIRONMENT, cwd=folder, check=False
+            )
+            if said.returncode == 0 and b"error:" not in said.stderr:
+                counts = sorted((file.added_count, file.removed_count) for file in patch.files)
+                rows = [row.split(b"\t") for row in said.stdout.split(b"\0") if row.count(b"\t") > 1]
+                assert counts == sorted(
+                    (int(b"0" + row[0].strip(b"-")), int(b"0" + row[1].strip(b"-"))) for row in rows
+                )
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_damaged_patches_are_refused_or_read_as_git_reads_them(seed: int) -> None:
+    check_mutated(seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_damaged_patches_are_refused_or_read_as_git_reads_them_a_thousand_times(seed: int) -> None:
+    check_mutated(seed)
