@@ -8,6 +8,8 @@ if __name__ == "__main__":
     leave_quietly()
 
 import json
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING, Annotated
@@ -143,7 +145,8 @@ async def execute(planned: Planned, options: Options) -> int:
         )
         tasks.cancel_scope.cancel()
     if summary is not None:
-        say(json.dumps(as_json(summary), indent=2) if options.json else render(summary))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        say(json.dumps(as_json(summary), indent=2) if options.json else render(summary, width))
         return summary.exit_code
     if options.json:
         say(error_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))

@@ -160,7 +160,7 @@ def test_the_quickstart_is_complete() -> None:
     assert len(line) <= 68
     assert "egg-info" in benchmark.ignore_text()
     assert sorted(path.suffix for path in benchmark.root.rglob("*") if path.is_file()) == [
-        ".csv", ".md", ".md", ".semgrepignore",
+        ".csv", ".jsonl", ".jsonl", ".md", ".md", ".md", ".semgrepignore", ".yml", ".yml",
     ]  # fmt: skip
 
 

@@ -69,8 +69,8 @@ class Summary:
         return 1 if self.failed else 0
 
 
-def render(summary: Summary) -> str:
-    """Say it in plain text, one line a job."""
+def render(summary: Summary, width: int | None = None) -> str:
+    """Say it in plain text, one line a job; the comparison has ``width`` columns, if that is given."""
     done = len(summary.lines) - len(summary.failed)
     result = f"{summary.name}: {done} of {len(summary.lines)} jobs have a result"
     said = [f"{result} · {format_duration(summary.wall_s)} · {spend_line(summary.money)}"]
@@ -100,7 +100,7 @@ def render(summary: Summary) -> str:
     said.extend(f"{what} lies in {folder}" for what, folder in summary.products.items())
     said.append(f"everything else lies in {summary.directory}")
     if summary.comparison is not None:
-        said.extend(["", comparison.render(summary.comparison)])
+        said.extend(["", comparison.render(summary.comparison, width)])
     return "\n".join(said)
 
 
