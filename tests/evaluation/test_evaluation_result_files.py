@@ -40,13 +40,13 @@ def half(tmp_path: Path, scanner: Scanner) -> Evaluation:
     )
 
 
-def put(folder: Path, evaluation: Evaluation) -> dict[str, str]:
+def put(folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None) -> dict[str, str]:
     return write_evaluation(
         folder,
         evaluation,
         instance=INSTANCE,
         agent_config=pseudo_config("golden_agent"),
-        inference_metadata=None,
+        inference_metadata=metadata,
         instance_metadata=None,
         timestamp="2026-01-01T00:00:00.000Z",
     )
@@ -110,6 +110,12 @@ def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: E
     assert (scores["lacking"], scores["remaining"]) == ([], ["n"])
     assert scores["baseline"] == {"min_passed": 12, "max_failed": 0, "runs": 10, "source": "baseline_results"}
     assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, half.patch_sha256)
+
+
+def test_what_is_no_number_for_json_is_null(tmp_path: Path, half: Evaluation) -> None:
+    put(tmp_path / "e", half, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
+    told = read(tmp_path / "e", "evaluation_result.json")["inference_metadata"]
+    assert told == {"cost_usd": None, "additional": {"x": [None, 1.5]}}
 
 
 def test_writing_twice_gives_the_same_bytes(tmp_path: Path, half: Evaluation) -> None:

@@ -192,7 +192,9 @@ def _rule_output(evaluation: Evaluation) -> str:
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
-    return (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
+    """Return ``data`` as JSON; what others wrote may hold NaN and infinities, which JSON has not."""
+    finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
+    return (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _remove(path: Path) -> None:
