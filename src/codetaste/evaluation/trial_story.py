@@ -71,14 +71,17 @@ class Story:
 class _Effort:
     """Costs and times that add up, as long as all are known."""
 
+    usd: float = 0.0
     known_usd: float | None = None
     time_s: float | None = None
     cost_open: bool = False
     time_open: bool = False
 
-    def add(self, cost: float | None, seconds: float | None) -> None:
+    def add(self, cost: float | None, seconds: float | None, *, loads: bool = True) -> None:
+        """Add a step; one that the published harness cannot load costs nothing there."""
         if cost is not None:
-            self.known_usd = (self.known_usd or 0.0) + cost
+            self.usd += cost
+            self.known_usd = (self.known_usd or 0.0) + cost if loads else self.known_usd
         if seconds is not None:
             self.time_s = (self.time_s or 0.0) + seconds
         self.cost_open |= cost is None
@@ -120,7 +123,7 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
         finish_reason=text(metadata.get("finish_reason")),
         track=text(metadata.get("description_type")),
         mode=text(metadata.get("mode")),
-        cost_usd=None if effort.cost_open else effort.known_usd,
+        cost_usd=effort.usd if metadata and not effort.cost_open else None,
         known_usd=effort.known_usd,
         time_s=None if effort.time_open else effort.time_s,
         turns=_tried(METADATA, report, lambda: count(more.get("turns"), "turns")),
@@ -153,9 +156,10 @@ def _add_step(effort: _Effort, folder: Path, root: str, name: str, report: Repor
     step = _object(folder, root, name, report)
     if name == "multiplan_metadata.json":
         # Its times begin with the plans', whose metadata tell them too.
-        effort.add(_cost(step, name, "judge_cost_usd", report), _judging(step, name, report))
+        loads = step.get("finish_reason") in [*FINISH_REASONS] and isinstance(step.get("start_time"), str)
+        effort.add(_cost(step, name, "judge_cost_usd", report), _judging(step, name, report), loads=loads)
     else:
-        effort.add(_cost(step, name, "cost_usd", report), _seconds(step, name, report))
+        effort.add(_cost(step, name, "cost_usd", report), _seconds(step, name, report), loads=_loads(step))
 
 
 def _judging(step: Mapping[str, Any], name: str, report: Report) -> float | None:
