@@ -77,11 +77,12 @@ class _Effort:
     cost_open: bool = False
     time_open: bool = False
 
-    def add(self, cost: float | None, seconds: float | None, *, loads: bool = True) -> None:
-        """Add a step; one that the published harness cannot load costs nothing there."""
+    def add(self, cost: float | None, theirs: float | None, seconds: float | None) -> None:
+        """Add a step; ``theirs`` is what the published harness takes it to have cost, if it can load it."""
         if cost is not None:
             self.usd += cost
-            self.known_usd = (self.known_usd or 0.0) + cost if loads else self.known_usd
+        if theirs is not None and theirs >= 0:
+            self.known_usd = (self.known_usd or 0.0) + theirs
         if seconds is not None:
             self.time_s = (self.time_s or 0.0) + seconds
         self.cost_open |= cost is None
@@ -110,7 +111,7 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
             if pseudo and metadata.get("cost_usd") is None
             else _cost(metadata, METADATA, "cost_usd", report)
         )
-        effort.add(cost, _seconds(metadata, METADATA, report))
+        effort.add(cost, _their_cost(metadata), _seconds(metadata, METADATA, report))
         for name in () if ours or pseudo else _STEPS.get(mode, ()):
             _add_step(effort, folder, root, name, report)
     agent, model = config.get("agent"), config.get("model")
@@ -143,13 +144,24 @@ _LOADED_MODES = (None, "direct", "plan", "multiplan")
 
 
 def _loads(metadata: Mapping[str, Any]) -> bool:
-    cost = metadata.get("cost_usd", _UNKNOWN_COST)
     return (
         metadata.get("finish_reason") in [*FINISH_REASONS]
-        and isinstance(cost, int | float)
-        and not isinstance(cost, bool)
+        and _lax(metadata.get("cost_usd", _UNKNOWN_COST)) is not None
         and metadata.get("mode") in _LOADED_MODES
     )
+
+
+def _their_cost(metadata: Mapping[str, Any]) -> float | None:
+    """Return the cost that the published harness reads of a step; None where it cannot load the step."""
+    return _lax(metadata.get("cost_usd", _UNKNOWN_COST)) if _loads(metadata) else None
+
+
+def _lax(value: object) -> float | None:
+    """Return what the published models take as a number: true and text like "2.5" among them."""
+    try:
+        return float(value) if isinstance(value, bool | int | float | str) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _add_step(effort: _Effort, folder: Path, root: str, name: str, report: Report) -> None:
@@ -157,9 +169,10 @@ def _add_step(effort: _Effort, folder: Path, root: str, name: str, report: Repor
     if name == "multiplan_metadata.json":
         # Its times begin with the plans', whose metadata tell them too.
         loads = step.get("finish_reason") in [*FINISH_REASONS] and isinstance(step.get("start_time"), str)
-        effort.add(_cost(step, name, "judge_cost_usd", report), _judging(step, name, report), loads=loads)
+        theirs = _lax(step.get("judge_cost_usd")) if loads else None
+        effort.add(_cost(step, name, "judge_cost_usd", report), theirs, _judging(step, name, report))
     else:
-        effort.add(_cost(step, name, "cost_usd", report), _seconds(step, name, report), loads=_loads(step))
+        effort.add(_cost(step, name, "cost_usd", report), _their_cost(step), _seconds(step, name, report))
 
 
 def _judging(step: Mapping[str, Any], name: str, report: Report) -> float | None:
