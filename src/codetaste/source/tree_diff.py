@@ -5,7 +5,6 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
-import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -15,15 +14,14 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.git import run_git
 from codetaste.source.patch import MAX_PATCH_BYTES
+from codetaste.source.scratch_repository import scratch_repository
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import IO
+    from collections.abc import Iterable
 
-_ATTRIBUTES = "* -text -ident !filter !diff !merge !whitespace !working-tree-encoding\n"
-"""Stand above those of a tree: its files are taken as they are."""
+    from codetaste.source.scratch_repository import ScratchRepository
+
 _NAMES = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=false")
 """Names that no other system could have are names here."""
 _DIFF = (
@@ -50,54 +48,24 @@ async def tree_diff(before: Path, after: Path, scratch: Path) -> bytes:
         StorageFull: no space left.
         ToolMissing: there is no git.
     """
-    folder = await to_thread.run_sync(_prepare, scratch)
+    folder = await to_thread.run_sync(lambda: Path(tempfile.mkdtemp(dir=scratch, prefix="diff-")))
     try:
+        repository = await to_thread.run_sync(scratch_repository, folder, _TIMEOUT_S)
         old_names, new_names = await to_thread.run_sync(_differing, before, after)
-        old = await _tree(folder, before, "old", old_names)
-        new = await _tree(folder, after, "new", new_names)
-        return await _git(folder, *_NAMES, *_DIFF, old, new, output_bytes=MAX_PATCH_BYTES)
+        old = await _tree(repository, before, "old", old_names)
+        new = await _tree(repository, after, "new", new_names)
+        return (await repository.git(*_NAMES, *_DIFF, old, new, output_bytes=MAX_PATCH_BYTES)).output
     finally:
         with anyio.move_on_after(_SWEEP_S, shield=True):
             await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
-def _prepare(scratch: Path) -> Path:
-    folder = Path(tempfile.mkdtemp(dir=scratch, prefix="diff-"))
-    git_dir = folder / "git"
-    for name in ("objects/info", "refs", "info"):
-        (git_dir / name).mkdir(parents=True)
-    # A branch that never is: some versions of git read attributes from what HEAD names.
-    (git_dir / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
-    config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tcompression = 0\n"
-    (git_dir / "config").write_text(config, encoding="ascii")
-    (git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
-    return folder
-
-
-async def _tree(folder: Path, tree: Path, name: str, names: Iterable[bytes]) -> str:
+async def _tree(repository: ScratchRepository, tree: Path, name: str, names: Iterable[bytes]) -> str:
     """Make an object of the files ``names`` of ``tree``, and return its name."""
-    env = {"GIT_INDEX_FILE": str(folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
-    listed = folder / f"{name}-files"
-    await to_thread.run_sync(listed.write_bytes, b"".join(path + b"\0" for path in names))
-    with await to_thread.run_sync(listed.open, "rb") as stdin:
-        await _git(folder, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env, stdin=stdin)
-    return (await _git(folder, "write-tree", env=env)).decode().strip()
-
-
-async def _git(
-    folder: Path,
-    *args: str,
-    env: Mapping[str, str] | None = None,
-    stdin: IO[bytes] | int = subprocess.DEVNULL,
-    output_bytes: int = 1 << 20,
-) -> bytes:
-    done = await run_git(
-        *args, git_dir=folder / "git", timeout_s=_TIMEOUT_S, output_bytes=output_bytes, stdin=stdin, env=env
-    )
-    if not done.ok:
-        said = done.complaint.strip().splitlines() or [f"git ended with {done.exit_code}"]
-        raise SourceError(f"the trees cannot be compared: {said[0]}")
-    return done.output
+    env = {"GIT_INDEX_FILE": str(repository.folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
+    listed = (path + b"\0" for path in names)
+    await repository.fed(listed, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
+    return (await repository.git("write-tree", env=env)).output.decode().strip()
 
 
 def _differing(before: Path, after: Path) -> tuple[list[bytes], list[bytes]]:
