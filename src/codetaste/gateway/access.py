@@ -62,7 +62,7 @@ class Access:
         self.over = False
         self._models, self._others = tuple(models), others
         self._counts: dict[str, JobCounts] = {model.id: model.counts.of_a_job() for model in models}
-        self._places, self._in_line, self._held = anyio.Semaphore(AT_ONCE), 0, 0
+        self._places, self._in_line, self._held = anyio.Semaphore(AT_ONCE, fast_acquire=True), 0, 0
         self._under_way: dict[anyio.CancelScope, Callable[[], bool]] = {}
         self._idle = anyio.Event()
         self._tasks: TaskGroup

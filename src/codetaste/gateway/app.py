@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
@@ -170,6 +171,7 @@ async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
         tasks.cancel_scope.cancel()
 
     try:
+        await anyio.lowlevel.checkpoint()  # what answers goes first
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             await outlet.begun.wait()

@@ -1,105 +1,165 @@
-"""A connection without TLS, made and spoken on with as few steps as it takes: each of them delays a program.
+"""A connection without TLS for one request, made and spoken on with as few steps as it takes.
 
-What makes HTTP of it is ``httpcore2``; ``line.py`` says when a connection is made.
+Each step delays a program. So there is no pool, no choice among protocols, and nothing between HTTP and the
+socket; head and body go out together.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import anyio
-import httpcore2
-from anyio.abc import SocketStream
+import h11
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+_READ_BYTES = 64 * 1024
+_HEAD_BYTES = 100 * 1024
+"""Of the head of an answer."""
+_NEXT_S = 2.0
+"""How long one address of several is tried before the next one."""
 
 
-async def dial(host: str, port: int, timeout_s: float) -> Dialled:
-    """Connect to ``host``, a name or an address, within ``timeout_s`` seconds.
+class Dial:
+    """Makes connections to one server.
 
-    Raises:
-        ConnectError: it cannot be reached; ConnectTimeout: not within that time (httpcore2's).
+    Args:
+        host: its name, or its address.
+        port: where it listens.
+        timeout_s: how long a connection may take to come about.
     """
-    with _told(httpcore2.ConnectError, httpcore2.ConnectTimeout), anyio.fail_after(timeout_s):
-        address = _address(host)
-        if address is None:
-            return Dialled(await anyio.connect_tcp(host, port))
-        return Dialled(await _connected(address, port))
+
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        self._host, self._port, self._timeout_s = host, port, timeout_s
+        self._numeric = _numeric(host, port)
+        self._worked: _Address | None = None
+
+    async def connect(self) -> Dialled:
+        """Return a connection that nothing was sent on.
+
+        Raises:
+            OSError: there is none; TimeoutError where it took too long.
+        """
+        with anyio.fail_after(self._timeout_s):
+            found = [self._numeric] if self._numeric else await _addresses(self._host, self._port)
+            found.sort(key=lambda address: address != self._worked)
+            for address in found[:-1]:
+                try:
+                    with anyio.fail_after(_NEXT_S):
+                        return await self._connected(address)
+                except OSError:
+                    continue
+            return await self._connected(found[-1])
+
+    async def _connected(self, address: _Address) -> Dialled:
+        family, place = address
+        raw = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            raw.setblocking(False)  # noqa: FBT003 - its only argument
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw.connect_ex(place)
+            await anyio.wait_writable(raw)
+            _check(raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+        except BaseException:
+            raw.close()
+            raise
+        self._worked = address
+        return Dialled(raw)
 
 
-class Dialled(httpcore2.AsyncNetworkStream):
-    """A connection for one request. Its head waits for the body's first bytes, to go out with them."""
+class Dialled:
+    """A connection that is there, for one request."""
 
-    def __init__(self, stream: SocketStream) -> None:
-        self._stream = stream
-        self._head: bytes | None = None
-        self._begun = False
+    def __init__(self, raw: socket.socket) -> None:
+        self._raw = raw
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
+        self._read_s = 0.0
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore2's
-        """Return what comes next; nothing at the end."""
-        with _told(httpcore2.ReadError, httpcore2.ReadTimeout), anyio.fail_after(timeout):
-            try:
-                return await self._stream.receive(max_bytes)
-            except anyio.EndOfStream:
-                return b""
+    async def post(
+        self,
+        target: bytes,
+        headers: Sequence[tuple[bytes, bytes]],
+        content: bytes,
+        quiet_s: Mapping[str, float],
+    ) -> tuple[int, list[tuple[bytes, bytes]]]:
+        """Send a request, and return the status and the headers of its answer.
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore2's
-        """Send bytes, the first of them together with the next."""
-        if not self._begun:
-            self._begun, self._head = True, buffer
-            return
-        if self._head is not None:
-            buffer, self._head = self._head + buffer, None
-        with _told(httpcore2.WriteError, httpcore2.WriteTimeout), anyio.fail_after(timeout):
-            await self._stream.send(buffer)
+        Raises:
+            OSError: the connection was lost; TimeoutError where the server was silent for too long.
+            h11.RemoteProtocolError: the answer is no HTTP.
+        """
+        self._read_s = quiet_s["read"]
+        request = h11.Request(method=b"POST", target=target, headers=[*headers])
+        pieces = [request, h11.Data(data=content), h11.EndOfMessage()]
+        data = b"".join(self._http.send(piece) or b"" for piece in pieces)
+        # A server may answer without having read all, and hang up then.
+        with suppress(ConnectionError):
+            await self._send(data, quiet_s["write"])
+        while isinstance(event := await self._event(), h11.InformationalResponse):
+            pass
+        if not isinstance(event, h11.Response):
+            raise ConnectionError("the server gave no answer")
+        return event.status_code, [*event.headers]
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body of the answer as it comes; raises what ``post`` does."""
+        while isinstance(event := await self._event(), h11.Data):
+            yield bytes(event.data)
 
     async def aclose(self) -> None:
         """Close the connection."""
-        await self._stream.aclose()
+        self._raw.close()
 
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401, ARG002 - httpcore2's
-        """Return None: nothing is told of it."""
-        return None
+    async def _send(self, data: bytes, timeout_s: float) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self._raw.send(left) :]
+            except BlockingIOError:
+                with anyio.fail_after(timeout_s):
+                    await anyio.wait_writable(self._raw)
+
+    async def _event(self) -> h11.Event | type[h11.PAUSED]:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            data = await self._receive()
+            if not data and self._http.their_state is h11.SEND_RESPONSE:
+                raise ConnectionError("the server hung up without an answer")
+            self._http.receive_data(data)
+        return event  # type: ignore[return-value]  # that one is dealt with
+
+    async def _receive(self) -> bytes:
+        while True:
+            # Waited for each time, so that a server that says much leaves others their turn.
+            with anyio.fail_after(self._read_s):
+                await anyio.wait_readable(self._raw)
+            try:
+                return self._raw.recv(_READ_BYTES)
+            except BlockingIOError:
+                continue
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+_Address = tuple[int, "tuple[str | int | bytes, ...]"]
+
+
+def _numeric(host: str, port: int) -> _Address | None:
     try:
-        return ipaddress.ip_address(host)
-    except ValueError:
+        family, _, _, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )[0]
+    except OSError:
         return None
+    return family, place
 
 
-async def _connected(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> SocketStream:
-    """Connect to an address: half the time that it takes where there may be several to choose from."""
-    family = socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004 - its number
-    raw = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        raw.setblocking(False)  # noqa: FBT003 - its only argument
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        raw.connect_ex((str(address), port))
-        await anyio.wait_writable(raw)
-        _check(raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-        return await SocketStream.from_socket(raw)
-    except BaseException:
-        raw.close()
-        raise
+async def _addresses(host: str, port: int) -> list[_Address]:
+    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(family, place) for family, _, _, _, place in found]
 
 
 def _check(error: int) -> None:
     if error:
         raise OSError(error, os.strerror(error))
-
-
-@contextmanager
-def _told(failed: type[Exception], late: type[Exception]) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise late(str(error)) from error
-    except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-        raise failed(str(error)) from error

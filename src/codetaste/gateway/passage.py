@@ -11,6 +11,7 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
 from codetaste.llm.wire.http import one_line, read_json, without
@@ -178,6 +179,8 @@ class Passage:
             await self._outlet.write(piece)
             if tap.ended:
                 self.told = True
+                # The end goes out before it is looked into.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
                 await self._rest(chunks)
                 return
 

@@ -23,6 +23,7 @@ _LONGEST_WAIT_S = 3600.0
 _DEEPEST = 200
 """Nesting of a reply beyond which it could be read, but not be recorded."""
 _NESTED = (dict, list)
+_LONG = 8192
 _NEVER_BEGUN = 529
 """The one server error that says that nothing was begun."""
 _OVERLOADED = frozenset({503, _NEVER_BEGUN})
@@ -101,7 +102,9 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise MalformedReply(f"not JSON ({error}): {one_line(text)}") from error
-    if text.count("[") + text.count("{") > _DEEPEST and deeper_than(value, _DEEPEST):
+    # Whichever is quicker: to look for brackets in a short text, or for what is nested in a long one.
+    nested = len(text) > _LONG or text.count("[") + text.count("{") > _DEEPEST
+    if nested and deeper_than(value, _DEEPEST):
         raise MalformedReply(f"nested deeper than {_DEEPEST} levels: {one_line(text)}")
     return value
 

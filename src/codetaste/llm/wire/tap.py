@@ -69,13 +69,14 @@ class Tap:
         self._assembly, self._whole = assembly, whole
         self._events = Events()
         self._body = bytearray()
+        self._complete = False
         self._reply: Reply | None = None
         self._error: ModelError | None = None
 
     @property
     def ended(self) -> bool:
         """Whether all has been heard that matters: the reply's end, or an error."""
-        return self._reply is not None or self._error is not None
+        return self._complete or self._reply is not None or self._error is not None
 
     def feed(self, chunk: bytes) -> None:
         """Take what is relayed next."""
@@ -89,14 +90,14 @@ class Tap:
             for data in self._events.feed(chunk):
                 self._assembly.feed(data)
                 if self._assembly.complete:
-                    self._reply = self._assembly.reply()
+                    self._complete = True
                     return
         except ModelError as error:
             self._error = error
 
     def tapped(self) -> Tapped:
         """Return what is known when no more is relayed, at the end or before it."""
-        if not self.ended:
+        if self._reply is None and self._error is None:
             try:
                 self._reply = self._last_word()
             except ModelError as error:
