@@ -29,7 +29,7 @@ from measure import Report, Use, arguments, interleaved, measured, ratio, versio
 from scans import FLAGS, SIGNS, stock
 
 FILES = 50
-PREDICTIONS = 6
+PREDICTIONS = 3
 """Different ones that are scored by one process."""
 LEAST = {"R cached": 20.0, "all cached": None}
 LEAST_IN_A_RUN = 20.0

@@ -29,6 +29,7 @@ NOT_FOR_PLANNING = (
     "sqlite3",
     "starlette",
     "tarfile",
+    "tree_sitter",
     "uvicorn",
     "codetaste.agent.loop",
     "codetaste.flows.discover",
