@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from codetaste.rules.rule import Rule
     from codetaste.rules.scan import Matcher, Scan
 
+_SWEEP_S = 60.0
+
 
 async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, files: Sequence[str]) -> Scan:
     """Have ``engine`` match ``rules`` against ``files`` of ``tree``, all in one call.
@@ -41,7 +43,7 @@ async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, 
         await to_thread.run_sync(_gather, tree, files, gathered)
         return await engine.match(rules, gathered, files)
     finally:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_SWEEP_S, shield=True):
             await to_thread.run_sync(lambda: shutil.rmtree(gathered, ignore_errors=True))
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 120.0
 """For each step of git's, seconds."""
+_SWEEP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ async def patched(base: Path, content: bytes, scratch: Path) -> AsyncIterator[Pa
         todo = await to_thread.run_sync(lambda: plan(parse_patch(content), content, base))
         yield await _apply(todo, base, folder)
     finally:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_SWEEP_S, shield=True):
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
