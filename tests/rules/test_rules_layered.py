@@ -160,6 +160,7 @@ def test_patch_after_patch_it_says_what_a_scan_of_one_folder_says(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @histories
 def test_patch_after_patch_it_says_so_many_times(

@@ -86,6 +86,7 @@ async def test_random_edits_come_out_whole(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
 async def test_thousands_of_random_edits_come_out_whole(seed: int) -> None:

@@ -131,6 +131,7 @@ def test_the_lines_of_a_patch_are_those_that_git_counts_and_the_rest_is_in_both_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_the_lines_of_ten_thousand_edited_files_are_those_that_git_counts(seed: int) -> None:
@@ -182,6 +183,7 @@ def test_damaged_patches_are_refused_or_read_as_git_reads_them(seed: int) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_damaged_patches_are_refused_or_read_as_git_reads_them_a_thousand_times(seed: int) -> None:
