@@ -17,7 +17,7 @@ from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from codetaste.evaluation.trial_context import Context
@@ -29,34 +29,56 @@ _KEY = re.compile(
 )
 _EVENTS = ("session", "job", "started", "retry", "ended", "resumed", "rerun")
 _STARTS = tuple(f'{{"event":"{event}"'.encode() for event in _EVENTS)
+_Identity = tuple[str, str, str, str, int]
+INTERRUPTED = "it was interrupted"
+"""How ``why`` begins where there is no more than an interrupted execution had so far."""
 _REFUSED = frozenset({Cause.REFUSED, Cause.BUDGET})
 _LIVE = frozenset({"queued", "running", "retrying", "interrupted", "cancelled"})
 
 
-def planned_trials(run: Path, known: Sequence[TrialRecord], context: Context) -> Iterator[TrialRecord]:
-    """Give a record for each trial in the journal of ``run`` that none of ``known`` is of."""
+def planned_trials(
+    run: Path, known: Sequence[TrialRecord], context: Context
+) -> tuple[list[TrialRecord], list[TrialRecord]]:
+    """Return ``known`` as the journal of ``run`` knows better, and a record for each trial that is not there.
+
+    What an interrupted execution left may go on; where the journal says that it has ended, nothing will.
+    """
     path = run / NAME
     if not path.is_file():
-        return
+        return list(known), []
     causes: dict[str, str] = {}
     try:
         history = History(_lines(path, causes))
     except (OSError, JournalError) as error:
         said = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
         context.report(NAME, Faulty(ProblemKind.UNREADABLE, said))
-        return
-    there = {(each.agent, each.track, each.mode, each.instance, each.attempt) for each in known}
-    trials: dict[tuple[str, str, str, str, int], list[str]] = {}
+        return list(known), []
+    trials: dict[_Identity, list[tuple[JobHistory, str]]] = {}
     for key in history.jobs:
         if found := _KEY.fullmatch(key):
             agent, track, mode, instance, attempt = found.groups()
-            trials.setdefault((agent, track, mode, instance, int(attempt or 1)), []).append(key)
-    for identity, keys in trials.items():
-        if identity not in there:
-            record = _record(
-                identity, [(history.jobs[key], causes.get(key, "")) for key in keys], run, context
-            )
-            yield _with_relatives(record, known, context)
+            job = history.jobs[key], causes.get(key, "")
+            trials.setdefault((agent, track, mode, instance, int(attempt or 1)), []).append(job)
+    told = [_ended(each, trials.get(_identity(each), [])) for each in known]
+    there = {_identity(each) for each in known}
+    absent = [
+        _with_relatives(_record(identity, jobs, run, context), known, context)
+        for identity, jobs in trials.items()
+        if identity not in there
+    ]
+    return told, absent
+
+
+def _identity(record: TrialRecord) -> _Identity:
+    return record.agent, record.track, record.mode, record.instance, record.attempt
+
+
+def _ended(record: TrialRecord, jobs: Sequence[tuple[JobHistory, str]]) -> TrialRecord:
+    """Return an interrupted trial as one that failed, where its jobs say so."""
+    if record.status is not TrialStatus.NOT_SCORED or not record.why.startswith(INTERRUPTED) or not jobs:
+        return record
+    status, why, _ = _ending(jobs)
+    return record if status is TrialStatus.NOT_SCORED else replace(record, status=status, why=why)
 
 
 def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -76,13 +98,13 @@ def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _record(
-    identity: tuple[str, str, str, str, int],
-    jobs: Iterable[tuple[JobHistory, str]],
+    identity: _Identity,
+    jobs: Sequence[tuple[JobHistory, str]],
     run: Path,
     context: Context,
 ) -> TrialRecord:
     agent, track, mode, instance, attempt = identity
-    status, why, reason = _ending(list(jobs))
+    status, why, reason = _ending(jobs)
     return TrialRecord(
         run=context.run,
         source=Source.CODETASTE,

@@ -38,8 +38,8 @@ def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
         ConfigError: there is no such folder, or nothing in it has the published layout.
     """
     places, context = read_places(root, benchmark)
-    known = [record for _, record in places]
-    known += planned_trials(root, known, context)
+    told, absent = planned_trials(root, [record for _, record in places], context)
+    known = [*told, *absent]
     known.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
     _check(known, context)
     return Records(tuple(known), tuple(context.problems))
