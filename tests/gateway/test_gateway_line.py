@@ -1,4 +1,4 @@
-"""The connection to a provider: made while money is written down, used once, and never with a packed reply."""
+"""The connection to a provider: made while money is written down, used once, never with a packed reply."""
 
 from __future__ import annotations
 
