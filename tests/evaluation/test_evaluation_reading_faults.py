@@ -67,6 +67,11 @@ def pipe(folder: Path) -> None:
     os.mkfifo(folder / METADATA)
 
 
+def directory(folder: Path) -> None:
+    (folder / METADATA).unlink()
+    (folder / METADATA).mkdir()
+
+
 SCORED, PARTIAL, UNREADABLE = TrialStatus.SCORED, TrialStatus.PARTIAL, TrialStatus.UNREADABLE
 CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
     "truncated result": (cut(RESULT), UNREADABLE, ProblemKind.TRUNCATED, RESULT),
@@ -86,6 +91,11 @@ CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
     "ends first": (edit(METADATA, finish_time="2025-11-01T09:00:00Z"), SCORED, ProblemKind.NUMBER, METADATA),
     "other mode": (edit(METADATA, mode="plan"), SCORED, ProblemKind.LAYOUT, METADATA),
     "no metadata": (remove(METADATA), SCORED, ProblemKind.MISSING, METADATA),
+    "NaN tests": (
+        *(edit(RESULT, agent_test_metrics={"passed": float("nan"), "failed": 0, "total": 3}), SCORED),
+        *(ProblemKind.NUMBER, RESULT),
+    ),
+    "a folder": (directory, SCORED, ProblemKind.UNREADABLE, METADATA),
     "a pipe": (pipe, SCORED, ProblemKind.UNREADABLE, METADATA),
     "no agent": (remove("agent_config.json"), SCORED, ProblemKind.MISSING, "agent_config.json"),
     "no patch": (remove("prediction.diff"), SCORED, ProblemKind.MISSING, "prediction.diff"),

@@ -77,11 +77,10 @@ def _opened(path: Path, root: str, limit: int) -> BinaryIO:
         raise
     except (OSError, ValueError) as error:
         raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_reason(error)}") from None
-    file = os.fdopen(descriptor, "rb")
     info = os.fstat(descriptor)
     if stat.S_ISREG(info.st_mode) and info.st_size <= limit:
-        return file
-    file.close()
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
     if not stat.S_ISREG(info.st_mode):
         raise Faulty(ProblemKind.UNREADABLE, "is no regular file")
     raise Faulty(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")

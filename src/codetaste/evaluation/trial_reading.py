@@ -138,9 +138,13 @@ def _result(place: Place, context: Context) -> tuple[Result | None, str]:
     except Faulty as fault:
         context.report(f"{place.label}/evaluation/{RESULT}", fault)
         return None, f"{RESULT} {fault}"
+    label = f"{place.label}/evaluation/{RESULT}"
+    if result.odd_tests:
+        said = "agent_test_metrics are no counts of tests: taken as not recorded"
+        context.report(label, Faulty(ProblemKind.NUMBER, said))
     wrong = _other_commit(place, result, context)
     if wrong:
-        context.report(f"{place.label}/evaluation/{RESULT}", Faulty(ProblemKind.OTHER_COMMIT, wrong))
+        context.report(label, Faulty(ProblemKind.OTHER_COMMIT, wrong))
     return result, wrong
 
 

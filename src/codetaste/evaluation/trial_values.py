@@ -99,6 +99,7 @@ class Result:
         agent: ``agent_config``.
         inference: ``inference_metadata``, None where the published harness looks for the file beside.
         loads: whether the published harness could read it.
+        odd_tests: whether it has test results that are no counts.
     """
 
     counts: RuleCounts
@@ -107,6 +108,7 @@ class Result:
     agent: Mapping[str, Any]
     inference: Mapping[str, Any] | None
     loads: bool
+    odd_tests: bool
 
 
 def read_result(data: Mapping[str, Any]) -> Result:
@@ -136,13 +138,15 @@ def read_result(data: Mapping[str, Any]) -> Result:
         data.get(f"{name}") for name in ("instance_metadata", "agent_config", "inference_metadata")
     )
     read = counts_of(tests)
+    odd_tests = tests is not None and read is None
     return Result(
         counts,
         read,
         instance if isinstance(instance, dict) else {},
         agent if isinstance(agent, dict) else {},
         inference if isinstance(inference, dict) else None,
-        _loads_agent(agent) and isinstance(instance, dict) and (tests is None or read is not None),
+        _loads_agent(agent) and isinstance(instance, dict) and not odd_tests,
+        odd_tests,
     )
 
 
