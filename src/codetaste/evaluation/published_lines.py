@@ -19,6 +19,7 @@ from codetaste.evaluation.stray_files import Faulty, no_json, printable, read_fi
 from codetaste.source.patch import parse_patch
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
     from codetaste.evaluation.precision import ChangedLines, Covered
@@ -52,46 +53,61 @@ def read_lines(path: Path, root: str) -> ChangedLines:
         raise Faulty(ProblemKind.TRUNCATED, f"is no whole patch: {printable(str(error))}") from None
 
 
-def read_coverage(path: Path, root: str) -> Coverage:
-    """Return the lines that the results in a SARIF file cover.
+def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -> Coverage:
+    """Return the lines that the results in a SARIF file cover, in files that are ``wanted``; default all.
 
     Raises:
         FileNotFoundError: there is none.
         Faulty: it cannot be read, is too large, truncated, or no SARIF.
     """
     content = read_file(path, root, SARIF_BYTES)
+    document = _document(content)
     try:
-        document = json.loads(content.decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError) as error:
-        raise no_json(content, error) from None
-    try:
-        lines = _covered(document)
+        lines = _covered(document, wanted)
     except (AttributeError, LookupError, OverflowError, TypeError) as error:
         raise Faulty(ProblemKind.UNREADABLE, f"is no SARIF ({printable(str(error), 80)})") from None
     engine = _ENGINE.search(content)
     return Coverage(lines, engine[1].decode() if engine else "")
 
 
-def _covered(document: Any) -> Covered:  # noqa: ANN401 - JSON
+def _document(content: bytes) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return json.loads(content.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        raise no_json(content, error) from None
+
+
+def _covered(document: Any, wanted: Container[str] | None) -> Covered:  # noqa: ANN401 - JSON
     """Return what the results in a SARIF document cover, as ``read_sarif`` and ``covered_lines`` would.
 
-    Those two cost three times as much, which is seconds where trials are many.
+    Those two cost several times as much, which is seconds where trials are many.
     """
     covered: Covered = {}
+    known: dict[str, set[int] | None] = {}
     left = _MOST_LINES
+    for uri, start, end in _spans(document):
+        if uri not in known:
+            path = sarif_path(uri)
+            known[uri] = covered.setdefault(path, set()) if wanted is None or path in wanted else None
+        lines = known[uri]
+        if lines is None:
+            continue
+        left -= max(1, end - start)
+        if left < 0:
+            raise Faulty(ProblemKind.NUMBER, f"its results span more than {_MOST_LINES:,} lines")
+        lines.update(range(start, end + 1))
+    return covered
+
+
+def _spans(document: Any) -> Iterator[tuple[str, int, int]]:  # noqa: ANN401 - JSON
+    """Give path, first and last line of each place of each result that has a rule."""
     for result in (each for run in document["runs"] for each in run.get("results") or ()):
         for location in (result.get("locations") or ()) if result.get("ruleId") else ():
             place = location.get("physicalLocation") or {}
             uri, region = (place.get("artifactLocation") or {}).get("uri"), place.get("region") or {}
             start = region.get("startLine")
-            if uri is None or start is None:
-                continue
-            lines = range(start, region.get("endLine", start) + 1)
-            left -= len(lines)
-            if left < 0:
-                raise Faulty(ProblemKind.NUMBER, f"its results span more than {_MOST_LINES:,} lines")
-            covered.setdefault(sarif_path(uri), set()).update(lines)
-    return covered
+            if uri is not None and start is not None:
+                yield uri, start, region.get("endLine", start)
 
 
 def measure(lines: ChangedLines, positive: Coverage, negative: Coverage) -> Precision:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.baseline import RecordedBaseline, counts_of
+from codetaste.evaluation.planned_trials import INTERRUPTED
 from codetaste.evaluation.published_lines import Coverage, measure, read_coverage, read_lines
 from codetaste.evaluation.records import ProblemKind, TrialStatus
 from codetaste.evaluation.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
@@ -19,7 +20,7 @@ from codetaste.evaluation.stray_files import Faulty, ends_whole, file_size, read
 from codetaste.evaluation.trial_values import Result, Values, result_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from pathlib import Path
     from typing import Any
 
@@ -39,7 +40,7 @@ _BLANK_BYTES = 1
 def without_evaluation(place: Place, story: Story, context: Context) -> Values:
     """Return what became of a trial that has no evaluation, with |L⁺| and |L⁻| where it has a patch."""
     if story.interrupted:
-        return Values(TrialStatus.NOT_SCORED, f"it was interrupted: {story.interrupted}")
+        return Values(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {story.interrupted}")
     size = file_size(place.folder / PATCH)
     said = story.message or story.finish_reason
     if size is None:
@@ -144,7 +145,7 @@ def _with_lines(values: Values, place: Place, context: Context, positive: Path |
     values = replace(values, added=added, removed=removed)
     if positive is None:
         return values
-    covered = _coverage(positive, place, context)
+    covered = _coverage(positive, lines.added, place, context)
     null = context.null_coverage(place)
     if isinstance(covered, str) or isinstance(null, str):
         why = covered if isinstance(covered, str) else str(null)
@@ -160,10 +161,10 @@ def _with_lines(values: Values, place: Place, context: Context, positive: Path |
     )
 
 
-def _coverage(path: Path, place: Place, context: Context) -> Coverage | str:
+def _coverage(path: Path, wanted: Container[str], place: Place, context: Context) -> Coverage | str:
     label = f"{place.label}/evaluation/{path.name}"
     try:
-        return read_coverage(path, context.root)
+        return read_coverage(path, context.root, wanted)
     except FileNotFoundError:
         context.report(label, Faulty(ProblemKind.MISSING, "is missing"))
         return f"{path.name} is missing"
