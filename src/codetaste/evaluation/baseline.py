@@ -37,12 +37,14 @@ class RecordedBaseline:
         runs: how many runs they are taken from, of both sides together.
         source: where they are recorded, "" for nowhere.
         notes: what a reader should know of them, in order.
+        faults: those of the notes that tell of damaged files.
     """
 
     bounds: Baseline | None = None
     runs: int = 0
     source: str = ""
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,11 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
     return RecordedBaseline(
-        baseline_of(found), len(found), "instance_metadata.json", (*recorded.notes, *notes)
+        baseline_of(found),
+        len(found),
+        "instance_metadata.json",
+        (*recorded.notes, *notes),
+        recorded.faults,
     )
 
 
@@ -164,6 +170,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
     """Read the published files of runs; a line that is null is a run that crashed."""
     runs: list[TestCounts] = []
     notes: list[str] = []
+    faults: list[str] = []
     for agent in (GOLDEN, NULL):
         path = folder / f"{agent}.jsonl"
         if not path.is_file():
@@ -175,9 +182,11 @@ def _from_runs(folder: Path) -> RecordedBaseline:
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed
         notes += [f"{crashed} of {len(read)} runs in {path.name} crashed and do not count"] if crashed else []
-        notes += [f"{damaged} of {len(read)} lines in {path.name} are damaged"] if damaged else []
+        if damaged:
+            faults.append(f"{damaged} of {len(read)} lines in {path.name} are damaged")
+            notes.append(faults[-1])
     source = "baseline_results" if runs else ""
-    return RecordedBaseline(baseline_of(runs), len(runs), source, tuple(notes))
+    return RecordedBaseline(baseline_of(runs), len(runs), source, tuple(notes), tuple(faults))
 
 
 def _lines(path: Path) -> list[str]:

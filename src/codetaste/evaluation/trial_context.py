@@ -81,6 +81,8 @@ class Context:
             except ConfigError as error:
                 self.report(f"{RUNS}/{place.path}", Faulty(ProblemKind.UNREADABLE, error.problems[0]))
                 continue
+            for fault in recorded.faults:
+                self.report(f"{RUNS}/{place.path}", Faulty(ProblemKind.UNREADABLE, fault))
             if recorded.source == RUNS:
                 return recorded
             found = found if found.bounds is not None else recorded

@@ -103,6 +103,11 @@ def _agent(place: Place, story: Story, result: Result | None, context: Context) 
     """Return the agent's id: its own, as the published harness groups by it, else its folder's name."""
     told = result.agent.get("id") if result is not None else ""
     name = story.agent or (told if isinstance(told, str) else "") or place.agent
+    if name != place.agent and not {GOLDEN, NULL}.isdisjoint((name, place.agent)):
+        # Else a trial of an agent would be a reference, and in no count, or a reference an agent.
+        said = f"calls itself {printable(name)!r} in the folder of {printable(place.agent)}, which counts"
+        context.report(f"{place.label}/{AGENT}", Faulty(ProblemKind.NAME, said))
+        name = place.agent
     shown = printable(name, _SHOWN_NAME)
     if not _PLAIN_NAME.fullmatch(name):
         said = f"the agent's id {shown!r} is no plain name (letters, digits, '.', '_', '+', '@', '-')"
