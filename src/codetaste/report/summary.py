@@ -77,8 +77,8 @@ def render(summary: Summary, width: int | None = None) -> str:
     if summary.stopped:
         said.append(f"stopped: {summary.stopped}; the same command goes on where it ended")
     lines = [line for line in summary.lines if not (line.quiet and line.outcome.usable)]
-    width = max((len(line.title) for line in lines), default=0)
-    said.extend(_job_line(line, width) for line in lines)
+    longest = max((len(line.title) for line in lines), default=0)
+    said.extend(_job_line(line, longest) for line in lines)
     said.extend(printable(note, 1000) for note in summary.notes)
     said.extend(
         f"model {model} is scripted: a program played it, and no money was spent on it"

@@ -1,0 +1,22 @@
+"""What a run says at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from report_trials import several
+
+from codetaste.orchestration.job import Outcome, Status
+from codetaste.orchestration.money import Snapshot
+from codetaste.report import comparison
+from codetaste.report.summary import Line, Summary, render
+
+
+@pytest.mark.parametrize("width", [None, 60, 200])
+def test_the_comparison_is_as_wide_as_the_terminal_whatever_jobs_are_called(width: int | None) -> None:
+    compared = comparison.compare([*several("a", [0.25, 0.5]), *several("b", [0.5, 1.0], lane="open/plan")])
+    lines = [Line(Outcome("one", Status.DONE), "a job", "a lane")]
+    summary = Summary("run", Path("runs/run"), Snapshot(), 1.0, lines, comparison=compared)
+    assert render(summary, width).endswith(comparison.render(compared, width))
+    assert comparison.render(compared, 60) != comparison.render(compared, 200)
