@@ -97,6 +97,7 @@ def rename(old: bytes, to: bytes) -> bytes:
         new(b".g\xe2\x80\x8cit/config"),
         new(b"x" * 300),
         new(b"x/" * 2000 + b"x"),
+        new(b"x/" * 1020 + b"x"),
         b'diff --git "a/x\\000y" "b/x\\000y"\nnew file mode 100644\n',
         edit(b"../outside/secret", b"secret"),
         edit(b"out/secret", b"secret"),

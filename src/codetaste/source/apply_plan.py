@@ -23,6 +23,8 @@ LIMITS = TreeLimits(members=200_000, total_bytes=1 << 30)
 """What a patch may make: ten times the largest that a harvest takes."""
 _MODES = frozenset((0, 0o100644, 0o100664, 0o100755, LINK, SUBMODULE))
 """0 is a mode that the patch does not tell; 100664 is what old versions of git wrote."""
+_DEEPEST = 256
+"""Folders within each other: what lies deeper, not every program that walks a tree can remove again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ def _judge(file: FileDiff) -> None:
         fault = name_fault(name, LIMITS)
         if not fault and not {b"", b"."}.isdisjoint(name.split(b"/")):
             fault = "is no name that git has"
+        if not fault and name.count(b"/") > _DEEPEST:
+            fault = f"lies in more than {_DEEPEST} folders"
         if fault:
             raise PatchDoesNotApply(f"the patch: {show(name)} {fault}; nothing of it is used")
     for mode in (file.old_mode, file.new_mode):
