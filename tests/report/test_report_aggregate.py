@@ -47,6 +47,17 @@ def test_nobody_fails_tests_that_nobody_ran() -> None:
     assert values(tested, measures.ALIGNMENT, STRICT) == [1.0, 0.5, 0.0]
 
 
+def test_where_all_failed_rules_were_followed_by_none_and_tests_stay_unknown() -> None:
+    failed = [trial("a", "o__x-1"), trial("a", "o__y-1", status=TrialStatus.DOES_NOT_APPLY)]
+    references = [trial("golden_agent", each.instance, 1.0, passed=True) for each in failed]
+    assert values([*failed, *references], measures.IFR, STRICT) == [0.0, 0.0]
+    assert values([*failed, *references], measures.PREC, STRICT) == [0.0, 0.0]
+    assert values([*failed, *references], measures.PASS, STRICT) == []
+    assert values([*failed, *references], measures.IFR, PUBLISHED) == []
+    waiting = trial("a", "o__z-1", status=TrialStatus.NOT_SCORED)
+    assert values([*failed, waiting], measures.IFR, STRICT) == []
+
+
 def test_where_an_instance_has_no_tests_a_failed_trial_of_it_fails_none() -> None:
     others = [trial("a", "o__x-1", 1.0, passed=True), trial("a", "o__y-1", 1.0)]
     failed = [trial("b", "o__x-1"), trial("b", "o__y-1")]

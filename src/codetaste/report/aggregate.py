@@ -79,7 +79,8 @@ class Aggregator:
 
         In ``strict`` a failed trial scores 0 only where that score could have been measured: where trials of
         its agent in this lane have it (or anybody's, if all of those failed), and not on an instance that was
-        scored without it, for want of tests or rules. Else PASS would be 0 where nobody ran tests.
+        scored without it, for want of tests or rules. Else PASS would be 0 where nobody ran tests. Where all
+        trials failed it is 0 in what rules alone can tell.
         """
         if self.aggregation is Aggregation.PUBLISHED:
             value = measure.published(record)
@@ -122,6 +123,8 @@ def aggregator(
             for measure in measures:
                 if measure.score and measure.of(record) is not None:
                     measured |= {(measure.name, place) for place in ("", _lane(record), _instance(record))}
+    if all(record.status in WORTHLESS for record in records if not record.pseudo):
+        measured = {(measure.name, "") for measure in measures if measure.score and not measure.tested}
     return Aggregator(aggregation, frozenset(measured), frozenset(scored))
 
 

@@ -44,6 +44,7 @@ class Measure:
         unit: of its values.
         of: its value in a record as we count it; None is not measured.
         score: a share of 0..1 that says what a prediction is worth: of it a failed trial has nothing.
+        tested: it is not known without test results.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Measure:
     unit: Unit
     of: Callable[[TrialRecord], float | None]
     score: bool = False
+    tested: bool = False
 
     def takes(self, value: float) -> bool:
         """Whether a value can be one of this measure: no NaN, no share beyond 0..1."""
@@ -67,8 +69,8 @@ class Measure:
         return self.of(record)
 
 
-def _score(name: str, title: str, latex: str) -> Measure:
-    return Measure(name, title, latex, Unit.FRACTION, attrgetter(name), score=True)
+def _score(name: str, title: str, latex: str, *, tested: bool = False) -> Measure:
+    return Measure(name, title, latex, Unit.FRACTION, attrgetter(name), score=True, tested=tested)
 
 
 def _fact(name: str, title: str, unit: Unit, latex: str = "") -> Measure:
@@ -84,10 +86,10 @@ def _act(name: str, title: str, unit: Unit) -> Measure:
     return Measure(name, title, title, unit, count)
 
 
-PASS = _score("passed", "PASS", r"\textsc{Pass}")
-ALIGNMENT = _score("alignment", "A", r"$\mathcal{A}$")
-ALIGNMENT_PLUS = _score("alignment_plus", "A⁺", r"$\mathcal{A}^{+}$")
-ALIGNMENT_MINUS = _score("alignment_minus", "A⁻", r"$\mathcal{A}^{-}$")
+PASS = _score("passed", "PASS", r"\textsc{Pass}", tested=True)
+ALIGNMENT = _score("alignment", "A", r"$\mathcal{A}$", tested=True)
+ALIGNMENT_PLUS = _score("alignment_plus", "A⁺", r"$\mathcal{A}^{+}$", tested=True)
+ALIGNMENT_MINUS = _score("alignment_minus", "A⁻", r"$\mathcal{A}^{-}$", tested=True)
 IFR = _score("ifr", "IFR", r"\textsc{Ifr}")
 IFR_PLUS = _score("ifr_plus", "IFR⁺", r"\textsc{Ifr}$^{+}$")
 IFR_MINUS = _score("ifr_minus", "IFR⁻", r"\textsc{Ifr}$^{-}$")
