@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from scored_trees import difference, rule, score, write
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, correctness
-from codetaste.evaluation.evaluate import Evaluation
+from codetaste.evaluation.evaluate import Evaluation, Status
 from codetaste.evaluation.pseudo import pseudo_config
 from codetaste.evaluation.result_files import recorded_tests, write_evaluation
 from codetaste.evaluation.result_place import check_place, results_folder
@@ -133,6 +134,15 @@ def test_a_patch_without_a_score_leaves_no_file_that_could_be_taken_for_one(
     scores = read(folder, "scores.json")
     assert scores["status"] == "unparsable_patch"
     assert [scores[key] for key in ("ifr", "ifr_minus", "prec", "added", "alignment")] == [None] * 5
+
+
+def test_test_results_outlive_a_scoring_that_came_to_nothing(tmp_path: Path, half: Evaluation) -> None:
+    folder = tmp_path / "evaluation"
+    put(folder, half)
+    put(folder, replace(half, status=Status.PARTIAL_SCAN, counts=None, precision=None))
+    assert not (folder / "evaluation_result.json").exists()
+    assert recorded_tests(folder, half.patch_sha256) == recorded_tests(folder) == TESTS
+    assert recorded_tests(folder, "0" * 64) is None
 
 
 @pytest.mark.parametrize("content", ['{"agent_test_metrics"', "[]", "\x00", "[" * 100_000])

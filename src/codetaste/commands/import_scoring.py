@@ -6,6 +6,7 @@ import json
 import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,15 +99,14 @@ async def _score(record: TrialRecord, bench: _Bench) -> None:
 
 async def _evaluated(record: TrialRecord, instance: Instance, folder: Path, bench: _Bench) -> Evaluation:
     rules = await to_thread.run_sync(read_rule_files, bench.benchmark, instance)
-    known = await to_thread.run_sync(
-        lambda: correctness(recorded_tests(folder), read_baseline(bench.benchmark, instance))
-    )
+    baseline = await to_thread.run_sync(read_baseline, bench.benchmark, instance)
     path = record.folder / "prediction.diff"
     try:
         patch = await to_thread.run_sync(read_patch, path)
     except PatchTooLarge as error:
         size = await to_thread.run_sync(lambda: path.stat().st_size)
-        return too_large(rules, size, str(error), known)
+        return too_large(rules, size, str(error), correctness(recorded_tests(folder), baseline))
+    tests = await to_thread.run_sync(lambda: recorded_tests(folder, sha256(patch).hexdigest()))
     trees = await materialise(bench.benchmark.origin(instance), bench.cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-import-") as place:
         return await evaluate(
@@ -115,7 +115,7 @@ async def _evaluated(record: TrialRecord, instance: Instance, folder: Path, benc
             patch,
             bench.scanner,
             scratch=Path(place),
-            correctness=known,
+            correctness=correctness(tests, baseline),
             engine=bench.engine,
         )
 

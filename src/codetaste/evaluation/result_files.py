@@ -88,25 +88,36 @@ def write_evaluation(
 def recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
     """Return the test results that ``evaluation_result.json`` in ``folder`` records, None where it has none.
 
-    Where ``patch_sha256`` is given, and the scores beside are of another patch, there are none either.
+    Where there is no such file, because the patch has no score, ``scores.json`` has kept them. Where
+    ``patch_sha256`` is given, and these scores are of another patch, there are none.
 
     Raises:
         ConfigError: the file is there, and is no whole JSON object.
     """
+    scores = read_scores(folder) or {}
+    if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
+        return None
+    result = _result(folder / RESULT)
+    return counts_of(scores.get("tests") if result is None else result.get("agent_test_metrics"))
+
+
+def read_scores(folder: Path) -> dict[str, Any] | None:
+    """Return what ``scores.json`` in ``folder`` holds, None where there is none that can be read; blocks."""
     try:
-        of = json.loads((folder / SCORES).read_bytes())["patch_sha256"] if patch_sha256 else patch_sha256
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        of = patch_sha256  # nobody has scored it here before
-    return counts_of(_result(folder / RESULT).get("agent_test_metrics")) if of == patch_sha256 else None
+        with (folder / SCORES).open("rb") as file:
+            scores = json.loads(file.read(_MOST_RESULT_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return scores if isinstance(scores, dict) else None
 
 
-def _result(path: Path) -> dict[str, Any]:
-    """Read ``evaluation_result.json``, or nothing where there is none."""
+def _result(path: Path) -> dict[str, Any] | None:
+    """Read ``evaluation_result.json``, None where there is none."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_RESULT_BYTES)
     except FileNotFoundError:
-        return {}
+        return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     try:

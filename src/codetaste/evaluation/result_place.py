@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codetaste.errors import ConfigError
 from codetaste.evaluation.result_files import (
@@ -13,13 +12,13 @@ from codetaste.evaluation.result_files import (
     RULE_OUTPUT,
     SCORES,
     TEST_OUTPUT,
+    read_scores,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PREDICTION = "prediction.diff"
-_MOST_BYTES = 16 * 1024**2
 
 
 def results_folder(patch: Path) -> Path:
@@ -45,7 +44,7 @@ def check_place(folder: Path, instance: str, patch_sha256: str) -> None:
     ]
     if not theirs:
         return
-    scores = _scores(folder)
+    scores = read_scores(folder)
     if scores is None:
         raise ConfigError(
             f"{folder / theirs[0]} was not written by codetaste; name another folder with --out, "
@@ -56,12 +55,3 @@ def check_place(folder: Path, instance: str, patch_sha256: str) -> None:
             f"{folder} has the evaluation of another patch ({scores.get('instance')}); "
             "remove it, or name another folder with --out"
         )
-
-
-def _scores(folder: Path) -> dict[str, Any] | None:
-    try:
-        with (folder / SCORES).open("rb") as file:
-            scores = json.loads(file.read(_MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return scores if isinstance(scores, dict) else None

@@ -17,7 +17,7 @@ from codetaste.evaluation.baseline import correctness
 from codetaste.evaluation.evaluate import Evaluation, Status, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_config
 from codetaste.evaluation.records import GOLDEN
-from codetaste.evaluation.result_files import SCORES, recorded_tests, write_evaluation
+from codetaste.evaluation.result_files import recorded_tests, write_evaluation
 from codetaste.evaluation.rule_files import RuleFiles
 from codetaste.evaluation.score import ifr
 from codetaste.evaluation.scores_file import scores_json
@@ -142,16 +142,13 @@ def recorded_for(
     """
     if scoring.trial is None and (known := lab.yardsticks[scoring.instance.id].tests.get(scoring.agent_id)):
         return known, ""
-    folder = scored_folder(lab.out, scoring) / EVALUATION
+    folder = scored_folder(lab.out, scoring)
     try:
-        told = json.loads((folder / SCORES).read_bytes())
-        patch = (folder.parent / PATCH).read_bytes() if patch is None else patch
-        if told["patch_sha256"] != sha256(patch).hexdigest():
-            return None, ""
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        pass  # nobody has scored it here before
+        tested = sha256((folder / PATCH).read_bytes() if patch is None else patch).hexdigest()
+    except OSError:
+        tested = ""
     try:
-        return recorded_tests(folder), ""
+        return recorded_tests(folder / EVALUATION, tested), ""
     except ConfigError as error:
         return None, str(error)
 
