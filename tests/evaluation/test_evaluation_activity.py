@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,12 @@ def test_counts_are_kept_beside_the_scores(tmp_path: Path) -> None:
     write_activity(tmp_path / "none", None)
     assert not (tmp_path / "none").exists()
     assert read_activity(tmp_path / "none") is None
+
+
+def test_a_pipe_in_place_of_counts_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(ValueError, match=r"activity\.json: is no file"):
+        read_activity(tmp_path)
 
 
 @pytest.mark.parametrize(

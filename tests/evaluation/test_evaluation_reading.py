@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
 
 from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
@@ -15,6 +14,7 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import merged, read_outputs
 from codetaste.evaluation.records import ProblemKind, Source, TrialRecord, TrialStatus
 from codetaste.evaluation.score import TestCounts
+from made_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
 
 
 @pytest.fixture
@@ -72,6 +72,17 @@ def test_owners_without_track_and_mode_take_them_from_the_metadata(made: Outputs
     record = only(bare)
     assert (record.track, record.mode, record.prec) == ("instructed", "direct", None)
     assert "null agent" in record.notes[0] or "pseudo" in record.notes[0]
+
+
+def test_the_steps_before_an_execution_cost_the_same_wherever_the_mode_is_told(
+    made: Outputs, tmp_path: Path
+) -> None:
+    folder = made.trial(at="open/plan")
+    write(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
+    cost = only(made.root).cost_usd
+    assert only((made.root / "open/plan").rename(tmp_path / "bare")).cost_usd == cost
+    assert cost is not None
+    assert cost > 0.5
 
 
 def test_the_pseudo_agents_belong_to_no_track(made: Outputs) -> None:
@@ -232,6 +243,7 @@ def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
         ("b", "direct", 1): (TrialStatus.REFUSED, "because"),
     }
     assert {r.model for r in records if r.agent == "a"} == {"sonnet"}
+    assert {r.repository for r in records if r.agent == "a"} == {"/".join(PATH.split("/")[:2])}
     assert next(r for r in records if r.agent == "b").repository == "other/one"
 
 

@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
         *(ProblemKind.OTHER_COMMIT, RESULT),
     ),
     "scores of another patch": (
-        *(lambda f: write(f / "evaluation/scores.json", scores(b"other")), TrialStatus.SCORED),
+        *(lambda f: write(f / "evaluation/scores.json", scores(b"other")), TrialStatus.NOT_SCORED),
         *(ProblemKind.STALE, "evaluation/scores.json"),
     ),
     "damaged activity": (

@@ -76,10 +76,12 @@ def read_activity(evaluation: Path) -> Activity | None:
     """
     path = evaluation / FILE
     try:
+        if not path.exists():
+            return None
+        if not path.is_file():  # a pipe would keep us waiting
+            raise ValueError(f"{path}: is no file")
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1)
-    except FileNotFoundError:
-        return None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     try:

@@ -147,6 +147,12 @@ def _with_relatives(record: TrialRecord, known: Sequence[TrialRecord], context: 
         if each.agent == record.agent and each.model:
             record = replace(record, model=each.model, harness=each.harness)
             break
+    for each in known:
+        if each.instance == record.instance:
+            record = replace(
+                record, repository=each.repository, language=each.language, category=each.category
+            )
+            break
     for instance in context.benchmark.instances if context.benchmark is not None else ():
         if instance.id == record.instance:
             return replace(

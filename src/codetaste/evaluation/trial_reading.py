@@ -201,6 +201,8 @@ def _own(place: Place, context: Context) -> Values | None:
         context.report(f"{place.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
     except Faulty as fault:
         context.report(label, fault)
+        if fault.kind is ProblemKind.STALE:  # and so is what was written with it
+            return Values(TrialStatus.NOT_SCORED, f"its {SCORES} {fault}")
     return None
 
 

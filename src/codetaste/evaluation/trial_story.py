@@ -95,7 +95,7 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
     Args:
         folder: the trial's.
         root: the real path of the folder that all files must be in.
-        mode: as its place says.
+        mode: as its place says, "" where that does not say.
         pseudo: whether it is a pseudo agent, of whom nobody tells a cost.
         report: is told of each file that is wrong.
     """
@@ -112,7 +112,8 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
             else _cost(metadata, METADATA, "cost_usd", report)
         )
         effort.add(cost, _their_cost(metadata), _seconds(metadata, METADATA, report))
-        for name in () if ours or pseudo else _STEPS.get(mode, ()):
+        steps = _STEPS.get(mode or text(metadata.get("mode")), ())
+        for name in () if ours or pseudo else steps:
             _add_step(effort, folder, root, name, report)
     agent, model = config.get("agent"), config.get("model")
     identity = config.get("id")
