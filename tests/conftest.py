@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 import dockerd
+import podman
 from leaks import nothing_left
 
 __all__ = ["nothing_left"]
@@ -25,7 +26,9 @@ REQUIRE_ALL = os.environ.get("CODETASTE_REQUIRE") == "all"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever comes first waits for the engine and its image, on a slow machine for minutes."""
     for item in items:
-        if {"docker_engine", "lean_image", "opening"} & set(getattr(item, "fixturenames", ())):
+        if {"docker_engine", "lean_image", "podman_image", "opening"} & set(
+            getattr(item, "fixturenames", ())
+        ):
             item.add_marker(pytest.mark.timeout(600))
 
 
@@ -98,6 +101,26 @@ def docker_engine() -> Iterator[dockerd.DockerEngine]:
 @pytest.fixture(scope="session")
 def lean_image(docker_engine: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     """The lean image's name; it is built once, on the engine of the tests (half a minute)."""
+    return _built(docker_engine, require)
+
+
+@pytest.fixture(scope="session")
+def podman_engine() -> Iterator[dockerd.DockerEngine]:
+    """A Podman service that is ours alone, started once."""
+    missing = podman.missing_programs()
+    if os.geteuid() != 0 or missing:
+        _missing(f"Podman of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
+    with podman.running_podman() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def podman_image(podman_engine: dockerd.DockerEngine, require: Callable[..., None]) -> str:
+    """The lean image's name in that Podman, built once."""
+    return _built(podman_engine, require)
+
+
+def _built(holder: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     require("mmdebstrap")
     import anyio
 
@@ -105,7 +128,7 @@ def lean_image(docker_engine: dockerd.DockerEngine, require: Callable[..., None]
     from codetaste.sandbox.image import LEAN_IMAGE, build_lean
 
     async def build() -> None:
-        async with connected("docker", docker_engine.socket) as engine:
+        async with connected(socket=holder.socket) as engine:
             await build_lean(engine, LEAN_IMAGE, lambda _: None)
 
     anyio.run(build)

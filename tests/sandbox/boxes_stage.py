@@ -16,6 +16,7 @@ import pytest
 from codetaste.sandbox.box import Box, Boxes, BoxSpec
 from codetaste.sandbox.docker import DockerBoxes, docker_boxes
 from codetaste.sandbox.docker_engine import connected
+from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 from codetaste.sandbox.local_box import local_boxes
 from codetaste.sandbox.sandbox import Completed, Limits
 
@@ -26,24 +27,27 @@ async def in_bubblewrap(folder: Path) -> AsyncIterator[Boxes]:
 
 
 @asynccontextmanager
-async def in_docker(socket: Path, image: str, folder: Path, run: str = "test") -> AsyncIterator[DockerBoxes]:
+async def in_docker(
+    socket: Path, image: str, folder: Path, run: str = "test", kind: str = DOCKER
+) -> AsyncIterator[DockerBoxes]:
     """Boxes in the tests' engine; nothing of them may be left behind unremoved."""
     left: list[str] = []
     async with (
-        connected("docker", socket) as engine,
+        connected(kind, socket) as engine,
         docker_boxes(engine, run=run, image=image, folder=folder, bundle=None, warn=left.append) as opened,
     ):
         yield opened
-    assert left == []
+    assert left == [], left
 
 
-@pytest.fixture(params=["bubblewrap", "docker"])
+@pytest.fixture(params=["bubblewrap", DOCKER, pytest.param(PODMAN, marks=pytest.mark.slow)])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Boxes]:
     """What opens boxes of every kind, before it is opened itself."""
     if request.param == "bubblewrap":
         return in_bubblewrap(tmp_path / "boxes")
-    engine = request.getfixturevalue("docker_engine")
-    return in_docker(engine.socket, request.getfixturevalue("lean_image"), tmp_path / "boxes")
+    engine = request.getfixturevalue(f"{request.param}_engine")
+    image = request.getfixturevalue({DOCKER: "lean_image", PODMAN: "podman_image"}[request.param])
+    return in_docker(engine.socket, image, tmp_path / "boxes", kind=request.param)
 
 
 @pytest.fixture

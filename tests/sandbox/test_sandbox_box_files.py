@@ -107,7 +107,7 @@ async def test_nothing_is_put_through_a_link_that_a_command_has_made(box: Box, t
     await sh(box, f"ln -s {tmp_path} /output/plans; ln -s /testbed /output/other")
     for name in ("output/plans/plan.md", "output/other/plan.md"):
         # A container's own root is as far as such a link can lead.
-        with contextlib.suppress(SandboxError) if box.kind == "docker" else pytest.raises(SandboxError):
+        with contextlib.suppress(SandboxError) if box.kind != "bubblewrap" else pytest.raises(SandboxError):
             await box.put(archive((name, b"x")))
     assert not await (outside / "plan.md").exists()
 
@@ -160,9 +160,9 @@ async def test_files_that_change_while_they_are_read_make_no_broken_archive(box:
             try:
                 found = await fetched(box, "/testbed")
             except SandboxError as error:
-                assert box.kind == "docker", "an engine cannot read what changes"
+                assert box.kind != "bubblewrap", "an engine cannot read what changes"
                 assert "stop the box first" in str(error)  # noqa: PT017
                 continue
             done = "testbed/changing" in found
         tasks.cancel_scope.cancel()
-    assert done or box.kind == "docker"
+    assert done or box.kind != "bubblewrap"

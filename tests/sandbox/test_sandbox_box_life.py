@@ -69,7 +69,8 @@ async def test_nothing_is_left_of_closed_boxes(boxes: Boxes, token: str) -> None
             await sh(box, f"sleep {token}")
     assert processes_saying(token) == []
     assert descendants() - before == set()
-    assert open_descriptors() == descriptors
+    # Connections to an engine are kept and used again.
+    assert open_descriptors() - descriptors <= (0 if boxes.kind == "bubblewrap" else 2)
 
 
 async def test_boxes_do_not_see_each_other(boxes: Boxes) -> None:

@@ -12,9 +12,10 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.box import BoxSpec
 from codetaste.sandbox.ca_bundle import find_bundle
 from codetaste.sandbox.docker import docker_boxes
-from codetaste.sandbox.docker_engine import connected
+from codetaste.sandbox.docker_engine import asking, connected
 from codetaste.sandbox.docker_image import must_have
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN
+from codetaste.sandbox.docker_spec import unheld
 from codetaste.sandbox.image import LEAN_IMAGE
 from codetaste.sandbox.local_box import local_boxes
 from codetaste.sandbox.reaper import reap
@@ -76,6 +77,13 @@ async def open_boxes(
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
         warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
+        with asking(engine, "say what it holds"):
+            loose = unheld(await engine.client.system.info())
+        if loose:
+            warn(
+                f"{engine.kind} here bounds neither {' nor '.join(loose)} of a box: "
+                "run it as root, or with version 2 of cgroups"
+            )
         try:
             reaped = await reap(engine)
         except SandboxError as error:

@@ -177,6 +177,7 @@ class DockerBoxes:
         """Remove what the boxes had in common."""
         made = [f"images/{base}" for image, base in self._bases.items() if base != image]
         networks = [f"networks/{self._network}"] if self._network else []
+        self._bases, self._network = {}, ""
         with anyio.CancelScope(shield=True):
             for path in (*networks, *made):
                 try:

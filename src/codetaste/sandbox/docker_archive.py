@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import tarfile
 import tempfile
 from contextlib import ExitStack, contextmanager
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 import anyio
@@ -14,10 +17,13 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.tar_walk import TarWalk
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 
 CHUNK = 256 * 1024
 _IN_MEMORY = 8 * 1024**2
+_STAT = "X-Docker-Container-Path-Stat"
+_LINK = 1 << 27
+"""In a mode as Go has them."""
 
 
 class Sent:
@@ -108,6 +114,28 @@ def place_of(name: str, places: Sequence[str]) -> str:
         if parts[: len(wanted)] == wanted and ".." not in parts:
             return place
     raise SandboxError(f"{name!r} lies in none of {', '.join(places)}, the only places of an archive")
+
+
+def followed_link(path: str, headers: Mapping[str, str]) -> bytes | None:
+    """Return an archive of the link at ``path``, which Podman has followed; None if it is none.
+
+    Args:
+        path: that was asked for.
+        headers: of the answer, which say what is there.
+
+    Raises:
+        SandboxError: they say nothing that can be understood.
+    """
+    try:
+        said = json.loads(base64.b64decode(headers[_STAT]))
+        is_link, to = bool(int(said["mode"]) & _LINK), str(said["linkTarget"])
+    except (ValueError, LookupError, TypeError) as fault:
+        raise SandboxError(f"the engine does not say what {path} of a box is") from fault
+    if not is_link:
+        return None
+    link = tarfile.TarInfo(PurePosixPath(path).name)
+    link.type, link.linkname = tarfile.SYMTYPE, to
+    return link.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape") + bytes(2 * tarfile.BLOCKSIZE)
 
 
 def _move(whole: tarfile.TarFile, member: tarfile.TarInfo, place: str, part: tarfile.TarFile) -> None:

@@ -11,8 +11,17 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.box import TESTBED
-from codetaste.sandbox.docker_archive import CHUNK, Sent, pieces, place_of, split, spooled
+from codetaste.sandbox.docker_archive import (
+    CHUNK,
+    Sent,
+    followed_link,
+    pieces,
+    place_of,
+    split,
+    spooled,
+)
 from codetaste.sandbox.docker_engine import EngineGone, asking, patiently
+from codetaste.sandbox.docker_socket import PODMAN
 from codetaste.sandbox.docker_spec import PLACES
 from codetaste.sandbox.tar_walk import TarWalk
 
@@ -29,10 +38,15 @@ if TYPE_CHECKING:
 _PUT_S = 1800.0
 _DIAGNOSIS_S = 30.0
 _AGAIN_S = 0.5
+_SETTLED_S, _SOON_S = 10.0, 0.02
+_ENDING = {"running", "stopping", "stopped"}
+"""States that Podman has on the way to its last one: until then its files cannot be read."""
 _TRIES = 40
 _EXPIRED, _KILLED = 3, 137
 """Exit codes: of the warden when its time is over, of whoever gets SIGKILL."""
 _NOT_RUNNING = {404, 409}
+_STOPPED = "container state improper"
+"""Podman's words for it."""
 _REMOVED = "its container was removed by somebody else"
 
 
@@ -61,8 +75,8 @@ class DockerBox:
 
     @property
     def ended(self) -> str:
-        """Why the box ended before it was told to, "" if it did not."""
-        return self._reason
+        """Why the box ended before it was told to, "" if it did not; nothing of it runs any more then."""
+        return self._reason if self._known.is_set() else ""
 
     async def ready(self) -> None:
         """Wait until commands can be run.
@@ -81,7 +95,7 @@ class DockerBox:
         await self.control.lost.wait()
         if not self._told and not self._reason:
             self._reason = await self._diagnosis()
-        self._known.set()
+            self._known.set()
 
     async def run(
         self,
@@ -155,7 +169,8 @@ class DockerBox:
 
         reading, answer = await patiently(self.engine, what, ask)
         try:
-            yield self._chunks(answer, what)
+            link = followed_link(path, answer.headers) if self.kind == PODMAN else None
+            yield self._chunks(answer, what) if link is None else aiter(Sent(link))
         finally:
             await reading.__aexit__(None, None, None)
 
@@ -202,6 +217,7 @@ class DockerBox:
             await self.control.lose(reason)
             with suppress(SandboxError):  # its program has ended by now, and with it everything
                 await self._kill()
+        self._known.set()
 
     async def _kill(self) -> None:
         from aiodocker import DockerError  # noqa: PLC0415 - heavy
@@ -210,10 +226,17 @@ class DockerBox:
             try:
                 await self.engine.call("POST", f"containers/{self.name}/kill")
             except DockerError as error:
-                if error.status not in _NOT_RUNNING:
+                if error.status not in _NOT_RUNNING and _STOPPED not in str(error.message):
                     raise
 
         await patiently(self.engine, "stop a box", ask)
+        if self.kind == PODMAN:
+            with suppress(SandboxError), asking(self.engine, "see a box end", _SETTLED_S):
+                await self._put_away()
+
+    async def _put_away(self) -> None:
+        while (await self._state()).get("Status") in _ENDING:  # noqa: ASYNC110 - all that is said of it
+            await anyio.sleep(_SOON_S)
 
     async def _diagnosis(self) -> str:
         """Ask the engine what became of the container: it may be ending only now."""
@@ -229,7 +252,7 @@ class DockerBox:
             else:
                 if state.get("Status") == "removing":
                     return _REMOVED
-                if not state.get("Running"):
+                if not state.get("Running") and state.get("Status") not in _ENDING:
                     return "the container engine was restarted" if gone else self._reason_of(state)
             await anyio.sleep(_AGAIN_S)
         return f"the container engine is gone: {gone}" if gone else self.control.problem

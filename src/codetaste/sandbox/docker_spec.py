@@ -19,6 +19,7 @@ _OPEN_FILES = 16 * 1024
 _PODMAN_PROCESSES = 32 * 1024
 """Of a user: it would ask for more than it gives itself. What bounds a box is PidsLimit."""
 _NANO = 10**9
+_HELD = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,7 @@ def container_config(order: Order, kind: str) -> dict[str, Any]:
     spec = order.spec
     return {
         "Image": order.image,
-        # "" is none; what is left out would be the image's own.
-        "Entrypoint": [""] if kind == DOCKER else [],
-        "Cmd": list(order.command),
+        **_command(order.command, kind),
         "User": f"{UID}:{GID}",
         "WorkingDir": "/",
         "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **order.env}.items()],
@@ -80,6 +79,22 @@ def container_config(order: Order, kind: str) -> dict[str, Any]:
             **_read_only(spec),
         },
     }
+
+
+def _command(command: Sequence[str], kind: str) -> dict[str, list[str]]:
+    """Set what runs; an entry point that is left out would be the image's own."""
+    if kind == DOCKER:
+        # "" is none, and an image that is made of the container has none.
+        return {"Entrypoint": [""], "Cmd": list(command)}
+    return {"Entrypoint": list(command[:1]), "Cmd": list(command[1:])}
+
+
+def unheld(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return which limits an engine does not hold though it takes them, from what it says of itself."""
+    if info.get("Rootless") and str(info.get("CgroupVersion")) == "1":
+        # Podman says that it does; it writes into its log that it does not.
+        return tuple(_HELD.values())
+    return tuple(what for key, what in _HELD.items() if info.get(key) is False)
 
 
 def _ulimits(spec: BoxSpec, kind: str) -> list[dict[str, Any]]:
