@@ -49,11 +49,17 @@ def adapters_of(
             if not agent.own:
                 adapters[agent.id] = _adapter(agent, by_id[agent.model], base_dir)
         except ConfigError as error:
-            problems.extend(f"agents[{agent.id}].{problem}" for problem in error.problems)
+            problems.extend(_of(agent, problem) for problem in error.problems)
     asked.extend(track.judge for track in tracks if track.judge is not None)
     for name in dict.fromkeys(asked):
         problems.extend(budget_problems(by_id[name]))
     return Adapters(adapters, tuple(problems))
+
+
+def _of(agent: AgentConfig, problem: str) -> str:
+    """Say whose problem it is, which begins with a key of the agent's or with the path of a file."""
+    is_path = problem.startswith(("/", "./", "../"))
+    return f"agents[{agent.id}]{': ' if is_path else '.'}{problem}"
 
 
 def _adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path) -> Adapter:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from codetaste.section import Section
 from codetaste.units import Bytes
 
 _LEAST_BYTES = 16 * 1024**2
+_IMAGE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?")
+"""Names that an engine can look for: a registry's host and port, a tag, a digest may be in them."""
 SHELL_BYTES = 4 * 1024**3
 """Memory of one command in the rule agent's shell, at most."""
 
@@ -40,6 +43,13 @@ class SandboxConfig(Section):
     ca_bundle: Literal["auto", False] | Path = "auto"
     """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is this
     machine's own, false none."""
+
+    @field_validator("image")
+    @classmethod
+    def _is_a_name(cls, image: str) -> str:
+        if not _IMAGE.fullmatch(image):
+            raise ValueError("cannot be the name of an image; write it as in codetaste/mine:1")
+        return image
 
     @property
     def shell_engine(self) -> str:

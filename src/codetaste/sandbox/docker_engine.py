@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
-from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, places, unusable
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, joining, places, unusable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -148,6 +148,9 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
         if not await to_thread.run_sync(os.path.exists, place.socket):
             if place.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
                 problems.append(f"{place.socket} ({place.name}) is not there")
+            continue
+        if not os.access(place.socket, os.W_OK):
+            problems.append(f"{place.socket} may not be used by this user: {joining(place.socket)}")
             continue
         client = Docker(url=f"unix://{place.socket}")
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +46,18 @@ def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
     }
     wanted = [*found[DOCKER], *found[PODMAN]] if engine == AUTO else found[engine]
     return tuple({place.socket: place for place in reversed(wanted)}.values())[::-1]
+
+
+def joining(socket: Path) -> str:
+    """Say what to do where this user may not use ``socket``."""
+    try:
+        status = socket.stat()
+        group = grp.getgrgid(status.st_gid).gr_name
+    except (OSError, KeyError):
+        return "start codetaste as a user who may"
+    if status.st_gid == 0 or not status.st_mode & stat.S_IWGRP:
+        return "start codetaste as its owner"
+    return f"join the {group} group (sudo usermod -aG {group} $USER) and log in again"
 
 
 def unusable() -> list[str]:
