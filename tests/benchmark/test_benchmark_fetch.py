@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -72,6 +74,24 @@ def test_a_second_fetch_compares(tmp_path: Path) -> None:
     (to / "instances.csv").unlink()
     with pytest.raises(ConfigError, match=r"instances\.csv"):
         fetch(to)
+
+
+def test_whoever_gives_up_waiting_leaves_another_fetchs_folder_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / ".to.fetch"
+    theirs.mkdir()
+
+    async def give_up() -> None:
+        with anyio.move_on_after(0.2) as scope:
+            await fetch_benchmark(MADE, tmp_path / "to", source=str(tmp_path))
+        assert scope.cancelled_caught
+
+    held = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        anyio.run(give_up)
+    finally:
+        os.close(held)
+    assert theirs.is_dir()
 
 
 def test_a_digest_that_is_known_decides(tmp_path: Path) -> None:

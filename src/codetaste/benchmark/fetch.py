@@ -142,7 +142,7 @@ async def _workshop(to: Path) -> AsyncIterator[Path]:
     """
     shop = to.with_name(f".{to.name}.fetch")
     try:
-        await to_thread.run_sync(lambda: shop.mkdir(parents=True, exist_ok=True))
+        await to_thread.run_sync(lambda: to.parent.mkdir(parents=True, exist_ok=True))
         descriptor = os.open(to.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise storage_error(error, str(shop)) from error
@@ -151,9 +151,16 @@ async def _workshop(to: Path) -> AsyncIterator[Path]:
         while not _locks(descriptor):
             await anyio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 1.0)
-        yield shop
+        # Not before: whoever had the lock has tidied up behind them.
+        try:
+            await to_thread.run_sync(lambda: shop.mkdir(exist_ok=True))
+        except OSError as error:
+            raise storage_error(error, str(shop)) from error
+        try:
+            yield shop
+        finally:
+            _tidy(shop)
     finally:
-        _tidy(shop)
         os.close(descriptor)
 
 
