@@ -13,8 +13,6 @@ from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import (
-    GOLDEN,
-    NULL,
     correctness,
     counts_of,
     pseudo_tests,
@@ -22,6 +20,7 @@ from codetaste.evaluation.baseline import (
     read_test_output,
     read_tests,
 )
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.evaluation.score import CRASHED, Baseline, TestCounts
 
 INSTANCE = Instance("o", "r", "a" * 40, "b" * 40)

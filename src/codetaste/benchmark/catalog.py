@@ -110,6 +110,10 @@ class Benchmark:
             return ""
         return f"no clone of {instance.owner}/{instance.repo} in {self.repos}"
 
+    def golden_path(self, instance: Instance) -> Path:
+        """Where X* stands as a patch; many benchmarks lack the file."""
+        return self.root / "assets/diffs" / instance.path / "golden.diff"
+
     def description_path(self, instance: Instance, track: Track) -> Path:
         """Where the task's text for ``track`` stands."""
         return self.root / "assets/descriptions" / instance.path / _DESCRIPTIONS[track]

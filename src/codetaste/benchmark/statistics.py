@@ -15,7 +15,7 @@ from codetaste.benchmark.licences import UNKNOWN
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.rules.rule import parse_rules
 from codetaste.rules.verdict import Direction
-from codetaste.source.patch import parse_patch
+from codetaste.source.patch import parse_patch, read_patch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 REFERENCE = "golden_reference.csv"
 """Counts that somebody took of golden patches, rules and tests; used for what the folder itself lacks."""
-_PATCH_BYTES = 256 * 1024**2
 _REFERENCE_BYTES = 16 * 1024**2
 
 
@@ -178,19 +177,14 @@ def _rules(benchmark: Benchmark, instance: Instance, direction: Direction, probl
 def _golden(
     benchmark: Benchmark, instance: Instance, clone: Path | None, problems: list[str]
 ) -> PatchCounts | None:
-    path = benchmark.root / "assets/diffs" / instance.path / "golden.diff"
+    path = benchmark.golden_path(instance)
     try:
-        with path.open("rb") as file:
-            content = file.read(_PATCH_BYTES)
-        files = parse_patch(content).files
-        added, removed = sum(len(each.added) for each in files), sum(len(each.removed) for each in files)
-        return PatchCounts(len(files), added, removed)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror}")
+        patch = parse_patch(read_patch(path)) if path.exists() else None
     except SourceError as error:
-        problems.append(f"{path}: {error}")
+        problems.append(f"the golden patch of {instance.id}: {error}")
+        patch = None
+    if patch is not None:
+        return PatchCounts(len(patch.files), patch.added_count, patch.removed_count)
     if clone is None:
         return None
     return golden_counts(clone, instance.commit_hash, instance.golden_commit_hash)

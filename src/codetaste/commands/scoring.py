@@ -16,16 +16,10 @@ from codetaste.assembly import cache_dir, find_benchmark, open_scanner
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.command import say, tell
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
-from codetaste.evaluation.baseline import (
-    GOLDEN,
-    NULL,
-    correctness,
-    pseudo_tests,
-    read_baseline,
-    read_tests,
-)
+from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline, read_tests
 from codetaste.evaluation.evaluate import evaluate, too_large
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_config
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.evaluation.result_files import recorded_tests, write_evaluation
 from codetaste.evaluation.result_place import check_place, results_folder
 from codetaste.evaluation.rule_files import read_rule_files

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ConfigError
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.evaluation.score import CRASHED, Baseline, TestCounts, baseline_of, passes
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
 
-GOLDEN, NULL = "golden_agent", "null_agent"
-"""The published ids of the agents that answer with X*, and with nothing."""
 _SIDES = {GOLDEN: "golden", NULL: "base"}
 _LAST_LINES = 10
 _MOST_BYTES = 16 * 1024**2

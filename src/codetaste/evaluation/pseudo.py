@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.evaluation.baseline import GOLDEN, NULL
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.source.patch import read_patch
 from codetaste.source.tree_diff import tree_diff
 
@@ -26,11 +26,6 @@ PSEUDO_AGENTS = (GOLDEN, NULL)
 _PROVIDERS = {GOLDEN: "golden", NULL: "null"}
 
 
-def golden_path(benchmark: Benchmark, instance: Instance) -> Path:
-    """Where the benchmark has X* as a patch; the file may be missing."""
-    return benchmark.root / "assets/diffs" / instance.path / "golden.diff"
-
-
 async def golden_patch(benchmark: Benchmark, instance: Instance, trees: Trees, scratch: Path) -> bytes:
     """Return X* as a patch: the benchmark's ``golden.diff``, or what git says of R and R∘X*.
 
@@ -45,7 +40,7 @@ async def golden_patch(benchmark: Benchmark, instance: Instance, trees: Trees, s
         StorageFull: no space left.
         ToolMissing: there is no git.
     """
-    published = golden_path(benchmark, instance)
+    published = benchmark.golden_path(instance)
     if await to_thread.run_sync(published.is_file):
         return await to_thread.run_sync(read_patch, published)
     return await tree_diff(trees.base, trees.golden, scratch)

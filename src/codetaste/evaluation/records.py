@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.score import TestCounts
 
 GOLDEN, NULL = "golden_agent", "null_agent"
-"""The published pseudo agents: the human's patch, and none."""
+"""The published ids of the agents that answer with X*, and with nothing."""
 
 
 class TrialStatus(StrEnum):

@@ -10,9 +10,10 @@ from anyio import to_thread
 
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import CodetasteError, ConfigError, RuleError
-from codetaste.evaluation.baseline import GOLDEN, NULL, correctness, pseudo_tests, read_baseline
+from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch
+from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.evaluation.rule_files import read_rule_files
 from codetaste.evaluation.score import LEAST_PASSED, LEAST_TESTS, ifr
 from codetaste.source.trees import materialise

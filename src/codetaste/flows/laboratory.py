@@ -135,7 +135,7 @@ def measure(benchmark: Benchmark, scorings: Iterable[Scoring]) -> dict[str, Yard
 
 def _yardstick(benchmark: Benchmark, instance: Instance) -> Yardstick:
     paths = [benchmark.rules_path(instance, side) for side in Direction]
-    paths.append(benchmark.root / "assets/diffs" / instance.path / "golden.diff")
+    paths.append(benchmark.golden_path(instance))
     held = sha256("\0".join(map(_digest, paths)).encode()).hexdigest()
     try:
         tests = {agent: pseudo_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
