@@ -15,9 +15,9 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, correctness
 from codetaste.evaluation.evaluate import Evaluation, Status
 from codetaste.evaluation.pseudo import pseudo_config
+from codetaste.evaluation.published_lines import read_coverage
 from codetaste.evaluation.result_files import recorded_tests, write_evaluation
 from codetaste.evaluation.result_place import check_place, results_folder
-from codetaste.evaluation.sarif_files import read_sarif
 from codetaste.evaluation.score import Baseline, TestCounts
 from codetaste.rules.scan import Scanner
 
@@ -91,8 +91,8 @@ def test_a_scored_patch_has_the_published_files_and_ours(tmp_path: Path, half: E
     }
     assert result["instance_metadata"]["base_hash"] == INSTANCE.commit_hash
     assert recorded_tests(folder) == TESTS
-    negative = read_sarif((folder / "rules_negative.sarif").read_bytes())
-    assert [match.path for match in negative] == ["caf\udce9.py"]
+    negative = read_coverage(folder / "rules_negative.sarif", str(tmp_path.resolve()))
+    assert negative.lines.keys() == {"caf\udce9.py"}
 
 
 def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: Evaluation) -> None:

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_trees import difference, git, regex, rule, score, text, write
 
+from codetaste.evaluation.published_lines import read_coverage
 from codetaste.evaluation.rule_files import parse_rule_files
-from codetaste.evaluation.sarif_files import read_sarif, sarif_bytes
+from codetaste.evaluation.sarif_files import sarif_bytes, sarif_path
+from codetaste.evaluation.stray_files import Faulty
 from codetaste.rules.rule import make_rule
 from codetaste.rules.scan import Match, Problem, Scanner
 
@@ -33,10 +35,11 @@ matches = st.builds(Match, st.sampled_from("ab"), paths | odd_paths, numbers, nu
 @given(st.lists(matches))
 def test_what_is_written_reads_back_in_the_order_of_the_engine(found: list[Match]) -> None:
     found = [match for match in found if not match.path.startswith("./")]
-    read = read_sarif(sarif_bytes(RULES, found, [], "opengrep 1.30.0"))
-    assert sorted(read) == sorted(found)
-    keys = [(m.path, m.start_line, m.start_column, m.end_line, m.end_column, m.rule_id) for m in read]
-    assert keys == sorted(keys)
+    told = results(sarif_bytes(RULES, found, [], "opengrep 1.30.0"))
+    read = [(sarif_path(str(uri)), *region, name) for name, uri, *region in told]
+    assert read == sorted(
+        (m.path, m.start_line, m.start_column, m.end_line, m.end_column, f"rules.{m.rule_id}") for m in found
+    )
 
 
 def test_the_document_has_what_the_format_asks_for() -> None:
@@ -61,11 +64,16 @@ def test_the_document_has_what_the_format_asks_for() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 100, -2])
-def test_a_truncated_file_is_refused_in_a_line(cut: int) -> None:
+def test_a_truncated_file_is_refused_in_a_line(tmp_path: Path, cut: int) -> None:
     whole = sarif_bytes(RULES, [Match("a", "x.py", 1, 2)], [], "")
-    with pytest.raises(ValueError, match="not whole JSON") as error:
-        read_sarif(whole[:cut])
+    with pytest.raises(Faulty, match="is truncated") as error:
+        covered(tmp_path, whole[:cut])
     assert "\n" not in str(error.value)
+
+
+def covered(tmp_path: Path, content: bytes) -> dict[str, set[int]]:
+    (tmp_path / "read.sarif").write_bytes(content)
+    return read_coverage(tmp_path / "read.sarif", str(tmp_path.resolve())).lines
 
 
 @pytest.mark.parametrize(
@@ -80,16 +88,16 @@ def test_a_truncated_file_is_refused_in_a_line(cut: int) -> None:
         *(
             {"runs": [{"results": [{"ruleId": "x", "locations": [{"physicalLocation": {
                 "artifactLocation": {"uri": "x"}, "region": {"startLine": line}}}]}]}]}
-            for line in ("1", 1.5, float("nan"), True, [])
+            for line in ("1", 1.5, float("nan"), [])
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_sarif_is_refused_in_a_line(document: Any) -> None:
-    with pytest.raises(ValueError, match=r"no SARIF|malformed"):
-        read_sarif(json.dumps(document).encode())
+def test_what_is_no_sarif_is_refused_in_a_line(tmp_path: Path, document: Any) -> None:
+    with pytest.raises(Faulty, match="is no SARIF"):
+        covered(tmp_path, json.dumps(document).encode())
 
 
-def test_published_results_without_rule_or_place_are_passed_over_and_prefixes_of_ids_dropped() -> None:
+def test_published_results_without_rule_or_place_are_passed_over(tmp_path: Path) -> None:
     place = {"artifactLocation": {"uri": "./a%20b.py"}, "region": {"startLine": 3}}
     results = [
         {},
@@ -99,7 +107,7 @@ def test_published_results_without_rule_or_place_are_passed_over_and_prefixes_of
         {"ruleId": "some.folder.x", "locations": [{"physicalLocation": place}]},
     ]
     document = {"runs": [{"results": results}, {"results": None}]}
-    assert read_sarif(json.dumps(document).encode()) == (Match("x", "a%20b.py", 3, 3),)
+    assert covered(tmp_path, json.dumps(document).encode()) == {"a%20b.py": {3}}
 
 
 def stock(work: Path, rules: Path) -> list[tuple[object, ...]]:

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0 of a scan as the stock engine writes it, and what others wrote read back.
+"""SARIF 2.1.0 of a scan as the stock engine writes it; ``published_lines.py`` reads what others wrote.
 
 Results have the engine's order, rule ids, paths and regions. What a result does not have here: the values of
 metavariables in its message, the text of its lines, fingerprints, and suppressions (suppressed ones count).
@@ -11,13 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from codetaste.rules.scan import Match
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import Problem
+    from codetaste.rules.scan import Match, Problem
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 PREFIX = "rules."
@@ -63,30 +61,6 @@ def in_order(matches: Iterable[Match]) -> list[Match]:
         matches,
         key=lambda m: (m.path, m.start_line, m.start_column, m.end_line, m.end_column, m.rule_id),
     )
-
-
-def read_sarif(content: bytes) -> tuple[Match, ...]:
-    """Return the matches that a SARIF file tells, ids without what stands before their last dot.
-
-    As the published harness does, results without rule or place are passed over, and each place of a result
-    counts; a line that is missing or no number makes the file unreadable.
-
-    Raises:
-        ValueError: it is no whole SARIF; the message is a line.
-    """
-    try:
-        document = json.loads(content.decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not whole JSON: {error}") from None
-    runs = document.get("runs") if isinstance(document, dict) else None
-    if not isinstance(runs, list):
-        raise ValueError("no SARIF: it has no list of runs")  # noqa: TRY004 - one error for all that is wrong
-    try:
-        return tuple(
-            match for run in runs for result in run.get("results") or () for match in _matches(result)
-        )
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"a result of it is malformed: {error}") from None
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -139,29 +113,3 @@ def sarif_path(uri: str) -> str:
         return path
     decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
     return decoded if _SURROGATES.search(decoded) else path
-
-
-def _matches(result: dict[str, Any]) -> Iterator[Match]:
-    rule_id = result.get("ruleId")
-    if not rule_id:
-        return
-    for location in result.get("locations") or ():
-        place = location.get("physicalLocation") or {}
-        uri, region = (place.get("artifactLocation") or {}).get("uri"), place.get("region") or {}
-        start = region.get("startLine")
-        if uri is None or start is None:
-            continue
-        yield Match(
-            rule_id=str(rule_id).rpartition(".")[2],
-            path=sarif_path(uri),
-            start_line=_whole(start),
-            end_line=_whole(region.get("endLine", start)),
-            start_column=_whole(region.get("startColumn", 0)),
-            end_column=_whole(region.get("endColumn", 0)),
-        )
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{str(value)[:40]!r} is no line or column number")  # noqa: TRY004 - as above
-    return value
