@@ -6,30 +6,28 @@ No digest of the release is known, so that a first download rests on TLS and on 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from anyio import from_thread, to_thread
 
 from codetaste import __version__
 from codetaste.benchmark.download import discard, download
 from codetaste.benchmark.verify import Inventory, refuse_surprises, take_inventory
+from codetaste.benchmark.workshop import workshop
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack
 from codetaste.source.tree import tree_digest
 from codetaste.source.writing import TreeLimits, storage_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
 MANIFEST = "codetaste-fetch.json"
 _LIMITS = ArchiveLimits(TreeLimits(members=500_000, total_bytes=16 * 1024**3))
@@ -114,7 +112,7 @@ async def fetch_benchmark(
         StorageFull: no space left.
     """
     to = await to_thread.run_sync(to.absolute)
-    async with _workshop(to) as shop:
+    async with workshop(to) as shop:
         if await to_thread.run_sync(_holds_something, to):
             return await to_thread.run_sync(_found, release, to, source, incomplete)
         origin = await _bring(release, source, shop, progress)
@@ -134,52 +132,8 @@ async def fetch_benchmark(
         return made
 
 
-@asynccontextmanager
-async def _workshop(to: Path) -> AsyncIterator[Path]:
-    """Hold the folder beside ``to`` in which it is made; what was downloaded stays there on failure.
-
-    Whoever else fetches into the same parent folder waits.
-    """
-    shop = to.with_name(f".{to.name}.fetch")
-    try:
-        await to_thread.run_sync(lambda: to.parent.mkdir(parents=True, exist_ok=True))
-        descriptor = os.open(to.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise storage_error(error, str(shop)) from error
-    try:
-        pause_s = 0.05
-        while not _locks(descriptor):
-            await anyio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 1.0)
-        # Not before: whoever had the lock has tidied up behind them.
-        try:
-            await to_thread.run_sync(lambda: shop.mkdir(exist_ok=True))
-        except OSError as error:
-            raise storage_error(error, str(shop)) from error
-        try:
-            yield shop
-        finally:
-            _tidy(shop)
-    finally:
-        os.close(descriptor)
-
-
-def _locks(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _holds_something(folder: Path) -> bool:
     return folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
-
-
-def _tidy(shop: Path) -> None:
-    """Remove the folder if nothing was kept in it."""
-    with suppress(OSError):
-        shop.rmdir()
 
 
 async def _bring(
