@@ -137,8 +137,8 @@ class Exchange:
         access, asked, wire = self._access, self._asked, self._asked.wire
         self._write_request()
         bound = WireBound(self._parts, access.counts_of(asked.model))
-        connect = None if self._passage is None else self._passage.connect
-        metered = asked.model.metered.through(self._flight, bound, meanwhile=connect)
+        ready = None if self._passage is None else self._passage.get_ready
+        metered = asked.model.metered.through(self._flight, bound, meanwhile=ready)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.tally.answered(reply, main=wire.main)
         if wire.main:

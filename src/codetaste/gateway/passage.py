@@ -71,16 +71,18 @@ class Passage:
         self._upstream, self._write, self._outlet = upstream, write, outlet
         self._headers, self._query, self._streamed = headers, query, streamed
         self._line: Line | ModelUnavailable | None = None
+        self._body: tuple[Request, bytes] | None = None
         self.told = False
         """Whether the program has the provider's own end of the stream, whatever that was."""
 
-    async def connect(self) -> None:
-        """Make a connection ready, or learn that there is none, while money is written down."""
+    async def get_ready(self, request: Request) -> None:
+        """Do all for ``request`` that costs nothing, while money is written down: connect, write the body."""
         await self.aclose()
         try:
             self._line = await self._upstream.ready()
         except ModelUnavailable as error:
             self._line = error
+        self._body = (request, self._write(request))
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a name for it
         """Send the program's request once, and pass on what comes.
@@ -91,7 +93,7 @@ class Passage:
         timeout_s = self._upstream.timeout_s
         try:
             with anyio.move_on_after(timeout_s):
-                return await self._ask(self._write(request))
+                return await self._ask(self._written(request))
             raise ModelUnavailable(f"no whole reply within {timeout_s:g} s")
         except ModelError as error:
             error.args = (without(self._upstream.secret, str(error)),)
@@ -105,7 +107,7 @@ class Passage:
 
     async def aclose(self) -> None:
         """Close a connection that was made ready and has not been used."""
-        line, self._line = self._line, None
+        line, self._line, self._body = self._line, None, None
         if line is not None and not isinstance(line, ModelUnavailable):
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await line.aclose()
@@ -118,10 +120,16 @@ class Passage:
         line = await self._fresh()
         try:
             await line.post(url, headers, content, upstream.quiet_s(streamed=self._streamed))
+            del content  # replies take minutes, and prompts are large
             return await self._read(line)
         finally:
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await line.aclose()
+
+    def _written(self, request: Request) -> bytes:
+        """Return the body for ``request``, the one that was made ready or a new one; it is kept no longer."""
+        body, self._body = self._body, None
+        return body[1] if body is not None and body[0] == request else self._write(request)
 
     async def _fresh(self) -> Line:
         """Return a line that nothing was sent on: the one that was made ready, or a new one."""

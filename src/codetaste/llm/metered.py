@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Reservation
     from codetaste.orchestration.job import JobContext, Json, Paid
     from codetaste.orchestration.retry import Retry
+
+    Meanwhile = Callable[[Request], Awaitable[None]]
 
 _TURNS = 8
 """How often a slot is given back for want of money before the money is waited for with a slot in hand."""
@@ -83,13 +86,11 @@ class MeteredModel:
         served_otherwise: Callable[[str], str] = lambda _name: "",
     ) -> None:
         self.model, self.price, self.limiter = model, price, limiter
-        self._options = dict(options or {})
-        self._max_output_tokens = max_output_tokens
-        self._retries = retries
+        self._options, self._max_output_tokens = dict(options or {}), max_output_tokens
+        self._retries, self._served_otherwise = retries, served_otherwise
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self._served_otherwise = served_otherwise
         self.bound: Bound = PromptBound()
-        self._meanwhile: Callable[[], Awaitable[None]] | None = None
+        self._meanwhile: Meanwhile | None = None
 
     @property
     def id(self) -> str:
@@ -116,15 +117,13 @@ class MeteredModel:
         self.bound.learn(request, reply)
         return reply
 
-    def through(
-        self, model: Model, bound: Bound, *, meanwhile: Callable[[], Awaitable[None]] | None = None
-    ) -> MeteredModel:
+    def through(self, model: Model, bound: Bound, meanwhile: Meanwhile | None = None) -> MeteredModel:
         """Return this model with the same price, slots and retries, but asking ``model``.
 
         Args:
             model: has the same id; who sends what somebody else has written.
             bound: bounds the prompts.
-            meanwhile: makes ready for each try while its reservation is written down; sends nothing.
+            meanwhile: makes ready for what will be sent while its reservation is written down; sends nothing.
         """
         other = copy(self)
         other.model, other.bound, other._meanwhile = model, bound, meanwhile  # noqa: SLF001 - of the same class
@@ -173,8 +172,8 @@ class MeteredModel:
                     raise give_up(error) from error.__cause__
                 ctx.retrying(self.id, error, wait_s or self.limiter.statistics().paused_s)
                 if wait_s:
-                    what = f"{self.id}: {error.cause.value.replace('_', ' ')}"
-                    with ctx.waiting(what, working=not error.overloaded):
+                    why = error.cause.value.replace("_", " ")
+                    with ctx.waiting(f"{self.id}: {why}", working=not error.overloaded):
                         await anyio.sleep(wait_s)
             if (reply := await self._recalled(ctx, name)) is not None:
                 return reply
@@ -184,11 +183,13 @@ class MeteredModel:
         while True:
             slot, reservation = await self._seat(offer, ctx)
             try:
-                async with await ctx.paid(name, reservation, note, meanwhile=self._meanwhile) as paid:
+                request = lowered(offer, reservation.granted, self.price)
+                ready = self._meanwhile and partial(self._meanwhile, request)
+                async with await ctx.paid(name, reservation, note, meanwhile=ready) as paid:
                     if not slot.current:
                         paid.release()  # all must pause, or fewer may go, since the reservation was begun
                         continue
-                    request = self._lowered(offer, paid.granted, ctx)
+                    self._note_lowered(offer, request, ctx)
                     reply = await self._ask(request, ctx, paid, slot)
                     # What is paid for is not to be lost to a deadline that strikes now.
                     with ctx.cleaning_up():
@@ -248,13 +249,10 @@ class MeteredModel:
             ctx.note(said)
             ctx.capacity(f"model {self.id}", self.limiter.statistics().limit)
 
-    def _lowered(self, offer: Offer, granted: Cost, ctx: JobContext) -> Request:
-        asked = offer.request.max_output_tokens
-        request = lowered(offer, granted, self.price)
-        if request.max_output_tokens < asked:
-            cap = request.max_output_tokens
+    def _note_lowered(self, offer: Offer, request: Request, ctx: JobContext) -> None:
+        asked, cap = offer.request.max_output_tokens, request.max_output_tokens
+        if cap < asked:
             ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {asked}")
-        return request
 
     async def _settle(
         self, reply: Reply, ctx: JobContext, name: str, paid: Paid, request: Request | None = None
