@@ -142,12 +142,7 @@ async def _run(
         )
         await to_thread.run_sync(live.forget_stale)
         await live.begin(session, crew.models)
-        session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpus()})
-        for name, told in plans.prices_json(plan.prices).items():
-            session.record.note({"event": "price", "model": name, **told})
-        progress.gauges = partial(slots_in_use, crew.models)
-        progress.root = session.budget.snapshot()
-        progress.earlier_s = progress.root.wall_s
+        _note_start(session, plan, progress, crew)
         session.add(*await _jobs(config, wanted, ground, session))
         stop.session = session
         outcomes = await _work(session, live, crew)
@@ -171,6 +166,16 @@ async def _run(
         comparison=comparison,
         notes=notes,
     )
+
+
+def _note_start(session: Session, plan: Plan, progress: Progress, crew: Crew) -> None:
+    """Write down what the run starts with, and let ``progress`` know what it had used before."""
+    session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpus()})
+    for name, told in plans.prices_json(plan.prices).items():
+        session.record.note({"event": "price", "model": name, **told})
+    progress.gauges = partial(slots_in_use, crew.models)
+    progress.root = session.budget.snapshot()
+    progress.earlier_s = progress.root.wall_s
 
 
 async def _jobs(config: Config, wanted: Agenda, ground: Ground, session: Session) -> list[Job]:
