@@ -34,8 +34,8 @@ async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
     scratch = cache / "predictions"
     scratch.mkdir(exist_ok=True)
     before_s = used_s()
+    rules = read_rule_files(benchmark, instance)
     for number, patch in enumerate(patches):
-        rules = read_rule_files(benchmark, instance)
         trees = await materialise(benchmark.origin(instance), cache)
         evaluation = await evaluate(rules, trees.base, patch, scanner, scratch=scratch)
         write_evaluation(
