@@ -1,7 +1,8 @@
 """A Podman service of the tests' own, which speaks Docker's language on a socket in a temporary folder.
 
 Its storage, its state and its sockets lie there too, so that whatever else Podman has on this machine is not
-touched, and nothing is left of it. Its containers are no children of it: they end when they are removed.
+touched, and nothing is left of it but the bridge of its containers, which is the kernel's. They are no
+children of it: they end when they are removed.
 """
 
 from __future__ import annotations
