@@ -224,7 +224,7 @@ async def surroundings(
         shell=open_shell,
         command_memory=sandbox.shell_bytes,
         engine_version=engine.version,
-        engine=f"opengrep {engine.version} (sha256 {engine.sha256})",
+        engine=engine.label,
         ignore=ignore,
         warnings=tuple(filter(None, [engine.warning])),
     )

@@ -97,8 +97,7 @@ async def _laboratory(
     else:
         cache, ignore = await to_thread.run_sync(cache_dir, tell), benchmark.ignore_text()
         scanner, found_engine = await open_scanner(assembly.rules(), ignore, tell, cache=cache)
-        version = found_engine.version
-        engine = f"opengrep {version} (sha256 {found_engine.sha256})"
+        version, engine = found_engine.version, found_engine.label
         warnings += filter(None, [found_engine.warning])
     yardsticks = await to_thread.run_sync(measure, benchmark, wanted.scorings)
     out = config.run.out / config.run.name

@@ -112,6 +112,21 @@ def test_golden_scores_1_and_null_0(scene: Scene, capsys: Said) -> None:
     assert sorted(path.name for path in scene.folder.iterdir()) == ["bench", "clones"]
 
 
+def test_an_engine_that_is_not_the_pinned_one_is_told(
+    scene: Scene, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = scene.folder / "opengrep"
+    engine.write_text("#!/bin/sh\necho 9.9.9\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("OPENGREP_BIN", str(engine))
+    for command in (lambda: scene.evaluate("golden"), scene.check):
+        assert command() == 1
+        said = capsys.readouterr()
+        assert "opengrep 9.9.9" in said.err
+        assert "is not the pinned release" in said.err
+        assert "IFR 1" not in said.out
+
+
 def test_a_prediction_is_told_in_lines_with_the_rules_that_failed_and_written_beside(
     scene: Scene, capsys: Said
 ) -> None:

@@ -34,13 +34,15 @@ async def check_soundness(name: str, repos: Path | None, globs: tuple[str, ...],
     instances = benchmark.select(globs)
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
+    if engine.warning:
+        tell(engine.warning)
 
     def report(checked: Soundness) -> None:
         if not as_json_data:
             say(render_soundness(checked))
 
     with tempfile.TemporaryDirectory(prefix="codetaste-check-") as scratch:
-        bench = Bench(benchmark, scanner, cache, Path(scratch), f"opengrep {engine.version}")
+        bench = Bench(benchmark, scanner, cache, Path(scratch), engine.label)
         checked = await check_all(bench, instances, report)
     if as_json_data:
         say(json.dumps({"engine": engine.version, **soundness_json(checked)}, indent=2))

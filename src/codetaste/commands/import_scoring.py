@@ -67,7 +67,9 @@ async def score_unscored(run: Path, benchmark: Benchmark) -> Scored:
         return scored
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
-    bench = _Bench(benchmark, scanner, f"opengrep {engine.version}", cache)
+    if engine.warning:
+        tell(engine.warning)
+    bench = _Bench(benchmark, scanner, engine.label, cache)
     for number, record in enumerate(wanted, 1):
         tell(f"scoring {number} of {len(wanted)}: {record.instance} by {record.agent}")
         try:

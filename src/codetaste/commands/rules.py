@@ -34,6 +34,8 @@ async def check_published(
     instances = benchmark.select(globs)
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
+    if engine.warning:
+        tell(engine.warning)
 
     def report(checked: Checked) -> None:
         if not as_json_data:

@@ -163,6 +163,8 @@ async def _score(task: _Task) -> Evaluation:
         return too_large(task.rules, size, task.oversize, task.correctness)
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), tell, cache=cache)
+    if engine.warning:
+        tell(engine.warning)
     trees = await materialise(task.benchmark.origin(task.instance), cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as place:
         scratch, patch = Path(place), task.patch
@@ -177,7 +179,7 @@ async def _score(task: _Task) -> Evaluation:
             scratch=scratch,
             exclusions=task.order.exclusions,
             correctness=task.correctness,
-            engine=f"opengrep {engine.version}",
+            engine=engine.label,
         )
 
 

@@ -65,6 +65,11 @@ class Engine:
     core: bool = False
 
     @property
+    def label(self) -> str:
+        """Which program that is, as results name it."""
+        return f"opengrep {self.version} (sha256 {self.sha256})"
+
+    @property
     def pinned(self) -> bool:
         """True for the release that reproduces the published counts."""
         return self.version == VERSION and (self.sha256 in PINNED_SHA256 or self.origin == "wheel")
