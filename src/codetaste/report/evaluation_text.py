@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.score import alignment, ifr, ifr_minus, ifr_plus
+from codetaste.report.contest import counted
 from codetaste.report.progress import printable
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _hits(precision: Precision) -> str:
 
 def _lines(evaluation: Evaluation) -> str:
     added, removed = evaluation.lines or (0, 0)
-    said = f"{added} added, {removed} removed in {evaluation.files} files"
+    said = f"{added} added, {removed} removed in {counted(evaluation.files, 'file')}"
     if evaluation.lines_all != evaluation.lines and evaluation.lines_all is not None:
         said += f"; with excluded folders {evaluation.lines_all[0]} and {evaluation.lines_all[1]}"
     return said
@@ -76,10 +77,10 @@ def _lines(evaluation: Evaluation) -> str:
 
 def _tests(correctness: Correctness) -> str:
     tests, bounds = correctness.tests, correctness.baseline.bounds
-    counted = "" if tests is None else f"{tests.passed} passed, {tests.failed} failed"
+    said = "" if tests is None else f"{tests.passed} passed, {tests.failed} failed"
     if correctness.passed is None or bounds is None:
-        return "; ".join(filter(None, [counted, correctness.why]))
-    return f"{counted}; at least {bounds.min_passed} must pass, at most {bounds.max_failed} may fail"
+        return "; ".join(filter(None, [said, correctness.why]))
+    return f"{said}; at least {bounds.min_passed} must pass, at most {bounds.max_failed} may fail"
 
 
 def _placed(evaluation: Evaluation) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codetaste.report.contest import counted
 from codetaste.report.measures import Unit
 from codetaste.report.table import Column, Row, Table
 
@@ -72,6 +73,7 @@ def table_2(facts: BenchmarkFacts) -> Table:
         Column("licence", "Licence"),
         Column("instances", "Instances", Unit.COUNT),
     )
-    title = f"The {len(rows)} repositories of {len(facts.instances)} instances"
+    of_all = counted(len(facts.instances), "instance")
+    title = f"{counted(len(rows), 'repository', 'repositories')} of {of_all}"
     note = "Licences are told by files of local clones at the base commit, and unknown without a clone"
     return Table("2", title, columns, tuple(rows), (note,))
