@@ -56,14 +56,18 @@ def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
 
 
 @pytest.mark.parametrize("root", ["", "outputs", "outputs/open", "outputs/open/plan"])
-def test_a_checkout_its_outputs_a_track_and_a_mode_read_the_same(made: Outputs, root: str) -> None:
+def test_a_checkout_its_outputs_a_track_and_a_mode_read_the_same(
+    made: Outputs, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made.trial(at="open/plan")
     made.null()
     write(
         made.root / "open/plan" / PATH / "a/plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"}
     )
-    record = only(made.root.parent / root)
-    assert (record.run, record.track, record.mode, record.prec) == ("checkout", "open", "plan", 3 / 5)
+    for named in (made.root.parent / root, Path()):
+        record = only(named)
+        assert (record.run, record.track, record.mode, record.prec) == ("checkout", "open", "plan", 3 / 5)
+        monkeypatch.chdir(named)
 
 
 def test_owners_without_track_and_mode_take_them_from_the_metadata(made: Outputs, tmp_path: Path) -> None:

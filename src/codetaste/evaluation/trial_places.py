@@ -111,13 +111,14 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
     if names & set(TRACKS):
         tracks = [entry for entry in walk.folders(root) if walk.expected(entry, TRACKS, "track")]
         return root, [start for entry in tracks for start in _modes(Path(entry.path), entry.name, walk)]
-    if root.name in TRACKS and names & set(MODES):
-        return root.parent, _modes(root, root.name, walk)
-    if root.name in MODES and root.resolve().parent.name in TRACKS:
-        return root.resolve().parent.parent, [(root, root.resolve().parent.name, root.name)]
+    here = Path(os.path.abspath(root))  # noqa: PTH100 - "." and ".." have no name, and links keep theirs
+    if here.name in TRACKS and names & set(MODES):
+        return here.parent, _modes(root, here.name, walk)
+    if here.name in MODES and (above := here.resolve().parent).name in TRACKS:
+        return above.parent, [(root, above.name, here.name)]
     if names & set(MODES):
         return None, _modes(root, "", walk)
-    if root.name == "outputs" and not names:
+    if here.name == "outputs" and not names:
         return root, []
     if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
         return None, [(root, "", "")]
