@@ -12,15 +12,17 @@ import stat
 import tarfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 import anyio
-from anyio import from_thread, to_thread
+from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.beside import beside
 from codetaste.sandbox.box import GID, UID
+from codetaste.sandbox.crossing import in_thread, on_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -80,7 +82,7 @@ class _Reading:
     async def run(self, top: _Entry) -> None:
         with self._sending:
             try:
-                await to_thread.run_sync(_pack, top, self, limiter=self._at_once)
+                await in_thread(partial(_pack, top, self), self._at_once)
             except OSError as fault:
                 self._problem = f"the box cannot be read: {fault}"
             except anyio.BrokenResourceError:
@@ -88,7 +90,7 @@ class _Reading:
 
     def write(self, chunk: bytes) -> int:
         """Hand on what the thread has made."""
-        from_thread.run(self._sending.send, bytes(chunk))
+        on_loop(partial(self._sending.send, bytes(chunk)))
         return len(chunk)
 
     async def chunks(self, receiving: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

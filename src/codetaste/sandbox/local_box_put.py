@@ -8,11 +8,11 @@ import os
 import shutil
 import tarfile
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from anyio import from_thread, to_thread
-
 from codetaste.errors import SandboxError
+from codetaste.sandbox.crossing import in_thread, on_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -45,7 +45,7 @@ async def unpack(
     chunks = _whole(archive) if isinstance(archive, bytes) else aiter(archive)
     source = _Pulled(chunks)
     try:
-        await to_thread.run_sync(_unpack, source, places, owner, limiter=at_once)
+        await in_thread(partial(_unpack, source, places, owner), at_once)
     except (tarfile.TarError, EOFError) as fault:
         raise SandboxError(f"an archive for the box is damaged: {fault}") from fault
     except OSError as fault:
@@ -69,7 +69,7 @@ class _Pulled:
     def read(self, size: int) -> bytes:
         """Return at most ``size`` bytes; none at the end."""
         while not self._held:
-            chunk = from_thread.run(self._next)
+            chunk = on_loop(self._next)
             if chunk is None:
                 return b""
             self._held = memoryview(chunk)

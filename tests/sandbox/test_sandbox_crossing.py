@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from codetaste.sandbox.crossing import in_thread, on_loop
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_thread_has_what_it_asks_the_loop_for() -> None:
+    async def answer(number: int) -> int:
+        return await to_thread.run_sync(int, number + 1)
+
+    def work() -> int:
+        return on_loop(partial(answer, 41))
+
+    assert await in_thread(work, anyio.CapacityLimiter(1)) == 42
+
+
+async def test_a_thread_that_asks_when_its_task_is_cancelled_already_ends() -> None:
+    began, cancelled = anyio.Event(), threading.Event()
+    ended: list[str] = []
+
+    async def set_began() -> None:
+        began.set()
+
+    def work() -> None:
+        on_loop(set_began)
+        cancelled.wait(20)
+        try:
+            on_loop(partial(to_thread.run_sync, int))
+        finally:
+            ended.append("thread")
+
+    async def wait_for_it() -> None:
+        try:
+            await in_thread(work, anyio.CapacityLimiter(1))
+        except anyio.get_cancelled_exc_class():
+            ended.append("task")
+            raise
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait_for_it)
+            await began.wait()
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.01)  # what has been cancelled is told now
+                cancelled.set()
+    assert ended == ["thread", "task"]
