@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.assembly import cache_dir, find_benchmark, open_scanner
-from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.assembly import cache_dir, open_scanner
 from codetaste.command import say, tell
-from codetaste.errors import ConfigError
+from codetaste.commands.named import named_benchmark
 from codetaste.evaluation.soundness import Bench, check_all
 from codetaste.report.soundness_text import all_sound, render_soundness, soundness_json
 from codetaste.rules.config import RulesConfig
@@ -28,9 +27,7 @@ async def check_soundness(name: str, repos: Path | None, globs: tuple[str, ...],
         ConfigError: a folder is not there, a glob fits nothing, or the benchmark's table is wrong.
         ToolMissing: there is no rule engine.
     """
-    if repos is not None and not await to_thread.run_sync(Path.is_dir, repos):
-        raise ConfigError(f"--repos: {repos} is not a folder")
-    benchmark = find_benchmark(BenchmarkConfig(path=name, repos=repos), Path())
+    benchmark = await to_thread.run_sync(named_benchmark, name, repos)
     instances = benchmark.select(globs)
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)

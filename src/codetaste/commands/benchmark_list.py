@@ -5,19 +5,19 @@ from __future__ import annotations
 import fnmatch
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.assembly import find_benchmark
 from codetaste.benchmark.catalog import Track
-from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.statistics import describe_benchmark
 from codetaste.command import say
+from codetaste.commands.named import named_benchmark, named_instance
 from codetaste.errors import ConfigError
 from codetaste.report.progress import printable
 from codetaste.rules.verdict import Direction
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.benchmark.statistics import InstanceFacts
@@ -44,7 +44,7 @@ def list_instances(wish: Wish) -> int:
     Raises:
         ConfigError: there is no such benchmark, or nothing in it is wanted.
     """
-    benchmark = _opened(wish.benchmark, wish.repos)
+    benchmark = named_benchmark(wish.benchmark, wish.repos)
     rows = [_row(benchmark, each) for each in _chosen(benchmark, wish)]
     if wish.json:
         say(json.dumps(rows, indent=2))
@@ -65,21 +65,11 @@ def show_instance(name: str, benchmark_name: str, repos: Path | None, *, as_json
         ConfigError: there is no such benchmark or instance, or the glob fits several.
         ToolMissing: there is a clone, but no git.
     """
-    benchmark = _opened(benchmark_name, repos)
-    found = benchmark.select((name,))
-    if len(found) > 1:
-        ids = ", ".join(each.id for each in found[:5])
-        raise ConfigError(f"{name!r} fits {len(found)} instances ({ids}, …): name one")
-    (facts,) = describe_benchmark(benchmark, found).instances
+    benchmark = named_benchmark(benchmark_name, repos)
+    (facts,) = describe_benchmark(benchmark, [named_instance(benchmark, name)]).instances
     told = _told(benchmark, facts)
     say(json.dumps(told, indent=2) if as_json else _text(told))
     return 0
-
-
-def _opened(name: str, repos: Path | None) -> Benchmark:
-    if repos is not None and not repos.is_dir():
-        raise ConfigError(f"--repos: {repos} is not a folder")
-    return find_benchmark(BenchmarkConfig(path=name, repos=repos), Path())
 
 
 def _chosen(benchmark: Benchmark, wish: Wish) -> list[Instance]:

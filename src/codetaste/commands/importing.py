@@ -6,16 +6,14 @@ import json
 import shutil
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import from_thread, to_thread
 
-from codetaste.assembly import find_benchmark
-from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.table import is_path_name
 from codetaste.command import say
 from codetaste.commands.import_scoring import Scored, score_unscored
+from codetaste.commands.named import named_benchmark
 from codetaste.errors import ConfigError
 from codetaste.evaluation.importing import check_source, import_outputs
 from codetaste.report.progress import printable
@@ -24,6 +22,8 @@ from codetaste.source.writing import TreeLimits, storage_error
 from codetaste.units import format_size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.evaluation.importing import Imported
 
@@ -83,7 +83,7 @@ def _checked(order: Order, run: Path) -> Benchmark | None:
         raise ConfigError(*problems)
     if not order.benchmark:
         return None
-    return find_benchmark(BenchmarkConfig(path=order.benchmark, repos=order.repos), Path())
+    return named_benchmark(order.benchmark, order.repos)
 
 
 def _bring(order: Order, run: Path, benchmark: Benchmark | None) -> Imported:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.assembly import find_benchmark
 from codetaste.atomic import write_atomically
-from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.statistics import describe_benchmark
 from codetaste.command import result_stream, say, tell
+from codetaste.commands.named import named_benchmark
 from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import merged, read_outputs
 from codetaste.report.aggregate import Aggregation
@@ -113,11 +112,11 @@ def _benchmark(wish: Wish, roots: Sequence[Path]) -> Benchmark | None:
     if wish.repos is not None and not wish.repos.is_dir():
         raise ConfigError(f"--repos: {wish.repos} is not a folder")
     if wish.benchmark:
-        return find_benchmark(BenchmarkConfig(path=wish.benchmark, repos=wish.repos), Path())
+        return named_benchmark(wish.benchmark, wish.repos)
     named = {_named(root) for root in roots}
     name = named.pop() if len(named) == 1 else ""
     try:
-        return find_benchmark(BenchmarkConfig(path=name, repos=wish.repos), Path()) if name else None
+        return named_benchmark(name, wish.repos) if name else None
     except ConfigError:
         return None
 

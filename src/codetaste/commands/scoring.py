@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.assembly import cache_dir, find_benchmark, open_scanner
-from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.assembly import cache_dir, open_scanner
 from codetaste.command import say, tell
+from codetaste.commands.named import named_benchmark, named_instance
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
 from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline, read_tests
 from codetaste.evaluation.evaluate import evaluate, too_large
@@ -121,16 +121,11 @@ def _find(order: Order) -> _Task:
 
 
 def _named(order: Order) -> tuple[Benchmark, Instance]:
-    if order.repos is not None and not order.repos.is_dir():
-        raise ConfigError(f"--repos: {order.repos} is not a folder")
-    benchmark = find_benchmark(BenchmarkConfig(path=order.benchmark, repos=order.repos), Path())
-    chosen = benchmark.select([order.instance])
-    if len(chosen) != 1:
-        names = ", ".join(instance.id for instance in chosen[:5])
-        raise ConfigError(f"--instance {order.instance} fits {len(chosen)} instances ({names}, …); name one")
-    if lacking := benchmark.lacks_clone(chosen[0]):
+    benchmark = named_benchmark(order.benchmark, order.repos)
+    instance = named_instance(benchmark, order.instance)
+    if lacking := benchmark.lacks_clone(instance):
         raise ConfigError(f"--repos: {lacking}")
-    return benchmark, chosen[0]
+    return benchmark, instance
 
 
 def _given(order: Order) -> tuple[bytes | None, str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.agent.tool import load_tools
-from codetaste.assembly import find_benchmark, surroundings
-from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.assembly import surroundings
 from codetaste.command import say, tell
+from codetaste.commands.named import named_benchmark, named_instance
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover import rule_context
 from codetaste.flows.passes import OWN_TOOLS
@@ -82,14 +82,11 @@ async def call_tool(trial: Trial) -> int:
     """
     tool = find_tool(trial.tool)
     arguments = _arguments(trial.arguments)
-    benchmark = find_benchmark(BenchmarkConfig(path=trial.benchmark, repos=trial.repos), Path())
-    chosen = benchmark.select([trial.instance])
-    if len(chosen) != 1:
-        names = ", ".join(instance.id for instance in chosen[:5])
-        raise ConfigError(f"--instance {trial.instance} fits {len(chosen)} instances ({names}, …); name one")
+    benchmark = named_benchmark(trial.benchmark, trial.repos)
+    instance = named_instance(benchmark, trial.instance)
     with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
         around = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig(), tell)
-        async with rule_context(chosen[0], trial.direction, around, _note) as context:
+        async with rule_context(instance, trial.direction, around, _note) as context:
             try:
                 answer = await tool.call(context, arguments)
             except ToolError as error:

@@ -11,7 +11,6 @@ from anyio import to_thread
 from codetaste.errors import CodetasteError, ConfigError
 from codetaste.rules.check import check_rules
 from codetaste.rules.verdict import Direction
-from codetaste.source.origin import GitOrigin
 from codetaste.source.trees import materialise
 
 if TYPE_CHECKING:
@@ -71,12 +70,9 @@ async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cac
     paths = [benchmark.rules_path(instance, direction) for direction in Direction]
     if not any(path.is_file() for path in paths):
         return Checked(instance.id, skipped="no rules")
-    origin = benchmark.origin(instance)
-    if benchmark.repos is not None and isinstance(origin, GitOrigin) and "://" in origin.location:
-        return Checked(
-            instance.id, skipped=f"no clone of {instance.owner}/{instance.repo} in {benchmark.repos}"
-        )
-    trees = await materialise(origin, cache)
+    if lacking := benchmark.lacks_clone(instance):
+        return Checked(instance.id, skipped=lacking)
+    trees = await materialise(benchmark.origin(instance), cache)
     positive, negative = [await to_thread.run_sync(_text, path) for path in paths]
     return Checked(instance.id, await check_rules(scanner, trees.base, trees.golden, positive, negative))
 

@@ -1,0 +1,40 @@
+"""What is named to several commands: a benchmark, and one instance of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.assembly import find_benchmark
+from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.errors import ConfigError
+
+if TYPE_CHECKING:
+    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.instance import Instance
+
+_LISTED = 5
+
+
+def named_benchmark(name: str, repos: Path | None) -> Benchmark:
+    """Open the benchmark ``name``, a folder or "quickstart", with the clones in ``repos``; blocks.
+
+    Raises:
+        ConfigError: a folder is not there, or something in the benchmark is wrong.
+    """
+    if repos is not None and not repos.is_dir():
+        raise ConfigError(f"--repos: {repos} is not a folder")
+    return find_benchmark(BenchmarkConfig(path=name, repos=repos), Path())
+
+
+def named_instance(benchmark: Benchmark, glob: str) -> Instance:
+    """Return the one instance whose id fits ``glob``.
+
+    Raises:
+        ConfigError: none fits, or several.
+    """
+    chosen = benchmark.select([glob])
+    if len(chosen) > 1:
+        ids = ", ".join([*(each.id for each in chosen[:_LISTED]), *(["…"] if len(chosen) > _LISTED else [])])
+        raise ConfigError(f"{glob!r} fits {len(chosen)} instances ({ids}): name one")
+    return chosen[0]
