@@ -203,14 +203,6 @@ def test_an_agents_id_of_any_kind_is_one_line_and_named(made: Outputs, identity:
         assert name == "odd"
 
 
-@pytest.mark.parametrize(("identity", "folder"), [("golden_agent", "bad"), ("bad", "golden_agent")])
-def test_an_agent_is_no_reference_by_what_it_calls_itself(made: Outputs, identity: str, folder: str) -> None:
-    made.trial(folder, identity=identity)
-    records, problems = read(made)
-    assert records[folder].agent == folder
-    assert [p.kind for p in problems] == [ProblemKind.NAME]
-
-
 def test_damaged_runs_of_a_baseline_are_named(made: Outputs) -> None:
     made.baselines((20, 1))
     file = made.root.parent / "baseline_results" / PATH / "golden_agent.jsonl"

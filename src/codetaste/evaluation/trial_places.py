@@ -97,10 +97,14 @@ def find_places(root: Path) -> Found:
     places = [place for folder, track, mode in starts for place in walk.instances(folder, track, mode)]
     if not places and not walk.problems:
         walk.problem(root, ProblemKind.INSTANCES, "there is no trial in it")
-    order = sorted(
-        places, key=lambda p: (p.path, TRACKS.index(p.track) if p.track else 0, p.mode, p.agent, p.attempt)
-    )
+    order = sorted(places, key=_order)
     return Found(outputs, tuple(order), tuple(walk.problems))
+
+
+def _order(place: Place) -> tuple[object, ...]:
+    """Put pseudo agents first in their instance: what lies elsewhere under their names is not taken."""
+    track = TRACKS.index(place.track) if place.track else 0
+    return place.path, not place.pseudo, track, place.mode, place.agent, place.attempt
 
 
 def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
