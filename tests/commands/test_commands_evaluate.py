@@ -127,6 +127,19 @@ def test_an_engine_that_is_not_the_pinned_one_is_told(
         assert "IFR 1" not in said.out
 
 
+def test_an_engine_that_cannot_be_run_speaks_against_no_instance(
+    scene: Scene, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = scene.folder / "opengrep"
+    engine.write_text('#!/bin/sh\necho 9.9.9\nrm "$0"\n')
+    engine.chmod(0o755)
+    monkeypatch.setenv("OPENGREP_BIN", str(engine))
+    assert scene.check() == 1
+    said = capsys.readouterr()
+    assert "NOT SOUND" not in said.out
+    assert str(engine) in said.err.splitlines()[-1]
+
+
 def test_a_prediction_is_told_in_lines_with_the_rules_that_failed_and_written_beside(
     scene: Scene, capsys: Said
 ) -> None:

@@ -9,7 +9,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.benchmark.catalog import Track
-from codetaste.errors import CodetasteError, ConfigError, RuleError
+from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch
@@ -73,7 +73,12 @@ class Bench:
 async def check_all(
     bench: Bench, instances: Sequence[Instance], done: Callable[[Soundness], None]
 ) -> list[Soundness]:
-    """Check ``instances``, a few at once; ``done`` is called with each as it ends. In the order given."""
+    """Check ``instances``, a few at once; ``done`` is called with each as it ends. In the order given.
+
+    Raises:
+        ExceptionGroup: of what speaks against no instance: the rule engine could not be run at all
+            (EngineError), there is no git (ToolMissing), no space left (StorageFull).
+    """
     slots = anyio.CapacityLimiter(AT_ONCE)
     checked: dict[str, Soundness] = {}
 
@@ -81,7 +86,7 @@ async def check_all(
         async with slots:
             try:
                 result = await check_instance(bench, instance)
-            except CodetasteError as error:
+            except (ConfigError, RuleError, SourceError) as error:
                 result = Soundness(instance.id, reasons=tuple(str(error).splitlines()))
             checked[instance.id] = result
             done(result)
