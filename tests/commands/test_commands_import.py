@@ -68,6 +68,16 @@ def test_an_imported_run_reads_as_what_it_was_made_of(
     assert json.loads((tmp_path / "runs/taken/import.json").read_text())["trials"] == 7
 
 
+def test_a_trial_that_belongs_nowhere_is_named_and_not_counted(
+    made: Outputs, tmp_path: Path, codetaste: Typed
+) -> None:
+    made.trial("lost", metadata={"description_type": None})
+    bare = (made.root / "open/direct").rename(tmp_path / "bare")
+    told = json.loads(codetaste("import", bare, "--name", "taken", "--json"))
+    assert told["trials"] == len(read_outputs(tmp_path / "runs/taken").records) == 5
+    assert any(p["kind"] == "layout" and p["place"].endswith("lost") for p in told["problems"])
+
+
 def test_a_runs_own_outputs_can_be_imported_again_and_read_the_same(
     made: Outputs, tmp_path: Path, codetaste: Typed
 ) -> None:

@@ -84,7 +84,7 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, named
     """
     check_source(source)
     trials, context = read_places(source, benchmark)
-    copied = 0
+    copied, taken = 0, []
     names: dict[tuple[str, ...], dict[str, str]] = {}
     try:
         for place, record in trials:
@@ -97,10 +97,11 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, named
             folder = folder if place.attempt == 1 else folder / f"attempt-{place.attempt}"
             copied += sum(_copied(place, folder, context))
             _count_deeds(place, folder, context)
+            taken.append(record)
         copied += _copy_baselines(context, {place.path for place, _ in trials}, to)
     except OSError as error:
         raise storage_error(error, str(to)) from error
-    records = Records(tuple(record for _, record in trials), tuple(context.problems))
+    records = Records(tuple(taken), tuple(context.problems))
     write_atomically(to / MANIFEST, json.dumps(_manifest(records, named), indent=2) + "\n")
     return Imported(records, copied)
 
