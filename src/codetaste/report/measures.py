@@ -28,7 +28,7 @@ class Unit(StrEnum):
     USD = "usd"
     SECONDS = "seconds"
     P = "p"
-    """A probability, of which people read three digits."""
+    """A probability, of which people read four decimals."""
     MEAN = "mean"
     """A number whose second decimal people read."""
 
