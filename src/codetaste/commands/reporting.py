@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import shutil
 from dataclasses import dataclass, replace
@@ -64,11 +63,7 @@ def report(wish: Wish) -> int:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     roots = _roots(wish.runs)
     benchmark = _benchmark(wish, roots)
-    gc.disable()  # reading makes many objects, nearly all of which stay
-    try:
-        records = _read(roots, benchmark)
-    finally:
-        gc.enable()
+    records = _read(roots, benchmark)
     trials = gather(records.records)
     names = NAMES if "all" in wish.tables else wish.tables or (() if wish.by else _usual(wish))
     facts = None
