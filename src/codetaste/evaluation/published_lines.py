@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from codetaste.errors import SourceError
 from codetaste.evaluation.precision import changed_lines, precision
 from codetaste.evaluation.records import ProblemKind
@@ -71,6 +73,10 @@ def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -
 
 
 def _document(content: bytes) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return from_json(content)  # by half faster than Python's own
+    except ValueError:
+        pass  # damaged, or with paths that are not UTF-8, which it refuses
     try:
         return json.loads(content.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
