@@ -34,9 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the flows of a run need, as far as they have anything to do."""
+    """What the flows of a run need, as far as they have anything to do.
+
+    ``config`` is what the run's folder keeps of its config, JSON.
+    """
 
     out: Path
+    config: str
     crew: Crew
     around: Surroundings | None = None
     site: Site | None = None

@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from codetaste.assembly import cache_dir, model_digest, open_models, open_scanner, surroundings
 from codetaste.atomic import write_atomically
+from codetaste.benchmark.catalog import QUICKSTART
 from codetaste.command import tell
 from codetaste.ending import Ground, compared, concluded, folders
 from codetaste.evaluation.config import EvaluateConfig
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from codetaste.assembly import Assembly
+    from codetaste.benchmark.catalog import Benchmark
     from codetaste.config import Config
     from codetaste.flows.agenda import Agenda
     from codetaste.flows.discover import Crew, Surroundings
@@ -81,7 +83,8 @@ async def carry_out(
             cache = await to_thread.run_sync(cache_dir, tell) if known is None else known.cache
             cast = Cast(models, used, digests, assembly.adapters)
             opening = open_site(assembly.benchmark, out, cache, config.sandbox, cast, tell)
-        ground = Ground(out, discover.Crew(models, digests, assembly.tools), around, lab=lab)
+        crew = discover.Crew(models, digests, assembly.tools)
+        ground = Ground(out, _kept(live.base, assembly.benchmark), crew, around, lab=lab)
         return await _run(live, wanted, plan, ground, opening, rerun=rerun, stop=stop)
 
 
@@ -136,9 +139,7 @@ async def _run(
         opening as site,
     ):
         ground = replace(ground, site=site, lab=lab and replace(lab, site=site))
-        await to_thread.run_sync(
-            write_atomically, ground.out / "config.json", live.base.model_dump_json(indent=2)
-        )
+        await to_thread.run_sync(write_atomically, ground.out / "config.json", ground.config)
         await to_thread.run_sync(live.forget_stale)
         await live.begin(session, crew.models)
         _note_start(session, plan, progress, crew)
@@ -165,6 +166,15 @@ async def _run(
         comparison=comparison,
         notes=notes,
     )
+
+
+def _kept(config: Config, benchmark: Benchmark) -> str:
+    """Return ``config`` as JSON; its benchmark is found by it from anywhere."""
+    found: dict[str, object] = {"repos": benchmark.repos}
+    if config.benchmark.path != QUICKSTART:
+        found["path"] = str(benchmark.root.absolute())
+    section = config.benchmark.model_copy(update=found)
+    return config.model_copy(update={"benchmark": section}).model_dump_json(indent=2)
 
 
 def _note_start(session: Session, plan: Plan, progress: Progress, crew: Crew) -> None:

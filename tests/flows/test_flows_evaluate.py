@@ -287,3 +287,13 @@ def test_trials_and_scores_killed_ten_times_leave_what_undisturbed_ones_leave(
     tiny.assert_no_finished_job_ran_twice(where.journal())
     tiny.assert_nothing_bought_twice(where.ledger("m"))
     assert products(where) == products(other)
+
+
+def test_the_benchmark_of_a_run_is_found_wherever_its_report_is_made(tmp_path: Path, ruled: Tiny) -> None:
+    where = trial_place(tmp_path / "configs", ruled, more="[evaluate]")
+    relative = os.path.relpath(ruled.bench.root, where.config.parent)
+    where.config.write_text(where.config.read_text().replace(f'"{ruled.bench.root}"', f'"{relative}"'))
+    assert where.run("--only", "evaluate/null_agent/*").code == 0
+    kept = json.loads((where.out / "config.json").read_text())["benchmark"]
+    assert Path(kept["path"]).samefile(ruled.bench.root)
+    assert Path(kept["path"]).is_absolute()
