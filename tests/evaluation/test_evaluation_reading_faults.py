@@ -181,6 +181,7 @@ def test_links_are_followed_only_to_files_below_the_root(made: Outputs, tmp_path
     (folder / "evaluation").rename(tmp_path / "evaluation")
     (folder / "evaluation").symlink_to(tmp_path / "evaluation")
     (folder.parent / "linked").symlink_to(tmp_path)
+    (folder.parent / "round").symlink_to("round")
     records, problems = read(made)
     assert records["within"].cost_usd == 1.25
     assert records["out"].cost_usd is None

@@ -161,7 +161,7 @@ def pseudo_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCo
     stated = counts_of(metadata.get(f"{_SIDES[agent]}_metrics"))
     if stated is not None:
         return stated
-    runs = _lines(benchmark.root / "baseline_results" / instance.path / f"{agent}.jsonl")
+    runs = _lines(benchmark.root / "baseline_results" / instance.path / f"{agent}.jsonl") or ()
     return next((counts for line in runs if (counts := counts_of(_json(line))) is not None), None)
 
 
@@ -172,11 +172,12 @@ def _from_runs(folder: Path) -> RecordedBaseline:
     faults: list[str] = []
     for agent in (GOLDEN, NULL):
         path = folder / f"{agent}.jsonl"
-        if not path.is_file():
+        lines = _lines(path)
+        if lines is None:
             if folder.is_dir():
                 notes.append(f"the baseline has no {path.name}")
             continue
-        read = [(line, counts_of(_json(line))) for line in _lines(path)]
+        read = [(line, counts_of(_json(line))) for line in lines]
         runs += [counts for _, counts in read if counts is not None]
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed
@@ -188,10 +189,12 @@ def _from_runs(folder: Path) -> RecordedBaseline:
     return RecordedBaseline(baseline_of(runs), len(runs), source, tuple(notes), tuple(faults))
 
 
-def _lines(path: Path) -> list[str]:
-    """Return the lines of a file that are not blank; none where there is no file."""
+def _lines(path: Path) -> list[str] | None:
+    """Return the lines of a file that are not blank; None where there is no file."""
     try:
-        text = _tail(path).decode("utf-8", "replace") if path.is_file() else ""
+        if not path.is_file():
+            return None
+        text = _tail(path).decode("utf-8", "replace")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     return [line.strip() for line in text.split("\n") if line.strip()]

@@ -64,7 +64,7 @@ def without_evaluation(place: Place, story: Story, context: Context) -> Values:
 def evaluated(place: Place, result: Result, context: Context) -> Values:
     """Return what the published evaluation of a trial is worth, PREC included where its files are whole."""
     folder = place.folder / "evaluation"
-    values = result_values(result, tests_ran=(folder / TEST_OUTPUT).is_file())
+    values = result_values(result, tests_ran=file_size(folder / TEST_OUTPUT) is not None)
     values = replace(values, **_pass(values, place, result, context))
     values = _with_lines(values, place, context, positive=folder / POSITIVE_SARIF)
     why = _partial(place, result, context)

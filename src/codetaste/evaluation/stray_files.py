@@ -98,6 +98,16 @@ def ends_whole(path: Path, root: str) -> bool:
         return file.read(_TAIL).rstrip().endswith(b"}")
 
 
+def is_folder(path: Path) -> bool:
+    """Whether ``path`` is a folder or leads to one; False where that cannot be told."""
+    return os.path.isdir(path)  # noqa: PTH112 - a Path raises where a folder above may not be entered
+
+
+def is_link(path: Path) -> bool:
+    """Whether ``path`` is a link; False where that cannot be told."""
+    return os.path.islink(path)  # noqa: PTH114 - as above
+
+
 def file_size(path: Path) -> int | None:
     """Return the size of the file that ``path`` is or leads to, None where there is none."""
     try:

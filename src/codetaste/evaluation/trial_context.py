@@ -12,7 +12,7 @@ from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
 from codetaste.evaluation.published_lines import Coverage, read_coverage
 from codetaste.evaluation.records import NULL, Problem, ProblemKind
 from codetaste.evaluation.result_files import NEGATIVE_SARIF
-from codetaste.evaluation.stray_files import Faulty, printable
+from codetaste.evaluation.stray_files import Faulty, is_folder, printable
 from codetaste.evaluation.trial_places import PSEUDO
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Context:
     def _find_baseline(self, place: Place) -> RecordedBaseline:
         instance = self.instance(place) or Instance(place.owner, place.repo, place.hash8, "")
         places = [] if self.benchmark is None else [self.benchmark]
-        if self.outputs is not None and (self.outputs.parent / RUNS).is_dir():
+        if self.outputs is not None and is_folder(self.outputs.parent / RUNS):
             places.append(Benchmark(self.outputs.parent, ()))
         found = RecordedBaseline()
         for each in places:

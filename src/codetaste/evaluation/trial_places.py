@@ -19,7 +19,7 @@ from codetaste.benchmark.catalog import Track
 from codetaste.benchmark.table import is_path_name
 from codetaste.errors import ConfigError
 from codetaste.evaluation.records import Problem, ProblemKind
-from codetaste.evaluation.stray_files import printable
+from codetaste.evaluation.stray_files import is_folder, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def find_places(root: Path) -> Found:
     Raises:
         ConfigError: there is no such folder, or it has not the published layout.
     """
-    if not root.is_dir():
+    if not is_folder(root):
         raise ConfigError(f"{printable(str(root), 300)}: no such folder")
     walk = _Walk(root)
     outputs, starts = _starts(root, walk)
@@ -109,7 +109,7 @@ def _order(place: Place) -> tuple[object, ...]:
 
 def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
     """Return the outputs folder, and each folder of owners with its track and mode."""
-    if (root / "outputs").is_dir() and not walk.leads_out(root / "outputs"):
+    if is_folder(root / "outputs") and not walk.leads_out(root / "outputs"):
         root = root / "outputs"
     names = {entry.name for entry in walk.folders(root, quiet=True)}
     if names & set(TRACKS):
@@ -179,7 +179,7 @@ class _Walk:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 chosen.append(entry)
-            elif entry.is_symlink() and entry.is_dir() and not quiet:
+            elif not quiet and entry.is_symlink() and is_folder(Path(entry.path)):
                 self.problem(Path(entry.path), ProblemKind.LINK, "is a link to a folder; it is not followed")
         return chosen
 

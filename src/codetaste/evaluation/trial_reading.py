@@ -21,7 +21,7 @@ from codetaste.evaluation.records import (
 )
 from codetaste.evaluation.result_files import RESULT, SCORES
 from codetaste.evaluation.score import passes
-from codetaste.evaluation.stray_files import Faulty, file_size, printable, read_file, read_object
+from codetaste.evaluation.stray_files import Faulty, file_size, is_link, printable, read_file, read_object
 from codetaste.evaluation.trial_context import RUNS
 from codetaste.evaluation.trial_places import MODES
 from codetaste.evaluation.trial_story import AGENT, METADATA, read_story
@@ -184,7 +184,7 @@ def _values(
 def _own(place: Place, context: Context) -> Values | None:
     """Return what our ``scores.json`` says, if it is there and of this patch."""
     path = place.folder / "evaluation" / SCORES
-    if path.parent.is_symlink():  # which has been reported
+    if is_link(path.parent):  # which has been reported
         return None
     label = f"{place.label}/evaluation/{SCORES}"
     try:
@@ -207,7 +207,7 @@ def _own(place: Place, context: Context) -> Values | None:
 
 
 def _no_link(folder: Path) -> None:
-    if folder.is_symlink():
+    if is_link(folder):
         raise Faulty(ProblemKind.LINK, "its folder is a link, which is not followed")
 
 
