@@ -71,6 +71,17 @@ def test_a_full_standard_error_stops_nothing() -> None:
     assert (done.stdout, done.returncode) == ("done\n", 0)
 
 
+def test_a_path_that_may_not_be_entered_is_one_line_about_it() -> None:
+    body = """
+        import errno, os
+        def command():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "locked/outputs")
+    """
+    done = started(body, as_json=True)
+    assert (done.returncode, done.stderr) == (2, "codetaste: locked/outputs: Permission denied\n")
+    assert json.loads(done.stdout)["error"]["messages"] == ["locked/outputs: Permission denied"]
+
+
 def test_a_result_that_cannot_be_written_is_one_line() -> None:
     done = started(PRINTING, shell=">/dev/full")
     assert done.returncode == 1

@@ -173,6 +173,10 @@ def _fault_of(error: BaseException) -> _Fault | None:
         return _Fault(_NO_READER, Cause.CANCELLED, ())
     if any(isinstance(each, SystemExit | GeneratorExit) for each in errors):
         return None
+    if all(isinstance(each, PermissionError) and each.filename for each in errors):
+        # A path that somebody named leads through a folder that may not be entered: asking for it raises.
+        said = [f"{each.filename}: {each.strerror}" for each in errors if isinstance(each, OSError)]
+        return _Fault(_BAD_INPUT, Cause.CONFIG, tuple(said))
     known = [each for each in errors if isinstance(each, CodetasteError)]
     if len(known) < len(errors):
         said = [f"{type(each).__name__}: {each}" for each in errors if not isinstance(each, CodetasteError)]

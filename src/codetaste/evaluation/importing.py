@@ -18,7 +18,7 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.activity import FILE, write_activity
 from codetaste.evaluation.reading import read_places
 from codetaste.evaluation.records import ProblemKind, Records
-from codetaste.evaluation.stray_files import Faulty, copy_file, printable
+from codetaste.evaluation.stray_files import Faulty, copy_file, is_link, printable
 from codetaste.evaluation.traces import published_activity
 from codetaste.evaluation.trial_context import RUNS
 from codetaste.evaluation.trial_places import PSEUDO
@@ -128,7 +128,7 @@ def _copied(place: Place, folder: Path, context: Context) -> Iterator[int]:
     ]
     for name in wanted:
         source = place.folder / name
-        if source.parent.is_symlink():
+        if is_link(source.parent):
             continue
         try:
             yield copy_file(source, folder / name, context.root, _MOST_BYTES)
