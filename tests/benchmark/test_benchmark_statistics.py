@@ -102,6 +102,9 @@ def test_a_folder_alone_tells_its_descriptions_rules_tests_and_golden_patch(tmp_
         f"assets/rules/{one}/rules_positive.yml": rule.encode(),
         f"instance_images/{one}/instance_metadata.json": metadata,
         f"assets/diffs/{one}/golden.diff": golden,
+        f"assets/rules/{INSTANCES[1].path}/rules_positive.yml": b"rules: []\n",
+        f"assets/rules/{INSTANCES[1].path}/rules_negative.yml": b"\n",
+        "golden_reference.csv": f"instance,n_pos,n_neg\n{INSTANCES[1].path},4,5\n".encode(),
     }
     root = laid_out(files, tmp_path)
     facts, other = describe_benchmark(open_benchmark(root)).instances
@@ -111,6 +114,7 @@ def test_a_folder_alone_tells_its_descriptions_rules_tests_and_golden_patch(tmp_
     assert len(facts.problems) == 1
     assert "rules_negative.yml" in facts.problems[0]
     assert (other.tests, other.golden) == (None, None)
+    assert (other.additive_rules, other.reductive_rules, other.problems) == (0, 0, ())
 
 
 def test_counts_that_somebody_took_stand_in_for_what_a_folder_lacks(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from codetaste.benchmark.catalog import Track
 from codetaste.benchmark.clones import PatchCounts, find_clone, golden_counts, licence
 from codetaste.benchmark.licences import UNKNOWN
 from codetaste.errors import ConfigError, RuleError, SourceError
-from codetaste.rules.rule import parse_rules
+from codetaste.rules.rule import read_rules
 from codetaste.rules.verdict import Direction
 from codetaste.source.patch import parse_patch, read_patch
 
@@ -124,12 +124,13 @@ def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str
     totals = [each.get("total") for each in (base, golden) if isinstance(each, dict)]
     known = [total for total in totals if type(total) is int and total >= 0]
     clone = find_clone(benchmark, instance)
+    additive, reductive = (_rules(benchmark, instance, direction, problems) for direction in Direction)
     return InstanceFacts(
         instance,
         _chars(benchmark, instance, Track.INSTRUCTED),
         _chars(benchmark, instance, Track.OPEN),
-        _rules(benchmark, instance, Direction.ADDITIVE, problems) or _number(reference, "n_pos"),
-        _rules(benchmark, instance, Direction.REDUCTIVE, problems) or _number(reference, "n_neg"),
+        _number(reference, "n_pos") if additive is None else additive,
+        _number(reference, "n_neg") if reductive is None else reductive,
         max(known) if known else _tests(reference),
         _golden(benchmark, instance, clone, problems) or _patch_counts(reference),
         base if isinstance(base, dict) else None,
@@ -164,7 +165,7 @@ def _metadata(benchmark: Benchmark, instance: Instance, problems: list[str]) -> 
 def _rules(benchmark: Benchmark, instance: Instance, direction: Direction, problems: list[str]) -> int | None:
     path = benchmark.rules_path(instance, direction)
     try:
-        return len(parse_rules(path.read_bytes(), source=str(path)))
+        return len(read_rules(path.read_bytes(), source=str(path)))
     except FileNotFoundError:
         return None
     except OSError as error:

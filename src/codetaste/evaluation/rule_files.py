@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from codetaste.errors import ConfigError, RuleError
-from codetaste.rules import yaml_text
-from codetaste.rules.rule import Rule, parse_rules
+from codetaste.errors import ConfigError
+from codetaste.rules.rule import Rule, read_rules
 from codetaste.rules.verdict import Direction
 
 if TYPE_CHECKING:
@@ -68,7 +67,10 @@ def parse_rule_files(
         RuleError: one of them is malformed; a line for each fault.
     """
     return RuleFiles(
-        _rules(positive, sources[0]), _rules(negative, sources[1]), _digest(positive), _digest(negative)
+        read_rules(positive, source=sources[0]),
+        read_rules(negative, source=sources[1]),
+        _digest(positive),
+        _digest(negative),
     )
 
 
@@ -81,22 +83,6 @@ def read_rule_files(benchmark: Benchmark, instance: Instance) -> RuleFiles:
     """
     positive, negative = (benchmark.rules_path(instance, each) for each in Direction)
     return parse_rule_files(_content(positive), _content(negative), (str(positive), str(negative)))
-
-
-def _rules(content: bytes, source: str) -> tuple[Rule, ...]:
-    return () if not content.strip() or _empty_list(content) else parse_rules(content, source=source)
-
-
-def _empty_list(content: bytes) -> bool:
-    """Whether the file says that there are no rules: what a pass that found none writes."""
-    if len(content) > yaml_text.MAX_KEY:
-        return False
-    try:
-        root = yaml_text.compose(yaml_text.decode(content))
-    except RuleError:
-        return False  # reading the rules says why
-    listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
-    return listed is not None and yaml_text.is_sequence(listed) and not listed.value
 
 
 def _content(path: Path) -> bytes:

@@ -95,6 +95,28 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
     return found.rules
 
 
+def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
+    """Read a rule file as ``parse_rules`` does; one that is blank, or lists none, has no rules.
+
+    So is what a pass writes that has found none.
+
+    Raises:
+        RuleError: as ``parse_rules``.
+    """
+    return () if not content.strip() or _lists_none(content) else parse_rules(content, source=source)
+
+
+def _lists_none(content: bytes) -> bool:
+    if len(content) > yaml_text.MAX_KEY:
+        return False
+    try:
+        root = yaml_text.compose(yaml_text.decode(content))
+    except RuleError:
+        return False  # reading the rules says why
+    listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
+    return listed is not None and yaml_text.is_sequence(listed) and not listed.value
+
+
 def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:
     """Read what an agent submits: rules with or without the key ``rules``.
 
