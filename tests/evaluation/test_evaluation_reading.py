@@ -187,6 +187,19 @@ def test_what_kept_a_patch_from_a_score_is_kept(made: Outputs, status: str, read
     assert (record.status, record.why, record.ifr) == (read_as, "because", None)
 
 
+@pytest.mark.parametrize(
+    ("size", "read_as"), [(0, TrialStatus.DOES_NOT_APPLY), (300_000_000, TrialStatus.NOT_SCORED)]
+)
+def test_a_patch_that_was_too_large_to_be_read_is_known_by_its_size(
+    made: Outputs, size: int, read_as: TrialStatus
+) -> None:
+    folder = made.trial()
+    told = {"patch_sha256": "", "patch_bytes": size or (folder / "prediction.diff").stat().st_size}
+    write(folder / "evaluation/scores.json", scores(status="too_large", **told))
+    (record,) = read_outputs(made.root).records
+    assert record.status is read_as
+
+
 def test_attempts_are_trials_of_their_own(made: Outputs) -> None:
     first = made.trial()
     made.null()
