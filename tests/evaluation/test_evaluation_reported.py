@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_outputs import PATH, Outputs
 
 from codetaste.commands.report import report
+from made_outputs import PATH, Outputs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"
 OTHER = "Made/Other/89abcdef"
