@@ -150,6 +150,20 @@ async def test_an_append_returns_only_when_its_line_is_on_disk(tmp_path: Path) -
                 tasks.start_soon(check, number)
 
 
+async def test_a_line_that_keeps_nobody_waiting_goes_with_one_that_does_and_else_by_itself(
+    tmp_path: Path,
+) -> None:
+    async with open_journal(tmp_path, lambda _: None) as journal:
+        patient = journal.queue(line(1), soon=True)
+        await journal.append(line(2))
+        assert patient.done.is_set()
+        assert journal.statistics()[:2] == (2, 1)
+        await journal.queue(line(3), soon=True).durable()
+        assert journal.statistics()[:2] == (3, 2)
+        journal.queue(line(4), soon=True)
+    assert [entry.get("number") for entry in read_journal(tmp_path / "journal.jsonl")] == [None, 1, 2, 3, 4]
+
+
 async def test_a_cancelled_append_is_written_all_the_same(tmp_path: Path) -> None:
     with anyio.CancelScope() as scope:
         async with open_journal(tmp_path, lambda _: None) as journal:

@@ -123,7 +123,7 @@ class MeteredModel:
         Args:
             model: has the same id; who sends what somebody else has written.
             bound: bounds the prompts.
-            meanwhile: makes ready for what will be sent while its reservation is written down; sends nothing.
+            meanwhile: makes ready while a reservation is written down; who has it waits for no settlement.
         """
         other = copy(self)
         other.model, other.bound, other._meanwhile = model, bound, meanwhile  # noqa: SLF001 - of the same class
@@ -265,7 +265,7 @@ class MeteredModel:
         if cost is not None:
             if not cost <= paid.granted:
                 ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
-            await paid.settle(cost, value)
+            await paid.settle(cost, value, soon=self._meanwhile is not None)
             return
         # The reply counts although its cost is not known: the money stays charged when ``paid`` is left.
         told = "said nothing of" if reply.usage is None else f"reported an impossible {reply.usage}, not"

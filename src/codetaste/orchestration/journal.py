@@ -1,7 +1,8 @@
 """The append-only journal of a run: one JSON line an event, durable in groups.
 
-Whoever appends sleeps until the line is on disk; all lines that come while a group is being written make the
-next group, so that a thousand appends cost a few fsyncs. One process owns a journal; anybody may read it.
+Whoever appends sleeps until the line is on disk; lines that come while a group is being written make the next
+one, so that a thousand appends cost a few fsyncs. Lines that keep nobody waiting go with one that does, if it
+comes within milliseconds. One process owns a journal; anybody may read it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 NAME = "journal.jsonl"
+_SOON_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Line: TypeAlias = "Mapping[str, Json]"
@@ -83,10 +85,9 @@ class Journal:
         self._failure: JournalError | None = None
         self._descriptor, self._size = descriptor, size
         self._group = Group()
-        self._wake = anyio.Event()
+        self._some, self._wake = anyio.Event(), anyio.Event()
         self._closing = False
-        self._lines = self._groups = 0
-        self._limiter = anyio.CapacityLimiter(1)
+        self._lines, self._groups, self._limiter = 0, 0, anyio.CapacityLimiter(1)
 
     @property
     def failure(self) -> JournalError | None:
@@ -102,21 +103,22 @@ class Journal:
         """Return how many lines were written in how many groups, and the file's durable size in bytes."""
         return Statistics(self._lines, self._groups, self._size)
 
-    def queue(self, line: Line) -> Group:
-        """Put one line into the next group, and return that group to be waited for.
+    def queue(self, line: Line, *, soon: bool = False) -> Group:
+        """Put one line into the next group, which can be waited for; what is for ``soon`` waits for others.
 
         Raises:
             TypeError: the line is not JSON; ValueError: it holds a number that is not finite.
             StorageFull: nothing can be written any more.
         """
         text = encode(line)
-        failure = self.failure
-        if failure is not None:
+        if (failure := self.failure) is not None:
             raise failure
         if self._closing:
             raise JournalError(f"{self.path} is closed")
         self._group.lines.append(text)
-        self._wake.set()
+        self._some.set()
+        if not soon:
+            self._wake.set()
         return self._group
 
     async def append(self, line: Line) -> None:
@@ -131,8 +133,11 @@ class Journal:
         """Write groups until closed. Shielded: what was queued before a cancellation becomes durable."""
         with anyio.CancelScope(shield=True):
             while True:
-                await self._wake.wait()
-                group, self._group, self._wake = self._group, Group(), anyio.Event()
+                await self._some.wait()
+                with anyio.move_on_after(_SOON_S):
+                    await self._wake.wait()
+                group, self._group = self._group, Group()
+                self._some, self._wake = anyio.Event(), anyio.Event()
                 if group.lines:
                     await self._commit(group)
                 if self._closing and not self._group.lines:
@@ -141,6 +146,7 @@ class Journal:
     def close(self) -> None:
         """Let ``run`` end once everything queued is durable."""
         self._closing = True
+        self._some.set()
         self._wake.set()
 
     async def _commit(self, group: Group) -> None:

@@ -45,11 +45,11 @@ class Paid:
         # never is, a reservation without a settlement means the same.
         self.unknown()
 
-    async def settle(self, cost: Cost, value: Json = None) -> None:
+    async def settle(self, cost: Cost, value: Json = None, *, soon: bool = False) -> None:
         """Charge what the call cost, and record the effect it was made for as ``value`` unless that is None.
 
         Both are one line of the journal, durable on return. Where the effect has been recorded before, the
-        first value stays.
+        first value stays. ``soon``: nobody waits for it, and so it keeps nobody waiting (``Journal.queue``).
 
         Raises:
             StorageFull: neither is durable. The reservation will count as unknown in the next session.
@@ -66,7 +66,7 @@ class Paid:
             line["value"] = value
         self._record.forget(self.call)
         self._record.money_changed(self.key, self._reservation.budget)
-        await self._record.write(line)
+        await self._record.write(line, soon=soon)
 
     def release(self) -> None:
         """Give the money back: the call was certainly never sent, or certainly not billed."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import anyio.lowlevel
+
 from codetaste.orchestration.events import MoneyChanged
 from codetaste.orchestration.paid import Paid
 
@@ -30,17 +32,19 @@ class Record:
         # Calls that may still be settled, by name.
         self._reservations: dict[str, Paid] = {}
 
-    async def write(self, line: dict[str, Json]) -> None:
-        """Take ``line`` into account and return when it is durable.
+    async def write(self, line: dict[str, Json], *, soon: bool = False) -> None:
+        """Take ``line`` into account and return when it is durable, ``soon`` or as fast as can be.
 
         Raises:
             StorageFull: it is not.
         """
-        await self._queue(line).durable()
+        await self._queue(line, soon=soon).durable()
+        if soon:  # whoever waits for the same group goes first
+            await anyio.lowlevel.cancel_shielded_checkpoint()
 
-    def _queue(self, line: dict[str, Json]) -> Group:
+    def _queue(self, line: dict[str, Json], *, soon: bool = False) -> Group:
         line["t"] = round(time.time(), 3)
-        group = self.journal.queue(line)
+        group = self.journal.queue(line, soon=soon)
         self.history.apply(line)
         return group
 
@@ -48,7 +52,7 @@ class Record:
         """Take ``line`` into account and write it soon; losing it in a crash must do no harm."""
         line["t"] = round(time.time(), 3)
         if self.journal.open:
-            self.journal.queue(line)
+            self.journal.queue(line, soon=True)
         self.history.apply(line)
 
     def publish(self, event: Event) -> None:
