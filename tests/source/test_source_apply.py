@@ -173,6 +173,14 @@ async def test_binary_contents_need_their_whole_text(base: Path, tmp_path: Path)
     assert "binary patch" in str(await refused(base, text, tmp_path / "scratch"))
 
 
+async def test_names_without_prefixes_are_read_and_noted(base: Path, tmp_path: Path) -> None:
+    new = {**BASE, b"sub/b.py": (FILE, b"one\n")}
+    result, tree = await applied(base, diff(tmp_path, new, "--no-prefix"), tmp_path / "scratch")
+    assert tree == new
+    (note,) = result.notes
+    assert "no a/ and b/" in note
+
+
 async def test_submodules_are_left_out_and_noted(base: Path, tmp_path: Path) -> None:
     one, two = b"1" * 40, b"2" * 40
     old = BASE | {b"lib/sub": (SUBMODULE, one)}

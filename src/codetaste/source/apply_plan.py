@@ -62,6 +62,10 @@ def plan(patch: Patch, content: bytes, base: Path) -> Plan:
             f"{many} change(s) of submodules are left out, the first {_shown(first)}: R has none of them",
         )
         content = b"".join(content[slice(*file.span)] for file in files)
+    if files and not patch.strip:
+        notes += (
+            "its names have no a/ and b/ before them: read as they stand, which git apply does not by itself",
+        )
     for file in patch.files:
         _judge(file)
     places = _Places(os.fsencode(base))
