@@ -11,9 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import typed
 
+from codetaste.commands.importing import Order, import_published
+from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import read_outputs
 from codetaste.evaluation.records import TrialRecord
 from made_outputs import PATH, Outputs, scores, write
@@ -160,3 +163,24 @@ def test_names_that_no_folder_should_have_become_plain_and_stay_apart(
     assert folders == {"a_b", "a_b-2", "a_", "org_a_b"}
     found: dict[str, Any] = {r.agent: r.ifr_plus for r in read_outputs(tmp_path / "runs/taken").records}
     assert found == {"a b": 0.0, "a_b": 0.25, "a\\x1b": 0.5, "org/a b": 0.75}
+
+
+@pytest.mark.anyio
+async def test_of_imports_at_once_under_one_name_one_is_whole_and_the_others_are_told(
+    made: Outputs, tmp_path: Path
+) -> None:
+    order = Order(made.root, "taken", tmp_path / "runs", "", None, score=False, json=True)
+    refused: list[ConfigError] = []
+
+    async def one() -> None:
+        try:
+            await import_published(order)
+        except ConfigError as error:
+            refused.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(one)
+    assert ["taken" in str(error) for error in refused] == [True, True]
+    assert [path.name for path in order.out.iterdir()] == ["taken"]
+    assert len(read_outputs(order.out / "taken").records) == len(read_outputs(made.root).records)

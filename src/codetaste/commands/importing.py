@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import from_thread, to_thread
 
 from codetaste.benchmark.table import is_path_name
+from codetaste.benchmark.workshop import workshop
 from codetaste.command import say
 from codetaste.commands.import_scoring import Scored, score_unscored
 from codetaste.commands.named import named_benchmark
@@ -56,7 +57,8 @@ async def import_published(order: Order) -> int:
     """
     run = order.out / order.name
     benchmark = await to_thread.run_sync(_checked, order, run)
-    imported = await to_thread.run_sync(_bring, order, run, benchmark)
+    async with workshop(run) as shop:
+        imported = await to_thread.run_sync(_bring, order, run, shop, benchmark)
     scored = Scored()
     if order.score and benchmark is not None:
         scored = await score_unscored(run, benchmark)
@@ -86,11 +88,13 @@ def _checked(order: Order, run: Path) -> Benchmark | None:
     return named_benchmark(order.benchmark, order.repos)
 
 
-def _bring(order: Order, run: Path, benchmark: Benchmark | None) -> Imported:
-    """Make the run beside its place, and put it there when it is whole."""
+def _bring(order: Order, run: Path, shop: Path, benchmark: Benchmark | None) -> Imported:
+    """Make the run in ``shop``, beside its place, and put it there when it is whole."""
+    if run.exists():
+        raise ConfigError(f"{run} has just been made by another import; name another run")
     if order.source.is_dir():
         check_source(order.source)
-    stage = run.with_name(f".{run.name}.importing")
+    stage = shop / "importing"
     shutil.rmtree(stage, ignore_errors=True)
     try:
         source = order.source
@@ -105,7 +109,6 @@ def _bring(order: Order, run: Path, benchmark: Benchmark | None) -> Imported:
                 check=from_thread.check_cancelled,
             )
         imported = import_outputs(source, stage / "run", benchmark, named=str(order.source))
-        run.parent.mkdir(parents=True, exist_ok=True)
         (stage / "run").rename(run)
     except OSError as error:
         raise storage_error(error, str(run)) from error
