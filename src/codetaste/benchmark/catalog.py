@@ -24,6 +24,8 @@ TABLE = "instances.csv"
 _TABLE_BYTES = 64 * 1024**2
 _TEXT_BYTES = 4 * 1024**2
 QUICKSTART = "quickstart"
+PUBLISHED = "codetaste100"
+"""The folder that the published release makes."""
 
 
 class Track(StrEnum):
@@ -190,7 +192,8 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
     """
     table = root / TABLE
     if not root.is_dir():
-        raise ConfigError(f"{root}: no such benchmark folder")
+        hint = "; codetaste benchmark fetch codetaste100 brings it" if root.name == PUBLISHED else ""
+        raise ConfigError(f"{root}: no such benchmark folder{hint}")
     try:
         with table.open("rb") as file:
             content = file.read(_TABLE_BYTES + 1)

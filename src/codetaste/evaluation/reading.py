@@ -106,7 +106,8 @@ def mixed_versions(records: Sequence[TrialRecord]) -> list[Problem]:
     mixed = sorted(instance for instance, found in digests.items() if len(found) > 1)
     if mixed:
         shown = ", ".join(mixed[:_SHOWN]) + (", …" if len(mixed) > _SHOWN else "")
-        said = f"trials of {len(mixed)} instances were scored with different rules: {shown}"
+        counted = "1 instance" if len(mixed) == 1 else f"{len(mixed)} instances"
+        said = f"trials of {counted} were scored with different rules: {shown}"
         problems.append(Problem(ProblemKind.VERSIONS, ".", said))
     return problems
 

@@ -57,9 +57,10 @@ def worst_case_line(plan: Plan) -> str:
     """Say the worst case in one line."""
     paid = sum(1 for job in plan.jobs if job.lane)
     most = plan.worst_case_usd
+    calling = "1 job calls a model" if paid == 1 else f"{paid} jobs call a model"
     if most is None:
-        return f"{paid} jobs call a model, and no budget limits what they cost"
-    said = f"{paid} jobs call a model; all together they can cost {format_usd(most)} at most"
+        return f"{calling}, and no budget limits what they cost"
+    said = f"{calling}; all together they can cost {format_usd(most)} at most"
     if not plan.trials:
         return said
     working_s = sum(trial.working_s for trial in plan.trials)
