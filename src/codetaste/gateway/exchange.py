@@ -137,6 +137,7 @@ class Exchange:
         access, asked, wire = self._access, self._asked, self._asked.wire
         self._write_request()
         bound = WireBound(self._parts, access.counts_of(asked.model))
+        self._parts = ()
         ready = None if self._passage is None else self._passage.get_ready
         metered = asked.model.metered.through(self._flight, bound, meanwhile=ready)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)

@@ -184,6 +184,7 @@ class Passage:
                     continue
                 self._outlet.begin(200, head)
                 piece = bytes(held)
+                del self._write  # it holds the prompt, and what has begun is never sent again
             await self._outlet.write(piece)
             if tap.ended:
                 self.told = True
