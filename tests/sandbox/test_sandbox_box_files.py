@@ -161,7 +161,7 @@ async def test_files_that_change_while_they_are_read_make_no_broken_archive(box:
                 found = await fetched(box, "/testbed")
             except SandboxError as error:
                 assert box.kind != "bubblewrap", "an engine cannot read what changes"
-                assert "stop the box first" in str(error)  # noqa: PT017
+                assert "stop the sandbox first" in str(error)  # noqa: PT017
                 continue
             done = "testbed/changing" in found
         tasks.cancel_scope.cancel()

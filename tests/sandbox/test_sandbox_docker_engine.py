@@ -70,7 +70,7 @@ async def test_a_box_that_somebody_kills_or_removes_ends_with_a_name(
 
 
 async def expect_end(box: Box, named: str) -> None:
-    with pytest.raises(SandboxError, match=f"the box ended: .*{named}"):
+    with pytest.raises(SandboxError, match=f"the sandbox ended: .*{named}"):
         await sh(box, "sleep 90", wall_s=100)
 
 
@@ -84,7 +84,7 @@ async def test_an_engine_that_is_killed_and_comes_back_ends_boxes_by_name_and_th
             docker_engine.daemon.kill()
             # Commands need no engine.
             assert (await sh(box, "cat before")).stdout == b"before\n"
-            with pytest.raises(SandboxError, match="does not answer; see that the engine is running"):
+            with pytest.raises(SandboxError, match="does not answer; check that the engine is running"):
                 async with boxes.open(SPEC):
                     pass
             async with anyio.create_task_group() as tasks:
@@ -193,9 +193,9 @@ async def test_auto_takes_the_engine_with_the_image_and_bubblewrap_otherwise_and
 @pytest.mark.parametrize(
     ("named", "why"),
     [
-        ("tcp://127.0.0.1:2375", "DOCKER_HOST names no socket of this machine"),
-        ("nonsense", "DOCKER_HOST names no socket of this machine"),
-        (f"unix:///{'long' * 100}", "is not there"),
+        ("tcp://127.0.0.1:2375", "DOCKER_HOST is not a socket of this host"),
+        ("nonsense", "DOCKER_HOST is not a socket of this host"),
+        (f"unix:///{'long' * 100}", "does not exist"),
     ],
 )
 async def test_an_engine_that_is_named_in_a_way_of_no_use_is_told(

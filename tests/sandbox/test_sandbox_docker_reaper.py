@@ -60,7 +60,9 @@ def test_a_run_that_was_killed_leaves_nothing_once_another_has_started(
 
         with run(docker_engine, lean_image, tmp_path / "next", "next") as following:
             told = said_until(following, "open")
-            assert "removed what earlier runs had left in docker: 2 containers, 1 networks, 4 volumes" in told
+            assert (
+                "removed leftovers of earlier runs from docker: 2 containers, 1 networks, 4 volumes" in told
+            )
             assert ours(docker_engine, "killed") == []
             assert len(ours(docker_engine, "living")) == len(ours(docker_engine, "next")) == 2
             following.communicate("\n")

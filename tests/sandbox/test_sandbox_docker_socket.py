@@ -30,7 +30,7 @@ def test_who_may_not_use_a_socket_is_told_which_group_to_join(
     )
     socket.chmod(0o600)
     assert joining(socket) == "start codetaste as its owner"
-    assert joining(tmp_path / "nothing") == "start codetaste as a user who may"
+    assert joining(tmp_path / "nothing") == "start codetaste as a user with access"
 
 
 @pytest.mark.parametrize(

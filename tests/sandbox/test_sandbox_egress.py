@@ -160,8 +160,8 @@ async def test_with_an_allowlist_only_the_named_host_is_reached(
     assert all(what.startswith("HTTP/1.1 4") for name, what in came.items() if name not in reached), came
     assert listeners.heard == ["tcp", "tcp"]
     assert {str(visit) for visit in visits if not visit.refused} == {
-        "let through named.test:80",
-        "let through x.below.test:81",
+        "allowed named.test:80",
+        "allowed x.below.test:81",
     }
     assert {"unnamed.test", "below.test", "named.test", "127.0.0.1"} <= {v.host for v in visits if v.refused}
 

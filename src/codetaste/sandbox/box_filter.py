@@ -1,9 +1,9 @@
-"""The system call filter of a box: what namespaces and the lack of privileges leave open, and no agent needs.
+"""The system call filter of a sandbox: denies what namespaces and dropped privileges leave open.
 
-Sockets that no network namespace contains (a virtual machine's line to its host), rings that make calls past
-any filter, keyrings shared by all containers of a user, namespaces in which everybody is root. Builds, test
-suites and debuggers need none of them. The same table makes the program that bubblewrap loads and the profile
-that a container engine takes instead of its own.
+That is: sockets that no network namespace contains (vsock, the connection of a virtual machine to its host),
+io_uring, whose calls pass no filter, keyrings shared by all containers of a user, and user namespaces, in
+which every user is root. Builds, test suites and debuggers need none of them. The same table yields the BPF
+program that bubblewrap loads and the JSON profile that a container engine takes instead of its own.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _NEWTIME = 0x80  # an exit signal's bit in clone, a namespace in unshare
 
 DENIALS = (
-    # Netlink is how programs ask which addresses there are; to change anything there takes a privilege.
+    # Programs list network addresses by netlink; changing anything there takes a privilege.
     Denial("socket", errno.EAFNOSUPPORT, (Check(0, (_UNIX, _INET, _INET6, _NETLINK)),)),
     Denial("socketpair", errno.EAFNOSUPPORT, (Check(0, (_UNIX,)),)),
     Denial("io_uring_setup io_uring_enter io_uring_register", errno.ENOSYS),
-    # Its flags lie in memory, where no filter can look; without it C libraries take clone.
+    # Its flags lie in memory, which no filter can read; without it C libraries use clone.
     Denial("clone3", errno.ENOSYS),
     Denial("clone", unless=(Check(0, (0,), NAMESPACES),)),
     Denial("unshare", unless=(Check(0, (0,), NAMESPACES | _NEWTIME),)),
@@ -45,7 +45,7 @@ def box_program(machine: str = "") -> bytes:
     """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
 
     Raises:
-        KeyError: the filter does not know that machine; ask ``seccomp.supported`` first.
+        KeyError: the filter has no system call numbers for the machine; check ``seccomp.supported`` first.
     """
     return assemble(DENIALS, machine)
 
@@ -53,14 +53,14 @@ def box_program(machine: str = "") -> bytes:
 def box_profile() -> str:
     """Return the filter as a container engine takes it: JSON after ``seccomp=`` in ``SecurityOpt``.
 
-    Calls for another machine (32-bit ones among them) have their maker killed, as in ``box_program``.
+    A process that makes calls of another architecture (32-bit included) is killed, as under ``box_program``.
     """
     rules = [rule for denial in DENIALS for rule in _rules(denial)]
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 
 
 def _rules(denial: Denial) -> Iterator[dict[str, Any]]:
-    """A profile says when to deny, and any one of several rules is enough; ``denial`` says when not to."""
+    """A profile lists when to deny, where one matching rule is enough; ``denial`` lists when not to."""
     rule = {"names": denial.names.split(), "action": "SCMP_ACT_ERRNO", "errnoRet": denial.error}
     if not denial.unless:
         yield rule
@@ -77,6 +77,6 @@ def _violations(check: Check) -> Iterator[dict[str, Any]]:
             {"op": "SCMP_CMP_EQ", "value": value} for value in range(highest) if value not in check.values
         )
         return
-    for bit in (1 << place for place in range(32)):
+    for bit in (1 << position for position in range(32)):
         if check.mask & bit:
             yield {"op": "SCMP_CMP_MASKED_EQ", "value": bit, "valueTwo": bit}

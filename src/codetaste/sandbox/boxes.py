@@ -1,4 +1,4 @@
-"""What coding agents run in, as ``[sandbox]`` has it: containers of Docker or Podman, or bubblewrap."""
+"""Opens the sandbox provider that ``[sandbox]`` selects: containers of Docker or Podman, or bubblewrap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FOLDER = ".boxes"
 
 
 def box_spec(config: SandboxConfig, job: str, **more: Any) -> BoxSpec:  # noqa: ANN401 - fields of BoxSpec
-    """Return what a box for ``job`` is to be, with the limits of the config; ``more`` are other fields."""
+    """Return the spec of a sandbox for ``job`` with the limits of the config; ``more`` are other fields."""
     limits = {
         "image": config.image,
         "memory_bytes": config.memory,
@@ -47,50 +47,50 @@ def box_spec(config: SandboxConfig, job: str, **more: Any) -> BoxSpec:  # noqa: 
 @asynccontextmanager
 async def open_boxes(
     config: SandboxConfig,
-    cache: Path,  # noqa: ARG001 - for what will be kept of images
+    cache: Path,  # noqa: ARG001 - reserved for cached images
     out: Path,
     run: str,
     warn: Callable[[str], None],
 ) -> AsyncIterator[Boxes]:
-    """Choose what contains coding agents, and open boxes in it for the time of the block.
+    """Open the sandbox provider of a run for the time of the block.
 
-    "auto" takes a container engine that answers and has the image, and bubblewrap elsewhere; ``warn`` is told
-    which and why. What killed runs have left in the engine is removed first.
+    "auto" takes a container engine that answers and has the image, and bubblewrap elsewhere; ``warn`` gets
+    the choice and its reason. Orphans of killed runs are removed from the engine first.
 
     Args:
         config: the section.
-        cache: where things are kept that other runs can use as well.
-        out: the folder of the run, which nobody else works on.
-        run: its name, for labels.
-        warn: is told what a person should know.
+        cache: folder of what several runs share.
+        out: folder of the run, used by this process alone.
+        run: name of the run, for labels.
+        warn: receives messages to the user.
 
     Raises:
-        SandboxMissing: there is no such engine, or it has not the image; the message says what to do.
-        SandboxError: nothing here can contain an agent.
+        SandboxMissing: the engine or its image is missing; the message has the fix.
+        SandboxError: nothing on this host can contain an agent.
     """
     folder = out / _FOLDER
-    async with AsyncExitStack() as held:
-        engine = await _engine(held, config, warn)
+    async with AsyncExitStack() as stack:
+        engine = await _engine(stack, config, warn)
         if engine is None:
             yield await to_thread.run_sync(local_boxes, folder)
             return
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
         warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
-        with asking(engine, "say what it holds"):
-            loose = unheld(await engine.client.system.info())
-        if loose:
+        with asking(engine, "list the limits it enforces"):
+            unlimited = unheld(await engine.client.system.info())
+        if unlimited:
             warn(
-                f"{engine.kind} here bounds neither {' nor '.join(loose)} of a box: "
+                f"{engine.kind} on this host does not limit {' or '.join(unlimited)} of a sandbox: "
                 "run it as root, or with version 2 of cgroups"
             )
         try:
-            reaped = await reap(engine)
+            removed = await reap(engine)
         except SandboxError as error:
             warn(str(error))
         else:
-            if reaped:
-                warn(f"removed what earlier runs had left in {engine.kind}: {reaped}")
+            if removed:
+                warn(f"removed leftovers of earlier runs from {engine.kind}: {removed}")
         opened = docker_boxes(
             engine,
             run=run,
@@ -99,17 +99,17 @@ async def open_boxes(
             bundle=find_bundle(config.ca_bundle),
             warn=warn,
         )
-        yield await held.enter_async_context(opened)
+        yield await stack.enter_async_context(opened)
 
 
 async def _engine(
-    held: AsyncExitStack, config: SandboxConfig, warn: Callable[[str], None]
+    stack: AsyncExitStack, config: SandboxConfig, warn: Callable[[str], None]
 ) -> ContainerEngine | None:
-    """Return the engine that is wanted, with the image; None where local boxes are wanted, or will do."""
+    """Return the configured engine if it has the image; None where local sandboxes are used."""
     if config.engine not in {AUTO, DOCKER, PODMAN}:
         return None
     try:
-        engine = await held.enter_async_context(connected(config.engine, config.socket))
+        engine = await stack.enter_async_context(connected(config.engine, config.socket))
         await must_have(engine, config.image or LEAN_IMAGE)
     except SandboxError as error:
         if config.engine != AUTO:

@@ -1,7 +1,7 @@
-"""The bubblewrap engine: namespaces of its own for files, processes, network and, where possible, users.
+"""The bubblewrap engine: own namespaces for files, processes, network and, where possible, users.
 
-What is inside is made anew for every command from read-only mounts and small memory file systems, so nothing
-is left of it.
+Every command gets a new file system view of read-only mounts and small memory file systems, so nothing of it
+is left afterwards.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _DEV_LINKS = (
 )
 _BLOCK = 512
 _KIB = 1024
-# The limits are set inside: the number of processes is counted apart in the new user namespace. dash says -p
-# for it, bash -u.
-_LIMITED = """
+# The limits are set in the sandbox: processes are counted separately in the new user namespace. The option
+# is -p in dash, -u in bash.
+_LIMITS_SCRIPT = """
 ulimit -c 0; ulimit -f {blocks}; ulimit -d {kib}; ulimit -t {cpu_s}; ulimit -n {files}
 ulimit -p {processes} || ulimit -u {processes}
 exec 2>&3 3>&-
@@ -45,7 +45,7 @@ exec "$@"
 
 
 def programs() -> Iterator[tuple[str, Path]]:
-    """Yield (origin, path) of each bubblewrap here: the system's first, then the Python package's."""
+    """Yield (origin, path) of each installed bubblewrap: the system's first, then the Python package's."""
     system = shutil.which("bwrap")
     if system:
         yield "system", Path(system)
@@ -56,11 +56,11 @@ def programs() -> Iterator[tuple[str, Path]]:
             yield "package", packaged
 
 
-def start(program: Path, order: Order) -> Start:
-    """Return how to start ``order`` under the bubblewrap at ``program``."""
-    status, reported = os.pipe()
+def start(program: Path, spec: Order) -> Start:
+    """Return the launch plan of ``spec`` under the bubblewrap at ``program``."""
+    status_fd, report_fd = os.pipe()
     guard = new_guard()
-    # Root inside is root out here as far as files go, and device nodes cannot be mounted read-only: their
+    # For files, root in the sandbox is root on the host, and device nodes cannot be mounted read-only: their
     # modes are the host's.
     filter_fd = in_memory(seccomp.program(seccomp.Gaps(files=os.getuid() == 0)))
     accounts = {path: in_memory(text.encode()) for path, text in _accounts().items()}
@@ -74,24 +74,20 @@ def start(program: Path, order: Order) -> Start:
             "--hostname",
             "sandbox",
         ),
-        *("--json-status-fd", str(reported), "--seccomp", str(filter_fd)),
-        # Only so that the command does not inherit it.
+        *("--json-status-fd", str(report_fd), "--seccomp", str(filter_fd)),
+        # Named only so that the command does not inherit it.
         *("--sync-fd", str(guard.reading)),
-        *system_options(order.view),
+        *system_options(spec.view),
         *(part for path, fd in accounts.items() for part in ("--file", str(fd), path)),
         *_devices(),
-        # Read-only: to root without any capability, /proc/sys is still his own.
+        # Read-only: root without any capability still owns /proc/sys.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"),  # noqa: S108 (inside)
-        *(
-            part
-            for name, path in order.tools.items()
-            for part in ("--ro-bind", str(path), f"{_TOOLS}/{name}")
-        ),
-        *("--ro-bind", str(order.tree), WORKDIR, "--remount-ro", "/", "--chdir", WORKDIR),
-        *_environment(order),
+        *(part for name, path in spec.tools.items() for part in ("--ro-bind", str(path), f"{_TOOLS}/{name}")),
+        *("--ro-bind", str(spec.tree), WORKDIR, "--remount-ro", "/", "--chdir", WORKDIR),
+        *_environment(spec),
     )
-    # By descriptor: a command line can be read inside, and the paths out here are nobody's business there.
+    # By descriptor: commands can read the command line, and must not learn the paths of the host.
     options = in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
     argv = (
         str(program),
@@ -100,24 +96,24 @@ def start(program: Path, order: Order) -> Start:
         "--",
         "/bin/sh",
         "-c",
-        _limited(order),
+        _limit_script(spec),
         "sh",
-        *order.command,
+        *spec.command,
     )
-    passed = (options, reported, filter_fd, guard.reading, *accounts.values())
+    passed = (options, report_fd, filter_fd, guard.reading, *accounts.values())
     return Start(
-        guard.over(argv), passed, status, namespaced=True, own_processes=2 + OWN_PROCESSES, guard=guard
+        guard.over(argv), passed, status_fd, namespaced=True, own_processes=2 + OWN_PROCESSES, guard=guard
     )
 
 
 def system_options(view: SystemView) -> Iterator[str]:
-    """Yield the options that show ``view``."""
+    """Yield the options that mount ``view``."""
     for path in view.folders:
         yield from ("--ro-bind", path, path)
     for path, target in view.links:
         yield from ("--symlink", target, path)
     for path in view.hidden:
-        # Looked at anew: what was uninstalled since would be a mount point that is not there.
+        # Checked again: the mount point of a package that was uninstalled since would be missing.
         if Path(path).is_dir():
             yield from ("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
         elif Path(path).exists():
@@ -133,16 +129,16 @@ def _devices() -> Iterator[str]:
         yield from ("--symlink", target, f"/dev/{name}")
 
 
-def _environment(order: Order) -> Iterator[str]:
-    path = {"PATH": f"{_TOOLS}:{order.env.get('PATH', '')}"} if order.tools else {}
+def _environment(spec: Order) -> Iterator[str]:
+    path = {"PATH": f"{_TOOLS}:{spec.env.get('PATH', '')}"} if spec.tools else {}
     yield "--clearenv"
-    for name, value in {"TMPDIR": "/tmp", **order.env, **path}.items():  # noqa: S108 (inside)
+    for name, value in {"TMPDIR": "/tmp", **spec.env, **path}.items():  # noqa: S108 (inside)
         yield from ("--setenv", name, value)
 
 
-def _limited(order: Order) -> str:
-    limits = order.limits
-    return "exec 3>&2 2>/dev/null" + _LIMITED.format(
+def _limit_script(spec: Order) -> str:
+    limits = spec.limits
+    return "exec 3>&2 2>/dev/null" + _LIMITS_SCRIPT.format(
         blocks=SCRATCH_BYTES // _BLOCK,
         kib=limits.memory_bytes // _KIB,
         cpu_s=math.ceil(limits.wall_s) * (os.cpu_count() or 1) + 1,
@@ -162,7 +158,7 @@ def _accounts() -> dict[str, str]:
 
 
 def in_memory(content: bytes) -> int:
-    """Return a descriptor that gives ``content``; the caller closes it."""
+    """Return a descriptor of a memory file with ``content``; the caller closes it."""
     descriptor = os.memfd_create("codetaste")
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)

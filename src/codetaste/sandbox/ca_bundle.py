@@ -1,4 +1,4 @@
-"""Certificate authorities of this machine, for boxes whose way out leads through a proxy that has its own."""
+"""The CA bundle of the host, for sandboxes whose egress passes a proxy with its own certificates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Egress
 
 INSIDE = "/opt/codetaste/ca-certificates.crt"
-"""Where the bundle is seen in a container."""
+"""Path of the bundle in a container."""
 _VARIABLES = (
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -27,7 +27,7 @@ _VARIABLES = (
     "AWS_CA_BUNDLE",
     "DENO_CERT",
 )
-_USUAL = (
+_USUAL_PATHS = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Gentoo
     "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
     "/etc/ssl/ca-bundle.pem",  # openSUSE
@@ -35,18 +35,18 @@ _USUAL = (
 )
 
 
-def find_bundle(wish: Literal["auto", False] | Path) -> Path | None:
-    """Return the bundle to mount: the one named, for "auto" this machine's where it has one, else None.
+def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
+    """Return the bundle to mount: the named file, for "auto" that of the host if it has one, else None.
 
     Raises:
-        ConfigError: the file that is named is not there.
+        ConfigError: the named file does not exist.
     """
-    if wish is False:
+    if setting is False:
         return None
-    if wish == "auto":
-        candidates = (os.environ.get("SSL_CERT_FILE", ""), *_USUAL)
+    if setting == "auto":
+        candidates = (os.environ.get("SSL_CERT_FILE", ""), *_USUAL_PATHS)
         return next((Path(path).resolve() for path in candidates if path and Path(path).is_file()), None)
-    path = Path(wish)
+    path = Path(setting)
     if not path.is_file():
         raise ConfigError(f"sandbox.ca_bundle: {path} is no file; name a PEM file, or write false for none")
     return path.resolve()
@@ -58,5 +58,5 @@ def variables(path: str) -> Mapping[str, str]:
 
 
 def wants_bundle(egress: Egress) -> bool:
-    """Whether anything beyond this machine can be reached that way: everything, or named hosts by a proxy."""
+    """Whether ``egress`` reaches more than the host: the whole network, or named hosts by a proxy."""
     return egress.network or any(name.lower() == "https_proxy" for name in egress.env)

@@ -1,7 +1,7 @@
-"""A bound on root's processes, whom the kernel's own limit on a user's processes does not hold.
+"""A process limit for root, to whom RLIMIT_NPROC does not apply.
 
-Where control groups cannot be written (in most containers) there is none, and the watch over running commands
-has to do.
+Where control groups cannot be written (in most containers) there is no such group, and only the periodic
+check of running commands limits them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMOVE_WITHIN_S = 2.0
 
 
 def bounded_group(processes: int) -> Path | None:
-    """Make a control group of at most ``processes``; None where there can or need be none."""
+    """Create a control group of at most ``processes``; None where it is impossible or unnecessary."""
     top = _hierarchy() if os.geteuid() == 0 else None
     if top is None:
         return None
@@ -36,12 +36,12 @@ def bounded_group(processes: int) -> Path | None:
 
 
 def joining(group: Path | None, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return ``argv`` such that it enters ``group`` before it does anything else."""
+    """Return ``argv`` changed so that it enters ``group`` before anything else."""
     return argv if group is None else ("/bin/sh", "-c", _JOIN, str(group), *argv)
 
 
 def remove(group: Path | None) -> None:
-    """Remove ``group``, waiting a little for processes that are about to be gone. Blocks."""
+    """Remove ``group``, waiting a little for processes that are about to end."""
     deadline = time.monotonic() + _REMOVE_WITHIN_S
     while group is not None and group.exists() and time.monotonic() < deadline:
         with contextlib.suppress(OSError):
@@ -52,14 +52,14 @@ def remove(group: Path | None) -> None:
 
 @lru_cache(maxsize=1)
 def _hierarchy() -> Path | None:
-    """Return the folder where such groups can be made, cleared of what killed runs have left there."""
+    """Return the folder where groups can be created, after removing those of killed runs."""
     for top in _HIERARCHIES:
         if not os.access(top / "cgroup.procs", os.W_OK):
             continue
-        for left in top.glob("codetaste-*"):
-            if _abandoned(left):
+        for leftover in top.glob("codetaste-*"):
+            if _abandoned(leftover):
                 with contextlib.suppress(OSError):
-                    left.rmdir()  # refused while somebody is in it
+                    leftover.rmdir()  # fails while it has processes
         trial = top / f"codetaste-{os.getpid()}-trial"
         with contextlib.suppress(OSError):
             trial.mkdir()
@@ -71,6 +71,6 @@ def _hierarchy() -> Path | None:
 
 
 def _abandoned(group: Path) -> bool:
-    """Whether the run that made ``group`` is gone; one that lives may be about to put a process into it."""
+    """Whether the run that created ``group`` is gone; a living one may be about to use it."""
     owner = group.name.split("-")[1]
     return not (owner.isdigit() and Path("/proc", owner).exists())

@@ -1,4 +1,4 @@
-"""The name that a TLS client asks for, read from the first bytes that it sends (RFC 8446, RFC 6066)."""
+"""The server name in a TLS client hello, read from the first bytes of a connection (RFC 8446, RFC 6066)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ _RECORD_HEADER, _MESSAGE_HEADER = 5, 4
 _VERSION_AND_RANDOM = 34
 _SERVER_NAME, _HOST_NAME = 0, 0
 HELLO_BYTES = 64 * 1024
-"""A client hello that is longer is none."""
+"""A longer client hello is rejected."""
 
 
 class NotTls(ValueError):
-    """What came does not begin a TLS connection."""
+    """The bytes do not begin a TLS connection."""
 
 
 def server_name(data: bytes) -> str | None:
-    """Return the name asked for, "" where none is; None as long as more of the hello has to come.
+    """Return the server name of the hello, "" if it has none; None while the hello is incomplete.
 
     Raises:
-        NotTls: it is no client hello.
+        NotTls: the bytes are not a client hello.
     """
     message = b""
     at = 0
@@ -33,23 +33,23 @@ def server_name(data: bytes) -> str | None:
         if len(message) >= _MESSAGE_HEADER:
             length = int.from_bytes(message[1:4], "big")
             if length > HELLO_BYTES:
-                raise NotTls("its hello is too long")
+                raise NotTls("the client hello is too long")
             if len(message) >= _MESSAGE_HEADER + length:
-                return _named(_Reader(message[_MESSAGE_HEADER : _MESSAGE_HEADER + length]))
+                return _parse_hello(_Reader(message[_MESSAGE_HEADER : _MESSAGE_HEADER + length]))
     if data[:1] not in {b"", bytes([_HANDSHAKE])} or len(data) > HELLO_BYTES:
         raise NotTls("not a handshake")
     return None
 
 
 class _Reader:
-    """Takes lengths and what they are of from the front of a message."""
+    """Takes length-prefixed fields from the front of a message."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
 
     def take(self, size: int) -> bytes:
         if len(self.data) < size:
-            raise NotTls("its hello is cut short")
+            raise NotTls("the client hello is truncated")
         taken, self.data = self.data[:size], self.data[size:]
         return taken
 
@@ -60,7 +60,7 @@ class _Reader:
         return _Reader(self.take(self.number(length_bytes)))
 
 
-def _named(hello: _Reader) -> str:
+def _parse_hello(hello: _Reader) -> str:
     hello.take(_VERSION_AND_RANDOM)
     for length_bytes in (1, 2, 1):  # session, ciphers, compressions
         hello.vector(length_bytes)
@@ -70,9 +70,9 @@ def _named(hello: _Reader) -> str:
         if kind == _SERVER_NAME:
             names = content.vector(2)
             if names.number(1) != _HOST_NAME:
-                raise NotTls("it names no host")
+                raise NotTls("the server name extension has no host name")
             try:
                 return names.vector(2).data.decode("ascii").lower()
             except UnicodeDecodeError:
-                raise NotTls("its host's name is not ASCII") from None
+                raise NotTls("the server name is not ASCII") from None
     return ""

@@ -13,36 +13,36 @@ from codetaste.units import Bytes
 
 _LEAST_BYTES = 16 * 1024**2
 _IMAGE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?")
-"""Names that an engine can look for: a registry's host and port, a tag, a digest may be in them."""
+"""Image names: they may have the host and port of a registry, a tag and a digest."""
 SHELL_BYTES = 4 * 1024**3
 """Memory of one command in the rule agent's shell, at most."""
 
 
 class SandboxConfig(Section):
-    """The rule agent's shell is always a local one; containers serve coding agents."""
+    """The rule agent's shell is always local; containers serve coding agents."""
 
     engine: Literal["auto", "docker", "podman", "local", "bubblewrap", "landlock"] = "auto"
     """Coding agents: "auto" takes a container engine that answers and has the image, bubblewrap elsewhere.
-    The rule agent's shell: whatever works here, or the local one that is named."""
+    The rule agent's shell: what works on this host, or the named local engine."""
     socket: Path | None = None
-    """Where the container engine listens; otherwise DOCKER_HOST, CONTAINER_HOST and the usual places."""
+    """Socket of the container engine; by default DOCKER_HOST, CONTAINER_HOST and the usual paths."""
     image: str = ""
-    """The image of boxes whose instance has none; "" is the one that `codetaste image build --lean` makes."""
+    """The image of sandboxes whose instance has none; "" is the image of `codetaste image build --lean`."""
     max: int = Field(default=8, ge=1, le=10_000)
     """Sandboxes at once."""
     cpus: float = Field(default=2.0, gt=0, le=1024)
-    """Cores of one box."""
+    """Cores of one sandbox."""
     memory: Bytes = Field(default=8 * 1024**3, ge=_LEAST_BYTES)
-    """Memory of one box; of one command in the rule agent's shell, 4 GiB at most."""
+    """Memory of one sandbox; of one command in the rule agent's shell, 4 GiB at most."""
     processes: int = Field(default=1024, ge=16, le=1_000_000)
-    """Processes and threads of one box at once."""
+    """Processes and threads of one sandbox at once."""
     disk: Bytes = Field(default=20 * 1024**3, ge=_LEAST_BYTES)
-    """All that is written in one box."""
+    """Bytes written in one sandbox."""
     read_only_root: bool = False
     """Only the repository, HOME, /output, /task_description and /tmp can be written to in a container."""
     ca_bundle: Literal["auto", False] | Path = "auto"
-    """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is this
-    machine's own, false none."""
+    """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is that
+    of the host, false none."""
 
     @field_validator("image")
     @classmethod

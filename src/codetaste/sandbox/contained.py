@@ -1,4 +1,4 @@
-"""One command inside of a box, from its start to its end, as frames tell of it."""
+"""One command in a sandbox, followed from start to end over the supervisor protocol."""
 
 from __future__ import annotations
 
@@ -35,18 +35,21 @@ if TYPE_CHECKING:
     from codetaste.sandbox.sandbox import Limits
 
 GRACE_S = 2.0
-"""How long a command has to end of itself once it was told to."""
+"""Seconds between TERM and KILL."""
 _END_WITHIN_S = 30.0
 _FLOOD_BYTES = 64 * 1024**2
-_HELD_BYTES = 64 * 1024
+_MAX_PENDING_BYTES = 64 * 1024
 _FRAME_BYTES = 64
-"""What one costs that says nothing."""
+"""Memory of a frame without payload."""
 _KILLED = 128 + signal.SIGKILL
 
 
 @dataclass(slots=True)
 class Command:
-    """What was asked for, and what was heard of it and not yet looked at; ``over``: its end among that."""
+    """A command and the frames about it that were received and not yet handled.
+
+    ``over`` is set once its exit frame is among them.
+    """
 
     number: int
     limits: Limits
@@ -59,25 +62,25 @@ class Command:
     news: anyio.Event = field(default_factory=anyio.Event)
 
     def take(self, frame: Frame | None, problem: str = "") -> None:
-        """Hear what came from inside, or that nothing more will.
+        """Receive a frame about the command, or the reason why no more will come.
 
         Raises:
-            SandboxError: more came than was asked for.
+            SandboxError: the supervisor sent more than it may.
         """
         if frame is not None:
             self.heard.append(frame)
             self.over = self.over or frame.kind == EXIT
             self.held_bytes += _FRAME_BYTES + len(frame.payload)
-            if self.held_bytes > _HELD_BYTES:
-                raise SandboxError("the program inside sent more than it was asked for")
+            if self.held_bytes > _MAX_PENDING_BYTES:
+                raise SandboxError("the sandbox supervisor sent more frames than requested")
         self.problem = self.problem or problem
         self.news.set()
 
     async def next(self) -> Frame:
-        """Return the next frame about it.
+        """Return the next frame about the command.
 
         Raises:
-            SandboxError: there will be none.
+            SandboxError: no more will come.
         """
         while not self.heard:
             if self.problem:
@@ -90,108 +93,112 @@ class Command:
 
 
 @dataclass(slots=True)
-class _Course:
-    """How far a command has come."""
+class _CommandRun:
+    """The state of a running command."""
 
     command: Command
     send: Callable[[Frame], Awaitable[None]]
     out: Kept
     err: Kept
-    begun: bool = False
+    started: bool = False
     fed: int = 0
     reason: str = ""
     fault: Exception | None = None
     timed_out: bool = False
-    told_to_end: bool = False
+    end_requested: bool = False
     deadline: float = 0.0
-    listening: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    receiving: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
-    async def tell(self, kind: bytes, payload: bytes = b"") -> None:
+    async def send_frame(self, kind: bytes, payload: bytes = b"") -> None:
         await self.send(Frame(kind, self.command.number, payload))
 
     async def feed(self, room: int) -> None:
-        """Send as much of standard input as there is room for; an empty piece is its end."""
+        """Send as much of standard input as fits in ``room`` bytes; an empty frame is its end."""
         stdin, until = self.command.stdin, min(self.fed + room, len(self.command.stdin))
         while self.fed < until:
             piece = stdin[self.fed : min(self.fed + CHUNK_BYTES, until)]
             self.fed += len(piece)
-            await self.tell(STDIN, piece)
+            await self.send_frame(STDIN, piece)
             if self.fed == len(stdin):
-                await self.tell(STDIN)
+                await self.send_frame(STDIN)
 
     async def kill(self) -> None:
-        """Have it ended: TERM, then KILL, to all that it started."""
-        if not self.told_to_end:
-            self.told_to_end = True
+        """Send TERM, then KILL, to all processes of the command."""
+        if not self.end_requested:
+            self.end_requested = True
             self.deadline = anyio.current_time() + GRACE_S + _END_WITHIN_S
-            await self.tell(KILL, int(GRACE_S * 1000).to_bytes(4, "big"))
+            await self.send_frame(KILL, int(GRACE_S * 1000).to_bytes(4, "big"))
 
-    async def keep_out(self, piece: bytes) -> None:
-        """Keep, or hand on, what it wrote to standard output."""
+    async def take_stdout(self, piece: bytes) -> None:
+        """Store standard output, or pass it to the sink."""
         if self.command.sink is not None:
             await self.command.sink(piece)
         else:
-            self._keep(self.out, piece)
+            self._store(self.out, piece)
 
-    async def keep_err(self, piece: bytes) -> None:
-        """Keep what it wrote to standard error."""
-        self._keep(self.err, piece)
+    async def take_stderr(self, piece: bytes) -> None:
+        self._store(self.err, piece)
 
-    def _keep(self, kept: Kept, piece: bytes) -> None:
-        kept.add(piece)
-        if kept.total > _FLOOD_BYTES and not self.reason:
+    def _store(self, output: Kept, piece: bytes) -> None:
+        output.add(piece)
+        if output.total > _FLOOD_BYTES and not self.reason:
             self.reason = f"it wrote more than {_FLOOD_BYTES} bytes of output"
-            self.listening.cancel()
+            self.receiving.cancel()
 
-    def failed(self, fault: Exception) -> None:
-        """Take note that its output could not be handed on."""
+    def record_fault(self, fault: Exception) -> None:
+        """Record that the output could not be stored or passed on."""
         self.fault = self.fault or fault
-        self.listening.cancel()
+        self.receiving.cancel()
 
-    async def to_the_end(self) -> int:
-        """Follow it until it has ended, within bounds; return its exit code."""
+    async def follow(self) -> int:
+        """Follow the command to its end, within bounds; return its exit code."""
         while True:
-            frame = await self._next()
+            frame = await self._next_frame()
             if frame is None:
-                await self._see_to_it()
+                await self._enforce_end()
             elif frame.kind == EXIT:
-                self.told_to_end, self.deadline = True, 0.0  # a box that says nonsense of it is given up
+                self.end_requested, self.deadline = (
+                    True,
+                    0.0,
+                )  # a sandbox with an invalid exit report is given up
                 return self._exit_code(frame.payload)
             elif frame.kind == REFUSED:
-                said = frame.payload.decode(errors="replace")
-                raise SandboxError(f"the command could not be started: {' '.join(said.split())}")
+                message = frame.payload.decode(errors="replace")
+                raise SandboxError(f"the command could not be started: {' '.join(message.split())}")
             elif frame.kind == CREDIT:
                 await self.feed(int.from_bytes(frame.payload[:4], "big"))
 
-    async def _next(self) -> Frame | None:
-        """Return what is heard of it next; None when its time is over, or its output wants to be seen to."""
+    async def _next_frame(self) -> Frame | None:
+        """Return the next frame; None when the deadline has passed or the output needs the command ended."""
         frame = None
-        if (self.fault or self.reason) and not self.told_to_end:
+        if (self.fault or self.reason) and not self.end_requested:
             return None
         if self.command.over or anyio.current_time() < self.deadline:
-            with anyio.CancelScope(deadline=self.deadline) as self.listening:
+            with anyio.CancelScope(deadline=self.deadline) as self.receiving:
                 frame = await self.command.next()
         return frame
 
-    async def _see_to_it(self) -> None:
-        """Have it ended that has to be."""
-        if not self.told_to_end:
+    async def _enforce_end(self) -> None:
+        """End the command where its deadline or its output requires that."""
+        if not self.end_requested:
             if self.fault is not None:
                 raise self.fault
             self.timed_out = not self.reason
             await self.kill()
         elif anyio.current_time() >= self.deadline:
-            raise SandboxError("a command inside could not be ended")
+            raise SandboxError("a command in the sandbox could not be ended")
 
     def _exit_code(self, payload: bytes) -> int:
         try:
-            said = json.loads(payload)
-            code, swept, memory = int(said["code"]), bool(said["swept"]), bool(said["memory"])
-            self.err.add(str(said.get("said", "")).encode())
+            report = json.loads(payload)
+            code, swept, memory = int(report["code"]), bool(report["swept"]), bool(report["memory"])
+            self.err.add(str(report.get("said", "")).encode())
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
-            raise SandboxError(f"the program inside says of a command's end: {payload[:80]!r}") from fault
+            raise SandboxError(
+                f"unreadable exit report from the sandbox supervisor: {payload[:80]!r}"
+            ) from fault
         if not swept:
-            raise SandboxError("what a command inside had started could not be ended")
+            raise SandboxError("processes of a command in the sandbox could not be ended")
         if memory and not self.reason:
             self.reason = "out of memory"
         return code
@@ -199,77 +206,79 @@ class _Course:
 
 async def serve(
     command: Command,
-    asked: Mapping[str, object],
+    request: Mapping[str, object],
     send: Callable[[Frame], Awaitable[None]],
-    lose: Callable[[str], Awaitable[None]],
+    fail: Callable[[str], Awaitable[None]],
     pipes: Pipes,
 ) -> Completed:
-    """Run ``command`` to its end; a box in which it cannot be ended is lost.
+    """Run ``command`` to its end; a sandbox in which it cannot be ended is given up by ``fail``.
 
     Raises:
-        SandboxError: it could not be started or ended, or the box is lost.
+        SandboxError: the command could not be started or ended, or the sandbox is gone.
     """
-    began, keep = time.monotonic(), command.limits.output_bytes
-    course = _Course(command, send, Kept(keep), Kept(keep))
-    course.deadline = anyio.current_time() + command.limits.wall_s
+    started, output_bytes = time.monotonic(), command.limits.output_bytes
+    run = _CommandRun(command, send, Kept(output_bytes), Kept(output_bytes))
+    run.deadline = anyio.current_time() + command.limits.wall_s
     try:
         async with pipes.taken() as out, pipes.taken() as err, beside() as tasks:
             readings = (
-                Reading(out, course.keep_out, course.failed),
-                Reading(err, course.keep_err, course.failed),
+                Reading(out, run.take_stdout, run.record_fault),
+                Reading(err, run.take_stderr, run.record_fault),
             )
             for reading in readings:
                 tasks.start_soon(reading.run)
             names = [out.path.name, err.path.name]
-            code = await _followed(course, {**asked, "outputs": names}, readings, lose)
+            code = await _run_to_end(run, {**request, "outputs": names}, readings, fail)
             for reading in readings:
                 reading.end()
             for reading in readings:
                 await reading.ended()
     except OSError as fault:
-        if fault is course.fault:
+        if fault is run.fault:
             raise
-        raise SandboxError(f"there is no pipe for the output of a command inside: {fault}") from fault
-    if course.fault is not None:
-        raise course.fault
-    return _completed(course, code, time.monotonic() - began)
+        raise SandboxError(
+            f"cannot open a pipe for the output of a command in the sandbox: {fault}"
+        ) from fault
+    if run.fault is not None:
+        raise run.fault
+    return _command_result(run, code, time.monotonic() - started)
 
 
-async def _followed(
-    course: _Course,
-    asked: Mapping[str, object],
+async def _run_to_end(
+    run: _CommandRun,
+    request: Mapping[str, object],
     readings: Sequence[Reading],
-    lose: Callable[[str], Awaitable[None]],
+    fail: Callable[[str], Awaitable[None]],
 ) -> int:
-    """Start a command and follow it to its end, whatever happens meanwhile."""
+    """Start the command and follow it to its end; end it if anything fails meanwhile."""
     try:
-        await course.tell(RUN, json.dumps({**asked, "stdin": bool(course.command.stdin)}).encode())
-        course.begun = True
-        await course.feed(WINDOW_BYTES)
-        return await course.to_the_end()
+        await run.send_frame(RUN, json.dumps({**request, "stdin": bool(run.command.stdin)}).encode())
+        run.started = True
+        await run.feed(WINDOW_BYTES)
+        return await run.follow()
     except BaseException as fault:
-        over = isinstance(fault, SandboxError) and not course.told_to_end
-        if course.begun and (not over or fault is course.fault):
+        lost = isinstance(fault, SandboxError) and not run.end_requested
+        if run.started and (not lost or fault is run.fault):
             for reading in readings:
                 reading.discard()
             with anyio.CancelScope(shield=True):
-                await _abandon(course, lose)
+                await _abandon(run, fail)
         raise
 
 
-async def _abandon(course: _Course, lose: Callable[[str], Awaitable[None]]) -> None:
-    """End a command that nobody waits for any more."""
+async def _abandon(run: _CommandRun, fail: Callable[[str], Awaitable[None]]) -> None:
+    """End a command whose result is not needed any more."""
     try:
-        await course.kill()
-        await course.to_the_end()
+        await run.kill()
+        await run.follow()
     except SandboxError as fault:
-        await lose(str(fault))
+        await fail(str(fault))
 
 
-def _completed(course: _Course, code: int, wall_s: float) -> Completed:
-    out, err, reason = course.out, course.err, course.reason
+def _command_result(run: _CommandRun, code: int, wall_s: float) -> Completed:
+    out, err, reason = run.out, run.err, run.reason
     stderr = err.content() + (f"\n[killed: {reason}]\n".encode() if reason else b"")
     ended = (
-        None if course.timed_out and not reason else _KILLED if reason and reason != "out of memory" else code
+        None if run.timed_out and not reason else _KILLED if reason and reason != "out of memory" else code
     )
     return Completed(ended, out.content(), stderr, out.truncated or err.truncated, ended is None, wall_s)

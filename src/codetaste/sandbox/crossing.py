@@ -1,8 +1,8 @@
-"""A thread that asks the event loop for things while it works, and ends when its task is cancelled.
+"""Worker threads that call functions on the event loop, and end when their task is cancelled.
 
-A cancellation is delivered to the tasks that a scope has at that moment. A task that a thread starts in a
-scope that is cancelled already hears nothing of it; and what waits for the word first, as a limiter and a
-stream do, waits for ever, at full speed (anyio 4.16).
+A cancellation reaches only the tasks that its scope has at that moment. A task that a thread starts in a
+scope that is already cancelled is not cancelled; and code that relies on the cancellation before it waits, as
+a limiter and a stream do, spins at full speed for ever (anyio 4.16).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from anyio import CapacityLimiter
 
-_Given = TypeVar("_Given")
+_Result = TypeVar("_Result")
 
 
-async def in_thread(work: Callable[[], _Given], limiter: CapacityLimiter) -> _Given:
-    """Return what ``work`` gives, done in a thread, where it may call ``on_loop``."""
+async def in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -> _Result:
+    """Return the result of ``work``, run in a thread, where it may call ``on_loop``."""
     try:
         return await to_thread.run_sync(work, limiter=limiter)
     except futures.CancelledError:
@@ -31,16 +31,16 @@ async def in_thread(work: Callable[[], _Given], limiter: CapacityLimiter) -> _Gi
         raise
 
 
-def on_loop(ask: Callable[[], Awaitable[_Given]]) -> _Given:
-    """Return what ``ask`` gives on the event loop; call it in a thread of ``in_thread``.
+def on_loop(function: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Return the result of ``function``, run on the event loop; call this in a thread of ``in_thread``.
 
     Raises:
         concurrent.futures.CancelledError: the task that waits for the thread is cancelled.
     """
-    return from_thread.run(_asked, ask)
+    return from_thread.run(_call, function)
 
 
-async def _asked(ask: Callable[[], Awaitable[_Given]]) -> _Given:
+async def _call(function: Callable[[], Awaitable[_Result]]) -> _Result:
     if anyio.current_effective_deadline() == -math.inf:
         raise anyio.get_cancelled_exc_class()
-    return await ask()
+    return await function()

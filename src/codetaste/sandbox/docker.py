@@ -1,7 +1,7 @@
-"""Boxes in containers of Docker or Podman.
+"""Sandboxes in containers of Docker or Podman.
 
-The engine is asked to make, start and delete a container, to stop it, and for archives in and out. Commands
-do not go through it: a program inside (``warden.py``) runs them.
+The engine creates, starts, stops and deletes containers, and transfers archives. Commands do not go through
+it: the supervisor in the container runs them (``supervisor/client.py``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from codetaste.sandbox.warden import control
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from codetaste.sandbox.beside import Beside
@@ -47,7 +46,7 @@ _NETWORK_LIFETIME_S = 7 * 24 * 3600.0
 
 @dataclass(slots=True)
 class DockerBoxes:
-    """Opens boxes in one engine, for one run."""
+    """Opens sandboxes in one engine, for one run."""
 
     engine: ContainerEngine
     run: str
@@ -68,55 +67,54 @@ class DockerBoxes:
         """What contains: "docker" or "podman"."""
         return self.engine.kind
 
-    def open(self, spec: BoxSpec) -> AbstractAsyncContextManager[Box]:
-        """Start a box; at the end of the block it and all that it wrote are gone.
+    @asynccontextmanager
+    async def open(self, spec: BoxSpec) -> AsyncIterator[DockerBox]:
+        """Start a sandbox; it and everything written in it are removed at the end of the block.
 
         Raises:
-            SandboxMissing: its image is not there.
-            SandboxError: it cannot be had; the message says what to do.
+            SandboxMissing: the image does not exist.
+            SandboxError: it cannot be started; the message has the fix.
         """
-        return self._opened(spec)
-
-    @asynccontextmanager
-    async def _opened(self, spec: BoxSpec) -> AsyncIterator[Box]:
         if spec.read_only_root and self.kind == PODMAN:
             raise SandboxMissing(
-                "podman cannot be asked for a read-only root: its archives of volumes name files otherwise; "
+                "sandbox.read_only_root does not work with podman (its volume archives have other names); "
                 "use docker, or leave sandbox.read_only_root out"
             )
         name = f"codetaste-{secrets.token_hex(6)}"
         folder = self.folder / name
-        image = await self._base(spec.image or self.image)
+        image = await self._base_image(spec.image or self.image)
         network = await self._shared_network() if spec.egress.network else ""
-        made = replace(spec, image=image)
+        resolved = replace(spec, image=image)
         try:
             async with (
-                control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as held,
-                self._container(name, made, held, network) as ident,
+                control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as supervisor,
+                self._container(name, resolved, supervisor, network) as ident,
             ):
-                box = DockerBox(self.engine, name, spec, held)
+                sandbox = DockerBox(self.engine, name, spec, supervisor)
                 async with self._starts:
-                    with asking(self.engine, f"start a box of {spec.image or self.image}", _START_S):
+                    with asking(self.engine, f"start a sandbox from {spec.image or self.image}", _START_S):
                         await self.engine.call("POST", f"containers/{name}/start")
-                    await box.ready()
-                self._tasks.start_soon(box.attend)
+                    await sandbox.ready()
+                self._tasks.start_soon(sandbox.attend)
                 if not self.engine.quota:
-                    self._disk.add(ident, spec.disk_bytes, box.fill, volumes=spec.read_only_root)
+                    self._disk.add(ident, spec.disk_bytes, sandbox.fill, volumes=spec.read_only_root)
                 try:
-                    yield box
+                    yield sandbox
                 finally:
                     self._disk.remove(ident)
-                    box.close()
+                    sandbox.close()
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
 
     @asynccontextmanager
-    async def _container(self, name: str, spec: BoxSpec, held: Control, network: str) -> AsyncIterator[str]:
-        """Make a container for the time of the block, and give its id."""
+    async def _container(
+        self, name: str, spec: BoxSpec, supervisor: Control, network: str
+    ) -> AsyncIterator[str]:
+        """Create a container for the time of the block, and give its id."""
         try:
-            with anyio.CancelScope(shield=True):  # or nobody would know that it is there
-                ident = await self._created(name, spec, held, network)
+            with anyio.CancelScope(shield=True):  # a cancelled creation would leave an unknown container
+                ident = await self._create(name, spec, supervisor, network)
         except EngineGone as error:
             if not error.unheard:
                 await self._delete(name)
@@ -126,34 +124,33 @@ class DockerBoxes:
         finally:
             await self._delete(name)
 
-    async def _created(self, name: str, spec: BoxSpec, held: Control, network: str) -> str:
-        """Make the container and return its id."""
-        trusted = self.bundle if wants_bundle(spec.egress) else None
-        order = Order(
+    async def _create(self, name: str, spec: BoxSpec, supervisor: Control, network: str) -> str:
+        bundle = self.bundle if wants_bundle(spec.egress) else None
+        container = Order(
             spec=spec,
             image=spec.image,
-            command=held.argv,
+            command=supervisor.argv,
             mounts=(
-                *held.mounts,
-                *((Mount(trusted, INSIDE),) if trusted else ()),
+                *supervisor.mounts,
+                *((Mount(bundle, INSIDE),) if bundle else ()),
             ),
-            env={**(variables(INSIDE) if trusted else {}), **spec.egress.env, **spec.env},
+            env={**(variables(INSIDE) if bundle else {}), **spec.egress.env, **spec.env},
             labels=labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,
         )
-        with asking(self.engine, f"make a box of {spec.image}"):
-            return await create(self.engine, name, container_config(order, self.kind), spec.disk_bytes)
+        with asking(self.engine, f"create a sandbox from {spec.image}"):
+            return await create(self.engine, name, container_config(container, self.kind), spec.disk_bytes)
 
-    async def _base(self, image: str) -> str:
-        """Return the image to make boxes of, which has what they need."""
+    async def _base_image(self, image: str) -> str:
+        """Return the image, derived where necessary, that has what sandboxes need."""
         async with self._lock:
             if image not in self._bases:
                 self._bases[image] = await base_of(self.engine, image, self.run)
             return self._bases[image]
 
     async def _delete(self, name: str) -> None:
-        """Delete a container with all that it wrote, whatever its state; a reaper comes for what is left."""
+        """Delete a container with all its data; the next run removes what cannot be deleted now."""
         with anyio.CancelScope(shield=True):
             try:
                 await delete(self.engine, f"containers/{name}", v="1", force="1")
@@ -161,25 +158,25 @@ class DockerBoxes:
                 self.warn(f"{error}; it is removed when the next run starts")
 
     async def _shared_network(self) -> str:
-        """Return the network of all boxes that may reach everything, made for the first of them."""
+        """Return the network of all sandboxes with full egress, created for the first of them."""
         async with self._lock:
             if not self._network:
                 name = f"codetaste-{secrets.token_hex(6)}"
-                apart = {"com.docker.network.bridge.enable_icc": "false"} if self.kind == DOCKER else {}
-                with anyio.CancelScope(shield=True), asking(self.engine, "make a network"):
-                    body = {"Name": name, "Driver": "bridge", "Options": apart}
+                options = {"com.docker.network.bridge.enable_icc": "false"} if self.kind == DOCKER else {}
+                with anyio.CancelScope(shield=True), asking(self.engine, "create a network"):
+                    body = {"Name": name, "Driver": "bridge", "Options": options}
                     body["Labels"] = labels(self.run, "", _NETWORK_LIFETIME_S)
                     await self.engine.call("POST", "networks/create", body=body)
                     self._network = name
             return self._network
 
     async def close(self) -> None:
-        """Remove what the boxes had in common."""
-        made = [f"images/{base}" for image, base in self._bases.items() if base != image]
+        """Remove what the sandboxes share: the network and derived images."""
+        images = [f"images/{base}" for image, base in self._bases.items() if base != image]
         networks = [f"networks/{self._network}"] if self._network else []
         self._bases, self._network = {}, ""
         with anyio.CancelScope(shield=True):
-            for path in (*networks, *made):
+            for path in (*networks, *images):
                 try:
                     await delete(self.engine, path)
                 except SandboxError as error:
@@ -196,29 +193,29 @@ async def docker_boxes(
     bundle: Path | None,
     warn: Callable[[str], None],
 ) -> AsyncIterator[DockerBoxes]:
-    """Open boxes in ``engine`` for the time of the block.
+    """Open sandboxes in ``engine`` for the time of the block.
 
     Args:
-        engine: which has answered.
-        run: whose boxes they are: their label.
-        image: of boxes whose spec names none.
-        folder: of this machine, for what each box has mounted while it lives; made if need be, and private.
-        bundle: certificate authorities for boxes that reach more than this machine.
-        warn: is told what could not be removed.
+        engine: a connected engine.
+        run: name of the run, for labels.
+        image: of sandboxes whose spec names none.
+        folder: on the host, for what each sandbox has mounted; created if missing, and private.
+        bundle: CA bundle for sandboxes that reach more than the host.
+        warn: receives what could not be removed.
     """
     seccomp = await to_thread.run_sync(_prepare, folder, engine.kind)
     async with beside() as tasks:
         disk = DiskWatch(engine, run)
         tasks.start_soon(disk.watch)
-        boxes = DockerBoxes(engine, run, image, folder, bundle, seccomp, warn, tasks, disk)
+        sandboxes = DockerBoxes(engine, run, image, folder, bundle, seccomp, warn, tasks, disk)
         try:
-            yield boxes
+            yield sandboxes
         finally:
-            await boxes.close()
+            await sandboxes.close()
 
 
 def _prepare(folder: Path, kind: str) -> str:
-    """Make the folder, and return the filter of system calls: Docker takes its text, Podman a file's name."""
+    """Create the folder; return the seccomp profile: Docker takes its text, Podman the name of a file."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if kind == DOCKER:
         return box_profile()
@@ -227,13 +224,15 @@ def _prepare(folder: Path, kind: str) -> str:
     return str(file.resolve())
 
 
-async def commit(box: Box, name: str, what: str = "box") -> str:
-    """Keep the files of a box as the image ``name``, and return its id; mounts and volumes are not in it.
+async def commit(sandbox: Box, name: str, what: str = "box") -> str:
+    """Commit the files of a sandbox as the image ``name``, and return its id, without mounts and volumes.
 
     Raises:
-        ConfigError: ``name`` cannot be the name of an image.
-        SandboxError: it is no container, or the engine cannot.
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: the sandbox is not a container, or the engine failed.
     """
-    if not isinstance(box, DockerBox):
-        raise SandboxError(f"a box of {box.kind} cannot be kept as an image: it needs a container engine")
-    return await commit_container(box.engine, box.name, name, what)
+    if not isinstance(sandbox, DockerBox):
+        raise SandboxError(
+            f"a {sandbox.kind} sandbox cannot be committed as an image: that needs a container engine"
+        )
+    return await commit_container(sandbox.engine, sandbox.name, name, what)

@@ -1,4 +1,4 @@
-"""Archives on their way into containers and out of them."""
+"""Tar archives on their way into containers and out of them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024
 _IN_MEMORY = 8 * 1024**2
-_STAT = "X-Docker-Container-Path-Stat"
+_STAT_HEADER = "X-Docker-Container-Path-Stat"
 _LINK = 1 << 27
-"""In a mode as Go has them."""
+"""The symlink bit of a file mode in Go."""
 
 
 class Sent:
-    """An archive that is being sent, and what went wrong where it comes from: the sender would hide that.
+    """An archive being uploaded, with the exception of its source, which the HTTP client would hide.
 
-    ``places`` are where its members must lie; empty is anywhere.
+    ``folders`` are the folders in which its members must lie; empty allows any.
     """
 
-    def __init__(self, archive: AsyncIterable[bytes] | bytes, places: Sequence[str] = ()) -> None:
+    def __init__(self, archive: AsyncIterable[bytes] | bytes, folders: Sequence[str] = ()) -> None:
         self._archive = archive
-        self._places = places
+        self._folders = folders
         self.fault: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         walk = TarWalk()
         try:
             async for piece in self._pieces():
-                for name in walk.feed(piece) if self._places else ():
-                    place_of(name, self._places)
+                for name in walk.feed(piece) if self._folders else ():
+                    place_of(name, self._folders)
                 yield piece
-            if self._places:
+            if self._folders:
                 walk.end()
         except Exception as fault:
             self.fault = fault
@@ -60,12 +60,12 @@ class Sent:
 
 
 async def spooled(archive: AsyncIterable[bytes]) -> IO[bytes]:
-    """Keep an archive, in memory as long as it is small; the caller closes it."""
-    kept = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
+    """Store an archive, in memory while it is small; the caller closes it."""
+    spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
     async for chunk in archive:
-        await to_thread.run_sync(kept.write, chunk)
-    kept.seek(0)
-    return kept
+        await to_thread.run_sync(spool.write, chunk)
+    spool.seek(0)
+    return spool
 
 
 async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -76,75 +76,71 @@ async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 @contextmanager
-def split(archive: IO[bytes], places: Sequence[str]) -> Iterator[dict[str, IO[bytes]]]:
-    """Sort the members of an archive by the place that they lie in, and name them from there; blocks.
+def split(archive: IO[bytes], folders: Sequence[str]) -> Iterator[dict[str, IO[bytes]]]:
+    """Split an archive by the folder its members lie in, with member names relative to that folder.
 
     Raises:
-        SandboxError: a member lies in none of the places, or it is no archive.
+        SandboxError: a member lies in none of the folders, or the archive is damaged.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         files: dict[str, IO[bytes]] = {}
         parts: dict[str, tarfile.TarFile] = {}
         try:
             with tarfile.open(fileobj=archive, mode="r|") as whole:
                 for member in whole:
-                    place = place_of(member.name, places)
-                    if place not in files:
-                        files[place] = held.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
-                        parts[place] = tarfile.open(fileobj=files[place], mode="w|")  # noqa: SIM115
-                    _move(whole, member, place, parts[place])
+                    folder = place_of(member.name, folders)
+                    if folder not in files:
+                        files[folder] = stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
+                        parts[folder] = tarfile.open(fileobj=files[folder], mode="w|")  # noqa: SIM115
+                    content = whole.extractfile(member) if member.isreg() else None
+                    member.name = _relative_name(member.name, folder)
+                    if member.islnk():
+                        member.linkname = _relative_name(member.linkname, folder)
+                    parts[folder].addfile(member, content)
             for part in parts.values():
                 part.close()
         except tarfile.TarError as fault:
-            raise SandboxError(f"an archive for a box cannot be read: {fault}") from fault
+            raise SandboxError(f"an archive for a sandbox cannot be read: {fault}") from fault
         for file in files.values():
             file.seek(0)
         yield files
 
 
-def place_of(name: str, places: Sequence[str]) -> str:
-    """Return which of ``places`` a member lies in.
+def place_of(name: str, folders: Sequence[str]) -> str:
+    """Return which of ``folders`` a member lies in.
 
     Raises:
         SandboxError: in none of them.
     """
     parts = name.strip("/").split("/")
-    for place in places:
-        wanted = place.strip("/").split("/")
+    for folder in folders:
+        wanted = folder.strip("/").split("/")
         if parts[: len(wanted)] == wanted and ".." not in parts:
-            return place
-    raise SandboxError(f"{name!r} lies in none of {', '.join(places)}, the only places of an archive")
+            return folder
+    raise SandboxError(f"{name!r} lies in none of the writable folders: {', '.join(folders)}")
 
 
 def followed_link(path: str, headers: Mapping[str, str]) -> bytes | None:
-    """Return an archive of the link at ``path``, which Podman has followed; None if it is none.
+    """Return an archive of the link at ``path``, which Podman has followed; None if it is not a link.
 
     Args:
-        path: that was asked for.
-        headers: of the answer, which say what is there.
+        path: as requested.
+        headers: of the response, which describe ``path``.
 
     Raises:
-        SandboxError: they say nothing that can be understood.
+        SandboxError: the headers are not understood.
     """
     try:
-        said = json.loads(base64.b64decode(headers[_STAT]))
-        is_link, to = bool(int(said["mode"]) & _LINK), str(said["linkTarget"])
+        status = json.loads(base64.b64decode(headers[_STAT_HEADER]))
+        is_link, target = bool(int(status["mode"]) & _LINK), str(status["linkTarget"])
     except (ValueError, LookupError, TypeError) as fault:
-        raise SandboxError(f"the engine does not say what {path} of a box is") from fault
+        raise SandboxError(f"the engine sent no valid file status of {path} in a sandbox") from fault
     if not is_link:
         return None
     link = tarfile.TarInfo(PurePosixPath(path).name)
-    link.type, link.linkname = tarfile.SYMTYPE, to
+    link.type, link.linkname = tarfile.SYMTYPE, target
     return link.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape") + bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _move(whole: tarfile.TarFile, member: tarfile.TarInfo, place: str, part: tarfile.TarFile) -> None:
-    content = whole.extractfile(member) if member.isreg() else None
-    member.name = _below(member.name, place)
-    if member.islnk():
-        member.linkname = _below(member.linkname, place)
-    part.addfile(member, content)
-
-
-def _below(name: str, place: str) -> str:
-    return ("/" + name.strip("/")).removeprefix(place).lstrip("/") or "."
+def _relative_name(name: str, folder: str) -> str:
+    return ("/" + name.strip("/")).removeprefix(folder).lstrip("/") or "."

@@ -1,7 +1,7 @@
-"""The image that boxes are really made of: the one that is named, with what every box must have.
+"""The image that sandboxes are created from: the configured one, plus what every sandbox must have.
 
-What an image lacks is found out and added once for a run, in a container that never runs: the four places,
-and the user that all in a box belongs to, for programs that ask who they are fail where nobody knows.
+What an image lacks is added once for a run, in a container that never runs: the four writable folders, and
+the user of the sandbox, because programs that look up their own user fail without an entry for it.
 """
 
 from __future__ import annotations
@@ -29,71 +29,75 @@ if TYPE_CHECKING:
 
 _NO_QUOTA = re.compile(r"storage[ -_]?opt|quota", re.IGNORECASE)
 _NOT_FOUND = 404
-_HEADER, _MOST_BYTES = 512, 1024**2
+_HEADER, _MAX_FILE_BYTES = 512, 1024**2
 _TRIAL_BYTES = 1024**3
 _LIFETIME_S = 7 * 24 * 3600.0
 _ACCOUNTS = {
     "/etc/passwd": (f"agent:x:{UID}:{GID}:agent:{HOME}:/bin/sh\n", "root:x:0:0:root:/root:/bin/sh\n", UID),
     "/etc/group": (f"agent:x:{GID}:\n", "root:x:0:\n", GID),
 }
-"""What to add where nobody has that number, what there is where there is no such file, and the number."""
+"""Per file: the entry to add if the id has none, the content of a missing file, and the id."""
 
 
 async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
-    """Return the image to make boxes of: ``image`` itself, or one made of it, which the caller deletes.
+    """Return the image of sandboxes: ``image`` itself, or one derived from it, which the caller deletes.
 
     Args:
         engine: which has the image.
         image: its name.
-        run: whose label the new one gets.
+        run: name of the run, for the label of the derived image.
 
     Raises:
-        SandboxMissing: the image is not there.
-        SandboxError: the engine will not make a container of it.
+        SandboxMissing: the image does not exist.
+        SandboxError: the engine cannot create a container from it.
     """
-    with asking(engine, f"make boxes of {image}"):
+    with asking(engine, f"create sandboxes from {image}"):
         found = await engine.call("GET", f"images/{image}/json")
         if (found["Config"].get("Labels") or {}).get(IMAGE) == LEAN:
             return image
-    async with _trial(engine, image, run) as name:
-        lacking: dict[str, str | None] = {}
-        for path, (added, alone, number) in _ACCOUNTS.items():
-            text = await _text(engine, name, path)
+    async with _unstarted_container(engine, image, run) as name:
+        missing: dict[str, str | None] = {}
+        for path, (added, default, number) in _ACCOUNTS.items():
+            text = await _file_text(engine, name, path)
             if not any(line.split(":")[2:3] == [str(number)] for line in text.splitlines()):
-                lacking[path] = (text or alone).rstrip("\n") + "\n" + added
-        for place in PLACES:
-            member = await _member(engine, name, place)
+                missing[path] = (text or default).rstrip("\n") + "\n" + added
+        for folder in PLACES:
+            member = await _tar_header(engine, name, folder)
             if member is None or not member.isdir() or (member.uid, member.gid) != (UID, GID):
-                lacking[place] = None
-        if not lacking:
+                missing[folder] = None
+        if not missing:
             return image
-        made = {}
-        with asking(engine, f"add what boxes need to {image}"), anyio.CancelScope(shield=True):
+        with (
+            asking(engine, f"add the user and folders of a sandbox to {image}"),
+            anyio.CancelScope(shield=True),
+        ):
             path = f"containers/{name}/archive"
             async with engine.stream(
-                "PUT", path, params={"path": "/"}, data=Sent(_archive(lacking))
+                "PUT", path, params={"path": "/"}, data=Sent(_tar_of(missing))
             ) as answer:
                 await answer.read()
-            made = await engine.call("POST", "commit", {"container": name, "pause": "0"}, {})
-        return str(made["Id"])
+            derived: dict[str, Any] = await engine.call(
+                "POST", "commit", {"container": name, "pause": "0"}, {}
+            )
+        return str(derived["Id"])
 
 
 async def find_quota(engine: ContainerEngine, image: str) -> None:
-    """Note in ``engine`` whether it has quotas.
+    """Record in ``engine.quota`` whether the engine can limit the disk usage of a container.
 
     Raises:
-        SandboxError: it will not make a container of ``image``.
+        SandboxError: it cannot create a container from ``image``.
     """
-    async with _trial(engine, image, ""):
+    async with _unstarted_container(engine, image, ""):
         pass
 
 
 @asynccontextmanager
-async def _trial(engine: ContainerEngine, image: str, run: str) -> AsyncIterator[str]:
-    """Make a container that is never started, for the time of the block."""
+async def _unstarted_container(engine: ContainerEngine, image: str, run: str) -> AsyncIterator[str]:
+    """Create a container that is never started, for the time of the block."""
     name = f"codetaste-{secrets.token_hex(6)}"
     try:
-        with anyio.CancelScope(shield=True), asking(engine, f"make a box of {image}"):
+        with anyio.CancelScope(shield=True), asking(engine, f"create a sandbox from {image}"):
             config = {"Image": image, "Entrypoint": ["/bin/sh"], "Labels": labels(run, "", _LIFETIME_S)}
             await create(engine, name, {**config, "HostConfig": {"NetworkMode": "none"}}, _TRIAL_BYTES)
         yield name
@@ -103,9 +107,9 @@ async def _trial(engine: ContainerEngine, image: str, run: str) -> AsyncIterator
 
 
 async def create(engine: ContainerEngine, name: str, config: dict[str, Any], disk_bytes: int) -> str:
-    """Make a container and return its id; the engine itself bounds its files to ``disk_bytes``, if it can.
+    """Create a container and return its id, with a disk quota of ``disk_bytes`` if the engine has quotas.
 
-    Notes in ``engine`` whether it can. Use it within ``asking``.
+    Records in ``engine.quota`` whether it has. Use it within ``asking``.
 
     Raises:
         DockerError: the engine refused.
@@ -126,26 +130,28 @@ async def create(engine: ContainerEngine, name: str, config: dict[str, Any], dis
     return (await engine.client.containers.create(config, name=name)).id
 
 
-async def _member(engine: ContainerEngine, name: str, path: str) -> tarfile.TarInfo | None:
-    """Return what ``path`` is, None where it is not there; of what is in it nothing is read."""
-    head = await _beginning(engine, name, path, _HEADER)
+async def _tar_header(engine: ContainerEngine, name: str, path: str) -> tarfile.TarInfo | None:
+    """Return the tar header of ``path``, None if it does not exist; no content is read."""
+    head = await _archive_prefix(engine, name, path, _HEADER)
     return tarfile.TarInfo.frombuf(head, tarfile.ENCODING, "surrogateescape") if head else None
 
 
-async def _text(engine: ContainerEngine, name: str, path: str) -> str:
-    """Return what a file has, "" where it is not there."""
-    archive = await _beginning(engine, name, path, _MOST_BYTES)
+async def _file_text(engine: ContainerEngine, name: str, path: str) -> str:
+    """Return the content of a file, "" if it does not exist."""
+    archive = await _archive_prefix(engine, name, path, _MAX_FILE_BYTES)
     if not archive:
         return ""
     with tarfile.open(fileobj=io.BytesIO(archive)) as members:
         member = members.next()
         file = members.extractfile(member) if member is not None and member.isreg() else None
         if file is None:
-            raise SandboxError(f"{path} of the image is no file: boxes cannot be made of it")
+            raise SandboxError(
+                f"{path} of the image is not a regular file: sandboxes cannot be created from it"
+            )
         return file.read().decode(errors="surrogateescape")
 
 
-async def _beginning(engine: ContainerEngine, name: str, path: str, size: int) -> bytes:
+async def _archive_prefix(engine: ContainerEngine, name: str, path: str, size: int) -> bytes:
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
     with asking(engine, f"read {path} of an image"):
@@ -161,10 +167,10 @@ async def _beginning(engine: ContainerEngine, name: str, path: str, size: int) -
             raise
 
 
-def _archive(lacking: dict[str, str | None]) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for path, text in lacking.items():
+def _tar_of(missing: dict[str, str | None]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for path, text in missing.items():
             member = tarfile.TarInfo(path.lstrip("/"))
             if text is None:
                 member.type, member.mode = tarfile.DIRTYPE, 0o755
@@ -174,4 +180,4 @@ def _archive(lacking: dict[str, str | None]) -> bytes:
                 content = text.encode(errors="surrogateescape")
                 member.size, member.mode = len(content), 0o644
                 archive.addfile(member, io.BytesIO(content))
-    return made.getvalue()
+    return buffer.getvalue()

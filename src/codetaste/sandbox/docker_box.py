@@ -1,4 +1,4 @@
-"""One box in a container, while it is open."""
+"""One sandbox in a container, while it is open."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ if TYPE_CHECKING:
 _PUT_S = 1800.0
 _DIAGNOSIS_S = 30.0
 _AGAIN_S = 0.5
-_SETTLED_S, _SOON_S = 10.0, 0.02
-_ENDING = {"running", "stopping", "stopped"}
-"""States that Podman has on the way to its last one: until then its files cannot be read."""
-_TRIES = 40
+_FINAL_STATE_S, _POLL_S = 10.0, 0.02
+_ENDING_STATES = {"running", "stopping", "stopped"}
+"""States of Podman before the final one; until that is reached files cannot be read."""
+_DIAGNOSIS_TRIES = 40
 _EXPIRED, _KILLED = 3, 137
-"""Exit codes: of the warden when its time is over, of whoever gets SIGKILL."""
+"""Exit codes: of the supervisor when its lifetime is over, of a process that gets SIGKILL."""
 _NOT_RUNNING = {404, 409}
 _STOPPED = "container state improper"
-"""Podman's words for it."""
-_REMOVED = "its container was removed by somebody else"
+"""Podman's message for a container that is not running."""
+_REMOVED = "its container was removed by another program"
 
 
 @dataclass(slots=True)
 class DockerBox:
-    """Commands go to the program inside; the engine is asked for archives, and to stop everything."""
+    """The supervisor in it runs commands; the engine transfers archives and stops the container."""
 
     engine: ContainerEngine
     name: str
     spec: BoxSpec
     control: Control
     _reason: str = ""
-    _told: bool = False
+    _end_expected: bool = False
     _stopped: bool = False
-    _known: anyio.Event = field(default_factory=anyio.Event)
+    _reason_known: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def kind(self) -> str:
@@ -75,27 +75,29 @@ class DockerBox:
 
     @property
     def ended(self) -> str:
-        """Why the box ended before it was told to, "" if it did not; nothing of it runs any more then."""
-        return self._reason if self._known.is_set() else ""
+        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
+        return self._reason if self._reason_known.is_set() else ""
 
     async def ready(self) -> None:
         """Wait until commands can be run.
 
         Raises:
-            SandboxError: the program inside did not come up; the message has its last words.
+            SandboxError: the supervisor did not start; the message has its last output.
         """
         try:
             await self.control.connected()
         except SandboxError as error:
-            said = await self._last_words()
-            raise SandboxError(f"a box of {self.spec.image or 'the default image'}: {error}{said}") from error
+            log = await self._last_words()
+            raise SandboxError(
+                f"a sandbox of {self.spec.image or 'the default image'}: {error}{log}"
+            ) from error
 
     async def attend(self) -> None:
-        """Wait for the end of the program inside, and find out why, unless it was told to end."""
+        """Wait for the end of the supervisor; unless it was requested, find out the reason."""
         await self.control.lost.wait()
-        if not self._told and not self._reason:
+        if not self._end_expected and not self._reason:
             self._reason = await self._diagnosis()
-            self._known.set()
+            self._reason_known.set()
 
     async def run(
         self,
@@ -107,24 +109,24 @@ class DockerBox:
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> Completed:
-        """Run ``command`` as ``Box.run`` promises: no call of the engine.
+        """Run ``command`` as ``Box.run`` describes, without a call of the engine.
 
         Raises:
-            SandboxError: the box is gone, or could not run it; ``ended`` says why.
+            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
         """
         try:
             return await self.control.run(
                 command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
             )
         except SandboxError as error:
-            if not self.control.lost.is_set() or self._told:
+            if not self.control.lost.is_set() or self._end_expected:
                 raise
             with anyio.move_on_after(_DIAGNOSIS_S):
-                await self._known.wait()
-            raise SandboxError(f"the box ended: {self._reason or error}") from error
+                await self._reason_known.wait()
+            raise SandboxError(f"the sandbox ended: {self._reason or error}") from error
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
-        """Unpack a tar archive that we made: one call of the engine, and more where the root is read-only.
+        """Unpack a trusted tar archive: one call of the engine, or several where the root is read-only.
 
         Raises:
             SandboxError: it could not be unpacked.
@@ -133,20 +135,20 @@ class DockerBox:
         if not self.spec.read_only_root:
             await self._put("/", sent)
             return
-        # The engine takes an archive only for what can be written to, one mount at a time.
-        with await spooled(sent) as whole:
-            parts = split(whole, PLACES)
+        # The engine unpacks an archive only into one writable mount at a time.
+        with await spooled(sent) as spool:
+            parts = split(spool, PLACES)
             try:
-                for place, part in (await to_thread.run_sync(parts.__enter__)).items():
-                    await self._put(place, Sent(pieces(part)))
+                for folder, part in (await to_thread.run_sync(parts.__enter__)).items():
+                    await self._put(folder, Sent(pieces(part)))
             finally:
                 parts.__exit__(None, None, None)
 
-    async def _put(self, place: str, sent: Sent) -> None:
+    async def _put(self, folder: str, sent: Sent) -> None:
         try:
-            with asking(self.engine, "unpack an archive in a box", _PUT_S):
+            with asking(self.engine, "unpack an archive in a sandbox", _PUT_S):
                 path = f"containers/{self.name}/archive"
-                async with self.engine.stream("PUT", path, params={"path": place}, data=sent) as answer:
+                async with self.engine.stream("PUT", path, params={"path": folder}, data=sent) as answer:
                     await answer.read()
         except SandboxError:
             if sent.fault is not None:
@@ -155,24 +157,24 @@ class DockerBox:
 
     @asynccontextmanager
     async def get(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Read ``path`` as a tar archive, at the reader's pace; works on a box that has ended, too.
+        """Read ``path`` as a tar archive, at the reader's pace; also works on a sandbox that has ended.
 
         Raises:
-            SandboxError: it is not there, or cannot be read.
+            SandboxError: ``path`` does not exist, or cannot be read.
         """
         place_of(path, PLACES)
-        what = f"read {path} of a box"
+        what = f"read {path} of a sandbox"
 
-        async def ask() -> Any:  # noqa: ANN401 - what a context manager enters
-            reading = self.engine.stream("GET", f"containers/{self.name}/archive", params={"path": path})
-            return reading, await reading.__aenter__()
+        async def ask() -> Any:  # noqa: ANN401 - a context manager and its value
+            request = self.engine.stream("GET", f"containers/{self.name}/archive", params={"path": path})
+            return request, await request.__aenter__()
 
-        reading, answer = await patiently(self.engine, what, ask)
+        request, answer = await patiently(self.engine, what, ask)
         try:
             link = followed_link(path, answer.headers) if self.kind == PODMAN else None
             yield self._chunks(answer, what) if link is None else aiter(Sent(link))
         finally:
-            await reading.__aexit__(None, None, None)
+            await request.__aexit__(None, None, None)
 
     async def _chunks(self, answer: ClientResponse, what: str) -> AsyncIterator[bytes]:
         walk = TarWalk()
@@ -184,13 +186,13 @@ class DockerBox:
             walk.feed(chunk)
             yield chunk
         if not walk.complete:
-            raise SandboxError(f"cannot {what} to the end: something was changing it; stop the box first")
+            raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
 
     async def stop(self) -> None:
-        """End all that runs inside, at once; files stay readable. May be called again.
+        """End all processes in the sandbox at once; files stay readable. May be called again.
 
         Raises:
-            SandboxError: the engine does not answer, not even after some seconds.
+            SandboxError: the engine does not answer, even after several tries.
         """
         if not self._stopped:
             self.close()
@@ -200,24 +202,24 @@ class DockerBox:
             self._stopped = True
 
     async def fill(self) -> None:
-        """End the box because it has written more than it may."""
+        """End the sandbox because it has exceeded its disk limit."""
         await self._end("disk full")
 
     async def aclose(self) -> None:
-        """Give back what the box holds: whoever opened it does."""
+        """Do nothing: the provider that opened the sandbox removes it."""
 
     def close(self) -> None:
-        """Take note that whatever ends now was told to."""
-        self._told = True
-        self._known.set()
+        """Record that from now on the end of the sandbox is expected."""
+        self._end_expected = True
+        self._reason_known.set()
 
     async def _end(self, reason: str) -> None:
         self._reason = self._reason or reason
         with anyio.CancelScope(shield=True):
             await self.control.lose(reason)
-            with suppress(SandboxError):  # its program has ended by now, and with it everything
+            with suppress(SandboxError):  # the supervisor has ended by now, and all processes with it
                 await self._kill()
-        self._known.set()
+        self._reason_known.set()
 
     async def _kill(self) -> None:
         from aiodocker import DockerError  # noqa: PLC0415 - heavy
@@ -229,21 +231,21 @@ class DockerBox:
                 if error.status not in _NOT_RUNNING and _STOPPED not in str(error.message):
                     raise
 
-        await patiently(self.engine, "stop a box", ask)
+        await patiently(self.engine, "stop a sandbox", ask)
         if self.kind == PODMAN:
-            with suppress(SandboxError), asking(self.engine, "see a box end", _SETTLED_S):
-                await self._put_away()
+            with suppress(SandboxError), asking(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S):
+                await self._wait_final_state()
 
-    async def _put_away(self) -> None:
-        while (await self._state()).get("Status") in _ENDING:  # noqa: ASYNC110 - all that is said of it
-            await anyio.sleep(_SOON_S)
+    async def _wait_final_state(self) -> None:
+        while (await self._state()).get("Status") in _ENDING_STATES:  # noqa: ASYNC110 - Podman sends no event
+            await anyio.sleep(_POLL_S)
 
     async def _diagnosis(self) -> str:
-        """Ask the engine what became of the container: it may be ending only now."""
+        """Ask the engine why the container ended; it may still be ending."""
         gone = ""
-        for _ in range(_TRIES):
+        for _ in range(_DIAGNOSIS_TRIES):
             try:
-                with asking(self.engine, "say why a box ended"):
+                with asking(self.engine, "find out why a sandbox ended"):
                     state = await self._state()
             except EngineGone as error:
                 gone = str(error)
@@ -252,7 +254,7 @@ class DockerBox:
             else:
                 if state.get("Status") == "removing":
                     return _REMOVED
-                if not state.get("Running") and state.get("Status") not in _ENDING:
+                if not state.get("Running") and state.get("Status") not in _ENDING_STATES:
                     return "the container engine was restarted" if gone else self._reason_of(state)
             await anyio.sleep(_AGAIN_S)
         return f"the container engine is gone: {gone}" if gone else self.control.problem
@@ -266,18 +268,18 @@ class DockerBox:
         if state.get("OOMKilled"):
             return "out of memory"
         if code == _EXPIRED:
-            return "its time is over"
+            return "its lifetime is over"
         if code == _KILLED:
-            return "killed: from outside, or its own program by something inside"
-        said = " ".join(str(state.get("Error") or self.control.problem).split())
-        return f"it ended with exit code {code}: {said}"
+            return "killed: from the host, or its supervisor by a command in it"
+        detail = " ".join(str(state.get("Error") or self.control.problem).split())
+        return f"it ended with exit code {code}: {detail}"
 
     async def _last_words(self) -> str:
-        """Return what the program inside has said, which is only why it could not start."""
-        with suppress(SandboxError), asking(self.engine, "read what a box has said"):
+        """Return the log of the container, which has only the reason of a failed start."""
+        with suppress(SandboxError), asking(self.engine, "read the log of a sandbox"):
             params = {"stdout": "1", "stderr": "1", "tail": "5"}
             async with self.engine.stream("GET", f"containers/{self.name}/logs", params=params) as answer:
-                # Eight bytes in front of each piece say which stream it is of.
-                said = "".join(filter(str.isprintable, (await answer.read()).decode(errors="ignore")))
-                return f" ({' '.join(said.split())[:500]})" if said.strip() else ""
+                # Each piece begins with eight bytes that name its stream.
+                log = "".join(filter(str.isprintable, (await answer.read()).decode(errors="ignore")))
+                return f" ({' '.join(log.split())[:500]})" if log.strip() else ""
         return ""

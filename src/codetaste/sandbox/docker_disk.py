@@ -1,7 +1,7 @@
-"""Watching how much boxes have written where the engine's storage has no quota: one question for all of them.
+"""Disk usage of sandboxes where the engine's storage has no quota: one request measures all of them.
 
-The engine walks what each container has written, so it is asked every some seconds, and less often when the
-walk takes long.
+The engine walks the files of every container, so it is asked every few seconds, and less often when the walk
+takes long.
 """
 
 from __future__ import annotations
@@ -23,37 +23,39 @@ if TYPE_CHECKING:
 
 EVERY_S = 3.0
 _SHARE = 4
-"""The engine works on our question for at most one part in this many of the time."""
+"""The engine spends at most one part in this many of its time on the measurement."""
 _WITHIN_S = 300.0
 
 
 class DiskWatch:
-    """Bounds of containers by id, and what is to happen to one that has passed its own."""
+    """The disk limits of containers by id, and a callback for each that exceeds its own."""
 
     def __init__(self, engine: ContainerEngine, run: str, every_s: float = EVERY_S) -> None:
         self._engine = engine
         self._run = run
         self._every_s = every_s
-        self._bounds: dict[str, tuple[int, Callable[[], Awaitable[None]]]] = {}
+        self._limits: dict[str, tuple[int, Callable[[], Awaitable[None]]]] = {}
         self._volumes: set[str] = set()
         self._wanted = anyio.Event()
 
-    def add(self, ident: str, disk_bytes: int, full: Callable[[], Awaitable[None]], *, volumes: bool) -> None:
-        """Have ``full`` called once container ``ident`` has written ``disk_bytes`` or more."""
-        self._bounds[ident] = (disk_bytes, full)
+    def add(
+        self, ident: str, disk_bytes: int, on_full: Callable[[], Awaitable[None]], *, volumes: bool
+    ) -> None:
+        """Call ``on_full`` once container ``ident`` has written ``disk_bytes`` or more."""
+        self._limits[ident] = (disk_bytes, on_full)
         if volumes:
             self._volumes.add(ident)
         self._wanted.set()
 
     def remove(self, ident: str) -> None:
-        """Watch that container no longer."""
-        self._bounds.pop(ident, None)
+        """Stop watching that container."""
+        self._limits.pop(ident, None)
         self._volumes.discard(ident)
 
     async def watch(self) -> None:
-        """Look again and again, for ever; an engine that does not answer is asked again later."""
+        """Measure repeatedly, for ever; an engine that does not answer is asked again later."""
         while True:
-            if not self._bounds:
+            if not self._limits:
                 self._wanted = anyio.Event()
                 await self._wanted.wait()
             began = anyio.current_time()
@@ -62,17 +64,17 @@ class DiskWatch:
             except SandboxError:
                 written = {}
             for ident, size in written.items():
-                bound, full = self._bounds.get(ident, (size + 1, None))
-                if size >= bound and full is not None:
+                limit, on_full = self._limits.get(ident, (size + 1, None))
+                if size >= limit and on_full is not None:
                     self.remove(ident)
-                    await full()
+                    await on_full()
             await anyio.sleep(max(self._every_s, _SHARE * (anyio.current_time() - began)))
 
     async def _written(self) -> Mapping[str, int]:
-        ours = {"label": [f"{RUN}={self._run}", f"{OWNER}={owner()}"]}
-        with asking(self._engine, "measure what its containers have written", _WITHIN_S):
+        own_labels = {"label": [f"{RUN}={self._run}", f"{OWNER}={owner()}"]}
+        with asking(self._engine, "measure the disk usage of its containers", _WITHIN_S):
             found = await self._engine.call(
-                "GET", "containers/json", {"size": "1", "filters": json.dumps(ours)}
+                "GET", "containers/json", {"size": "1", "filters": json.dumps(own_labels)}
             )
             sizes = {one["Id"]: int(one.get("SizeRw") or 0) for one in found}
             if not self._volumes:

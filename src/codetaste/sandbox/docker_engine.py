@@ -1,7 +1,7 @@
-"""A container engine that answers on a socket: Docker's, or Podman's in Docker's language.
+"""A container engine that answers on a socket: Docker, or Podman by the Docker API.
 
-Every call goes through :func:`asking`, so that whatever can go wrong with an engine (it is down, it restarts
-in mid-call, it is full, it does not have the image) becomes one line that says what to do.
+Every call is made within :func:`asking`, so every failure of an engine (not running, restarted during a call,
+disk full, image missing) becomes one line with its fix.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 CALL_S = 60.0
-"""How long one call may take; an engine on a busy machine needs seconds to start a container."""
+"""Timeout of one call; an engine on a busy machine needs seconds to start a container."""
 NO_ENGINE = "no container engine answers here: "
 _GREETING_S = 5.0
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Between asking an engine that is gone: a restart takes some seconds."""
-_OLDEST = (1, 40)
-"""Docker 19.03: the first whose API has all that is asked here."""
+"""Between retries while the engine is down: a restart takes some seconds."""
+_MIN_API = (1, 40)
+"""API of Docker 19.03, the first with all calls that are used here."""
 _REASON = 500
 _UNREACHABLE = 900
-"""What aiodocker says where there is no status, for nobody answered."""
+"""The status that aiodocker sets where there was no response."""
 _FAULT, _NOT_FOUND, _CONFLICT = 400, 404, 409
 _FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
 _NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
 
 
 class EngineGone(SandboxError):
-    """The engine does not answer, or broke off: it may be restarting. ``unheard``: it was never asked."""
+    """The engine does not answer, or closed the connection; ``unheard``: it never got the request."""
 
     unheard = False
 
 
-class _InTheWay(SandboxError):
-    """What is asked for is not possible at this moment."""
+class _Conflict(SandboxError):
+    """The request conflicts with the current state of the object."""
 
 
 @dataclass(slots=True)
@@ -60,11 +60,11 @@ class ContainerEngine:
     """An engine that has answered.
 
     Attributes:
-        client: speaks to it.
+        client: its API client.
         kind: "docker" or "podman".
-        version: its own.
-        socket: where it listens.
-        quota: whether it can bound the size of a container's files itself; None until it was tried.
+        version: of the engine.
+        socket: its address.
+        quota: whether it can limit the disk usage of a container; None until it was tried.
     """
 
     client: Docker
@@ -74,12 +74,12 @@ class ContainerEngine:
     quota: bool | None = None
 
     async def storage(self) -> str:
-        """Return which storage driver it has, and on what.
+        """Return its storage driver and backing file system.
 
         Raises:
             SandboxError: it does not answer.
         """
-        with asking(self, "say how it stores files"):
+        with asking(self, "describe its storage"):
             info = await self.client.system.info()
             below = dict(entry[:2] for entry in info.get("DriverStatus") or ())
             on = below.get("Backing Filesystem", "")
@@ -91,8 +91,8 @@ class ContainerEngine:
         path: str,
         params: Params | None = None,
         body: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401 - what the engine says
-        """Make a call that aiodocker has no name for, and return the answer's JSON, None where it has none.
+    ) -> Any:  # noqa: ANN401 - JSON of the engine
+        """Make a call that aiodocker has no method for; return the JSON of the response, None if it is empty.
 
         Raises:
             DockerError: the engine refused. Use it within :func:`asking`.
@@ -111,7 +111,7 @@ class ContainerEngine:
         params: Params,
         data: bytes | AsyncIterable[bytes] | None = None,
     ) -> AsyncIterator[ClientResponse]:
-        """Make a call whose answer is streamed, as is its body, an archive, unless it is bytes of JSON.
+        """Make a call with a streamed response; the body is JSON if it is bytes, else a streamed archive.
 
         Raises:
             DockerError: the engine refused. Use it within :func:`asking`.
@@ -132,35 +132,35 @@ class ContainerEngine:
 
 @asynccontextmanager
 async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIterator[ContainerEngine]:
-    """Reach the first engine that answers: "docker", "podman", or either ("auto").
+    """Connect to the first engine that answers: "docker", "podman", or either ("auto").
 
     Args:
-        engine: which kind is wanted.
-        socket: where it listens; it is looked for in the usual places otherwise.
+        engine: the kind.
+        socket: its address; by default the usual paths are tried.
 
     Raises:
-        SandboxMissing: none answers; the message says for each place why.
+        SandboxMissing: no engine answers; the message has the reason for each path.
     """
     from aiodocker import Docker  # noqa: PLC0415 - heavy
 
     problems: list[str] = []
-    for place in places(engine, socket):
-        if not await to_thread.run_sync(os.path.exists, place.socket):
-            if place.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
-                problems.append(f"{place.socket} ({place.name}) is not there")
+    for candidate in places(engine, socket):
+        if not await to_thread.run_sync(os.path.exists, candidate.socket):
+            if candidate.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
+                problems.append(f"{candidate.socket} ({candidate.name}) does not exist")
             continue
-        if not os.access(place.socket, os.W_OK):
-            problems.append(f"{place.socket} may not be used by this user: {joining(place.socket)}")
+        if not os.access(candidate.socket, os.W_OK):
+            problems.append(f"{candidate.socket} is not writable for this user: {joining(candidate.socket)}")
             continue
-        client = Docker(url=f"unix://{place.socket}")
+        client = Docker(url=f"unix://{candidate.socket}")
         try:
             try:
-                found = await _greeted(client, place.socket)
+                found = await _greet(client, candidate.socket)
             except SandboxError as error:
                 problems.append(str(error))
                 continue
             if engine not in {AUTO, found.kind}:
-                problems.append(f"{place.socket} is {found.kind}'s")
+                problems.append(f"{candidate.socket} is {found.kind}'s")
                 continue
             yield found
             return
@@ -169,40 +169,40 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
                 await client.close()
     if socket is None:
         problems += unusable()
-    raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {_fix(engine)}")
+    raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {_install_fix(engine)}")
 
 
 @contextmanager
 def asking(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iterator[None]:
-    """Put what goes wrong with calls in the block into words; ``what`` as in "Docker cannot … : reason".
+    """Translate the exceptions of engine calls in the block; ``what`` completes "docker cannot …: reason".
 
     Raises:
-        SandboxMissing: the image is not there: trying again does not help.
-        EngineGone: nobody answers, in time or at all.
-        SandboxError: anything else.
+        SandboxMissing: the image does not exist: retrying does not help.
+        EngineGone: no answer in time, or no connection.
+        SandboxError: any other failure.
     """
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
     from aiohttp import ClientError  # noqa: PLC0415
 
-    said = f"{engine.kind} at {engine.socket} cannot {what}"
+    summary = f"{engine.kind} at {engine.socket} cannot {what}"
     try:
         with anyio.fail_after(within_s):
             yield
     except CodetasteError:
         raise
     except DockerError as error:
-        raise _explained(said, error) from error
+        raise _translate(summary, error) from error
     except TimeoutError:
-        raise EngineGone(f"{said}: no answer within {within_s:g} s; see the engine's own log") from None
+        raise EngineGone(f"{summary}: no answer within {within_s:g} s; see the engine's log") from None
     except (ClientError, OSError, ValueError, KeyError, TypeError) as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())
         raise EngineGone(
-            f"{said}: the connection was lost ({reason}); see that the engine is running"
+            f"{summary}: the connection was lost ({reason}); check that the engine is running"
         ) from error
 
 
-async def patiently(engine: ContainerEngine, what: str, ask: Callable[[], Awaitable[_T]]) -> _T:
-    """Ask, and again for some seconds as long as the engine is gone: it may be restarting.
+async def patiently(engine: ContainerEngine, what: str, function: Callable[[], Awaitable[_T]]) -> _T:
+    """Return the result of ``function``, retried for some seconds while the engine is down.
 
     Raises:
         SandboxError: as of :func:`asking`.
@@ -210,69 +210,69 @@ async def patiently(engine: ContainerEngine, what: str, ask: Callable[[], Awaita
     for pause_s in _PAUSES_S:
         try:
             with asking(engine, what):
-                return await ask()
-        except (EngineGone, _InTheWay):
+                return await function()
+        except (EngineGone, _Conflict):
             await anyio.sleep(pause_s)
     with asking(engine, what):
-        return await ask()
+        return await function()
 
 
 async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
-    """Delete what is at ``path`` of the engine's API; it may be gone already.
+    """Delete the object at ``path`` of the engine's API, if it exists.
 
     Raises:
         SandboxError: as of :func:`asking`; or it is still in use after some seconds.
     """
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
-    async def ask() -> None:
+    async def function() -> None:
         try:
             await engine.call("DELETE", path, params)
         except DockerError as error:
             if error.status == _CONFLICT:
-                # It is ending just now, or somebody else is deleting it.
-                raise _InTheWay(f"{engine.kind} cannot delete {path}: {error.message}") from error
+                # It is just ending, or another program is deleting it.
+                raise _Conflict(f"{engine.kind} cannot delete {path}: {error.message}") from error
             if error.status != _NOT_FOUND:
                 raise
 
-    await patiently(engine, f"delete {path}", ask)
+    await patiently(engine, f"delete {path}", function)
 
 
-def _explained(said: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
+def _translate(summary: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
     from aiohttp import ClientConnectorError  # noqa: PLC0415 - heavy
 
     reason = " ".join(str(error.message).split())[:_REASON]
     if error.status == _UNREACHABLE:
-        gone = EngineGone(f"{said}: it does not answer; see that the engine is running")
+        gone = EngineGone(f"{summary}: it does not answer; check that the engine is running")
         gone.unheard = isinstance(error.__context__, ClientConnectorError)
         return gone
     if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
         return SandboxMissing(
-            f"{said}: {reason}; build one (codetaste image build --lean) or name one that is there"
+            f"{summary}: {reason}; build one (codetaste image build --lean) or name an existing one"
         )
     if _FULL.search(reason):
-        return SandboxError(f"{said}: its disk is full ({reason}); free some space")
-    return SandboxError(f"{said}: {reason}")
+        return SandboxError(f"{summary}: its disk is full ({reason}); free some space")
+    return SandboxError(f"{summary}: {reason}")
 
 
-async def _greeted(client: Docker, socket: Path) -> ContainerEngine:
+async def _greet(client: Docker, socket: Path) -> ContainerEngine:
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
     from aiohttp import ClientError  # noqa: PLC0415
 
     try:
         with anyio.fail_after(_GREETING_S):
-            told = await client.version()
-        api = tuple(int(part) for part in told["ApiVersion"].split("."))
-        parts = {part.get("Name") for part in told.get("Components") or ()}
-        version = str(told["Version"])
+            about = await client.version()
+        api = tuple(int(part) for part in about["ApiVersion"].split("."))
+        parts = {part.get("Name") for part in about.get("Components") or ()}
+        version = str(about["Version"])
     except (ClientError, DockerError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:_REASON]
-        raise SandboxError(f"{socket} does not answer as an engine does: {reason}") from error
+        raise SandboxError(f"{socket} did not answer like a container engine: {reason}") from error
     kind = PODMAN if "Podman Engine" in parts else DOCKER
-    if api < _OLDEST:
-        needed = ".".join(map(str, _OLDEST))
+    if api < _MIN_API:
+        needed = ".".join(map(str, _MIN_API))
         raise SandboxMissing(
-            f"{kind} {version} at {socket} is too old: it speaks {told['ApiVersion']}, {needed} is needed; "
+            f"{kind} {version} at {socket} is too old: its API is {about['ApiVersion']}, {needed} is needed; "
             "install Docker 19.03 or newer"
         )
     return ContainerEngine(client, kind, version, socket)
@@ -285,7 +285,7 @@ def _message(text: str) -> str:
         return text[:500]
 
 
-def _fix(engine: str) -> str:
+def _install_fix(engine: str) -> str:
     if engine == PODMAN:
         return "start one: podman system service --time 0 (or systemctl --user start podman.socket)"
     return "install and start one (sudo apt-get install docker.io), or name its socket in sandbox.socket"

@@ -1,4 +1,4 @@
-"""Images in a container engine: from an archive, a Dockerfile or a box; listed, and removed again."""
+"""Images in a container engine: import, build, commit, list and remove."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that we made; ``what`` is said in its label, the size in bytes."""
+    """An image that codetaste made; ``what`` is the value of its label, the size is in bytes."""
 
     name: str
     ident: str
@@ -44,18 +44,18 @@ class Image:
 async def import_image(
     engine: ContainerEngine, archive: AsyncIterable[bytes], name: str, what: str, env: Mapping[str, str]
 ) -> str:
-    """Make an image of one layer from the tar archive of a root file system, and return its id.
+    """Import the tar archive of a root file system as an image of one layer, and return its id.
 
     Raises:
-        ConfigError: ``name`` cannot be the name of an image.
-        SandboxError: the engine does not take it.
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: the engine refused it.
     """
     split_name(name)
     changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE}={what}"]
-    # Repository and tag together: Podman does not look at a tag of its own.
+    # Repository and tag together: Podman ignores a separate tag.
     params = [("fromSrc", "-"), ("repo", name), ("changes", 'CMD ["/bin/sh"]')]
     params += [("changes", change) for change in changes]
-    with asking(engine, f"take {name} in", _BUILD_S):
+    with asking(engine, f"import {name}", _BUILD_S):
         async with engine.stream("POST", "images/create", params=params, data=archive) as answer:
             async for _ in _progress(answer):
                 pass
@@ -65,13 +65,13 @@ async def import_image(
 async def build_image(
     engine: ContainerEngine, folder: Path, name: str, what: str, tell: Callable[[str], None]
 ) -> str:
-    """Build an image from ``folder/Dockerfile``, tell how it goes, and return its id.
+    """Build an image from ``folder/Dockerfile``, pass progress lines to ``tell``, and return its id.
 
-    All of ``folder`` is sent. Steps have the engine's own network; nothing is fetched but what they ask for.
+    All of ``folder`` is sent. Steps use the network of the engine and fetch only what they name themselves.
 
     Raises:
-        ConfigError: there is no Dockerfile, or ``name`` cannot be the name of an image.
-        SandboxError: a step failed, or the engine.
+        ConfigError: there is no Dockerfile, or ``name`` is not a valid image name.
+        SandboxError: a step failed, or the engine did.
     """
     if not (folder / "Dockerfile").is_file():
         raise ConfigError(f"{folder / 'Dockerfile'}: no such file; name the folder that holds the Dockerfile")
@@ -85,11 +85,11 @@ async def build_image(
 
 
 async def commit_container(engine: ContainerEngine, container: str, name: str, what: str) -> str:
-    """Keep the files of a container as an image, and return its id; what made it a box is left out.
+    """Commit the files of a container as an image without its sandbox settings, and return its id.
 
     Raises:
-        ConfigError: ``name`` cannot be the name of an image.
-        SandboxError: the engine cannot.
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: the engine failed.
     """
     repository, tag = split_name(name)
     labels = {**no_labels(), IMAGE: what}
@@ -97,12 +97,12 @@ async def commit_container(engine: ContainerEngine, container: str, name: str, w
     changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
     params = [("container", container), ("repo", repository), ("tag", tag), ("pause", "1")]
     params += [("changes", change) for change in changes]
-    with asking(engine, f"keep a box as {name}", _COMMIT_S):
+    with asking(engine, f"commit a sandbox as {name}", _COMMIT_S):
         return str((await engine.call("POST", "commit", params, {}))["Id"])
 
 
 async def list_images(engine: ContainerEngine) -> Sequence[Image]:
-    """Return the images that we made, the newest first.
+    """Return the images that codetaste made, the newest first.
 
     Raises:
         SandboxError: the engine does not answer.
@@ -128,7 +128,7 @@ async def remove_image(engine: ContainerEngine, name: str) -> None:
     """Remove an image.
 
     Raises:
-        SandboxError: it is not there, or in use.
+        SandboxError: it does not exist, or is in use.
     """
     with asking(engine, f"remove {name}"):
         await engine.call("DELETE", f"images/{name}")
@@ -140,21 +140,21 @@ async def image_id(engine: ContainerEngine, name: str) -> str:
 
 
 async def must_have(engine: ContainerEngine, name: str) -> None:
-    """See that an image is there.
+    """Check that an image exists.
 
     Raises:
-        SandboxMissing: it is not; the message says what to do.
+        SandboxMissing: it does not; the message has the fix.
         SandboxError: the engine does not answer.
     """
-    with asking(engine, f"make boxes of {name}"):
+    with asking(engine, f"create sandboxes from {name}"):
         await image_id(engine, name)
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Return repository and tag of an image's name, "latest" where it has none.
+    """Return repository and tag of an image name; the default tag is "latest".
 
     Raises:
-        ConfigError: it cannot be the name of an image.
+        ConfigError: ``name`` is not a valid image name.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} cannot be the name of an image: write it as in codetaste/mine:1")
@@ -163,22 +163,22 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 async def _progress(answer: ClientResponse) -> AsyncIterator[str]:
-    """Yield what the engine says of its work, line by line.
+    """Yield the progress messages of the engine, line by line.
 
     Raises:
-        SandboxError: it failed.
+        SandboxError: the build or import failed.
     """
     async for raw in answer.content:
-        told = json.loads(raw) if raw.strip() else {}
-        if "error" in told:
-            raise SandboxError(f"the engine says: {' '.join(str(told['error']).split())}")
-        for line in str(told.get("stream") or told.get("status") or "").splitlines():
+        message = json.loads(raw) if raw.strip() else {}
+        if "error" in message:
+            raise SandboxError(f"the engine reports: {' '.join(str(message['error']).split())}")
+        for line in str(message.get("stream") or message.get("status") or "").splitlines():
             if line.strip():
                 yield line
 
 
 def _context(folder: Path) -> IO[bytes]:
-    """Return all of ``folder`` as a tar archive, on disk where it is large."""
+    """Return all of ``folder`` as a tar archive, on disk if it is large."""
     spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
     with tarfile.open(fileobj=spool, mode="w") as archive:
         archive.add(folder, arcname=".")
@@ -187,6 +187,6 @@ def _context(folder: Path) -> IO[bytes]:
 
 
 def _without_registry(name: str) -> str:
-    """Return an image's name without the host in front of it, which Podman adds to a name that has none."""
+    """Return an image name without the registry host, which Podman adds to a name that has none."""
     host, _, rest = name.partition("/")
     return rest if rest and ("." in host or ":" in host or host == "localhost") else name

@@ -1,4 +1,4 @@
-"""The labels by which what we made in an engine is known again, in a run that follows one that was killed."""
+"""The labels by which a later run recognises what a killed run has left in an engine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 RUN, JOB, DEADLINE, OWNER = "codetaste.run", "codetaste.job", "codetaste.deadline", "codetaste.owner"
 IMAGE = "codetaste.image"
-"""On images that we built; what they are."""
+"""On images that codetaste made; its value is their kind."""
 LEAN = "lean"
-"""The one that has all that a box needs."""
+"""The kind of image that has all that a sandbox needs."""
 GRACE_S = 900.0
-"""How long after the end of its lifetime a box may still be read: the time to take an archive out."""
+"""Seconds after the end of its lifetime during which archives can still be read from a sandbox."""
 
 
 def labels(run: str, job: str, lifetime_s: float) -> dict[str, str]:
@@ -26,11 +26,11 @@ def labels(run: str, job: str, lifetime_s: float) -> dict[str, str]:
 
 
 def no_labels() -> dict[str, str]:
-    """Return what makes an image forget them: whoever starts one of it later is no box of ours."""
+    """Return empty labels, so that a container started from a committed image is not taken for a sandbox."""
     return dict.fromkeys((RUN, JOB, DEADLINE, OWNER), "")
 
 
-def is_over(told: Mapping[str, str]) -> bool:
-    """Whether the deadline on the labels has passed; a deadline that nobody can read never passes."""
-    text = told.get(DEADLINE, "")
+def is_over(found: Mapping[str, str]) -> bool:
+    """Whether the deadline on the labels has passed; an unreadable deadline never passes."""
+    text = found.get(DEADLINE, "")
     return text.isdigit() and int(text) < time.time()

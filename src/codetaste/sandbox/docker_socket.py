@@ -1,4 +1,4 @@
-"""Where container engines listen on this machine."""
+"""The sockets of container engines on this host."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ _DOCKER_HOST, _CONTAINER_HOST = "DOCKER_HOST", "CONTAINER_HOST"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A socket where an engine may listen; ``name`` says how it was found."""
+    """A socket where an engine may listen; ``name`` is how it was found."""
 
     name: str
     socket: Path
 
 
 def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
-    """Return where to look for ``engine`` ("docker", "podman", "auto"), best first, each socket once.
+    """Return the sockets to try for ``engine`` ("docker", "podman", "auto"), best first, each once.
 
     A named ``socket`` is the only one. Otherwise DOCKER_HOST and CONTAINER_HOST come first, then the usual
-    places, this user's own (rootless) engines after the system's Docker. Engines of other machines (tcp://,
-    ssh://) do not count: folders of this one are mounted.
+    paths, the (rootless) engines of this user after the Docker of the system. Engines of other machines
+    (tcp://, ssh://) are left out: folders of this host are mounted.
     """
     if socket is not None:
         return (Place(NAMED, socket),)
     own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     found = {
         DOCKER: [
-            *_named(_DOCKER_HOST),
+            *_from_variable(_DOCKER_HOST),
             Place("docker", Path("/var/run/docker.sock")),
             Place("docker, rootless", own / "docker.sock"),
         ],
         PODMAN: [
-            *_named(_CONTAINER_HOST),
-            *(_named(_DOCKER_HOST) if engine == PODMAN else ()),
+            *_from_variable(_CONTAINER_HOST),
+            *(_from_variable(_DOCKER_HOST) if engine == PODMAN else ()),
             Place("podman, rootless", own / "podman" / "podman.sock"),
             Place("podman", Path("/run/podman/podman.sock")),
         ],
@@ -49,27 +49,27 @@ def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
 
 
 def joining(socket: Path) -> str:
-    """Say what to do where this user may not use ``socket``."""
+    """Return what to do if this user may not use ``socket``."""
     try:
         status = socket.stat()
         group = grp.getgrgid(status.st_gid).gr_name
     except (OSError, KeyError):
-        return "start codetaste as a user who may"
+        return "start codetaste as a user with access"
     if status.st_gid == 0 or not status.st_mode & stat.S_IWGRP:
         return "start codetaste as its owner"
     return f"join the {group} group (sudo usermod -aG {group} $USER) and log in again"
 
 
 def unusable() -> list[str]:
-    """Say which variables name an engine that cannot be used."""
+    """Return a message for each variable that names an unusable engine."""
     return [
-        f"{variable} names no socket of this machine (unix:///…)"
+        f"{variable} is not a socket of this host (unix:///…)"
         for variable in (_DOCKER_HOST, _CONTAINER_HOST)
-        if os.environ.get(variable) and not _named(variable)
+        if os.environ.get(variable) and not _from_variable(variable)
     ]
 
 
-def _named(variable: str) -> list[Place]:
+def _from_variable(variable: str) -> list[Place]:
     value = os.environ.get(variable, "")
     scheme, _, path = value.partition("://")
     return [Place(variable, Path(path))] if scheme == "unix" and path else []

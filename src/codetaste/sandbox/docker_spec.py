@@ -1,4 +1,4 @@
-"""A box as a container engine is asked for it."""
+"""The request body by which a container engine creates a sandbox."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 PLACES = (TESTBED, TASK, OUTPUT, HOME)
 _SCRATCH_BYTES = 2 * 1024**3
 _OPEN_FILES = 16 * 1024
-"""Of one process; Podman would ask for more than many machines give it."""
+"""Per process; the default of Podman is more than many hosts allow."""
 _PODMAN_PROCESSES = 32 * 1024
-"""Of a user: it would ask for more than it gives itself. What bounds a box is PidsLimit."""
+"""Per user; the default of Podman is more than it allows itself. PidsLimit bounds a sandbox."""
 _NANO = 10**9
-_HELD = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
+_LIMIT_NAMES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a container is made of.
+    """Everything that a container is created from.
 
     Attributes:
-        spec: the box that is wanted.
+        spec: of the sandbox.
         image: of the container.
-        command: what runs in it, as long as it lives.
-        mounts: folders and files of this machine beside the box's own, read-only.
-        env: variables of the container, over its image's.
+        command: its first process.
+        mounts: folders and files of the host in addition to those of the spec, read-only.
+        env: variables of the container, over those of its image.
         labels: see ``docker_labels``.
-        seccomp: the filter of system calls as this engine takes it.
+        seccomp: the system call filter in the form that this engine takes.
         network: its name, "" for none.
     """
 
@@ -47,61 +47,61 @@ class Order:
     network: str = ""
 
 
-def container_config(order: Order, kind: str) -> dict[str, Any]:
-    """Return the body of the call that makes a container."""
-    spec = order.spec
+def container_config(container: Order, kind: str) -> dict[str, Any]:
+    """Return the request body that creates a container."""
+    spec = container.spec
     return {
-        "Image": order.image,
-        **_command(order.command, kind),
+        "Image": container.image,
+        **_command(container.command, kind),
         "User": f"{UID}:{GID}",
         "WorkingDir": "/",
-        "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **order.env}.items()],
-        "Labels": dict(order.labels),
+        "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **container.env}.items()],
+        "Labels": dict(container.labels),
         "Hostname": "sandbox",
-        # An image's own would have the engine start programs in it all the time.
+        # A health check of the image would start programs in the sandbox all the time.
         "Healthcheck": {"Test": ["NONE"]},
-        # What an engine that was killed sends to its containers when it comes back.
+        # The signal that a restarted engine sends to the containers it finds.
         "StopSignal": "SIGKILL",
         "HostConfig": {
-            "NetworkMode": order.network or "none",
+            "NetworkMode": container.network or "none",
             "Memory": spec.memory_bytes,
             "MemorySwap": spec.memory_bytes,
             # Docker refuses more cores than there are.
             "NanoCpus": int(min(spec.cpus, os.cpu_count() or spec.cpus) * _NANO),
             "PidsLimit": spec.processes,
-            # When the machine's memory runs out a box goes first, and not the run that started it.
+            # When the host runs out of memory, sandboxes are killed before the run that started them.
             "OomScoreAdj": 500,
             "Ulimits": _ulimits(spec, kind),
             "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges", f"seccomp={order.seccomp}"],
+            "SecurityOpt": ["no-new-privileges", f"seccomp={container.seccomp}"],
             "LogConfig": _log(kind),
-            "Mounts": _mounts(order),
+            "Mounts": _mounts(container),
             **_read_only(spec),
         },
     }
 
 
 def _command(command: Sequence[str], kind: str) -> dict[str, list[str]]:
-    """Set what runs; an entry point that is left out would be the image's own."""
+    """Set the command; without an entry point that of the image would run."""
     if kind == DOCKER:
-        # "" is none, and an image that is made of the container has none.
+        # "" is none, and an image committed from the container has none.
         return {"Entrypoint": [""], "Cmd": list(command)}
     return {"Entrypoint": list(command[:1]), "Cmd": list(command[1:])}
 
 
 def unheld(info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return which limits an engine does not hold though it takes them, from what it says of itself."""
+    """Return the limits that an engine accepts but does not enforce, from its own info."""
     if info.get("Rootless") and str(info.get("CgroupVersion")) == "1":
-        # Podman says that it does; it writes into its log that it does not.
-        return tuple(_HELD.values())
-    return tuple(what for key, what in _HELD.items() if info.get(key) is False)
+        # Podman claims to enforce them; only its log says that it does not.
+        return tuple(_LIMIT_NAMES.values())
+    return tuple(what for key, what in _LIMIT_NAMES.items() if info.get(key) is False)
 
 
 def _ulimits(spec: BoxSpec, kind: str) -> list[dict[str, Any]]:
     limits = {
         "core": 0,
         "nofile": _OPEN_FILES,
-        # No single file is larger than all of them may be: holds at once, and where nothing else does.
+        # No file can exceed the disk limit: enforced at once, and where no other limit is.
         "fsize": spec.disk_bytes,
     }
     if kind == PODMAN:
@@ -109,18 +109,18 @@ def _ulimits(spec: BoxSpec, kind: str) -> list[dict[str, Any]]:
     return [{"Name": name, "Soft": value, "Hard": value} for name, value in limits.items()]
 
 
-def _mounts(order: Order) -> list[dict[str, Any]]:
+def _mounts(container: Order) -> list[dict[str, Any]]:
     folders = [
         {"Type": "bind", "Source": str(mount.source), "Target": mount.target, "ReadOnly": True}
-        for mount in (*order.mounts, *order.spec.mounts)
+        for mount in (*container.mounts, *container.spec.mounts)
     ]
-    if not order.spec.read_only_root:
+    if not container.spec.read_only_root:
         return folders
-    options = {"Labels": dict(order.labels)}
-    # Without a name, so that they go with the container.
+    options = {"Labels": dict(container.labels)}
+    # Without a name, so that they are removed with the container.
     return [
         *folders,
-        *({"Type": "volume", "Target": place, "VolumeOptions": options} for place in PLACES),
+        *({"Type": "volume", "Target": folder, "VolumeOptions": options} for folder in PLACES),
     ]
 
 
@@ -132,7 +132,7 @@ def _read_only(spec: BoxSpec) -> dict[str, Any]:
 
 
 def _log(kind: str) -> dict[str, Any]:
-    """Keep the little that the warden says, for when it does not come up."""
+    """Keep the little output of the supervisor, for when it does not start."""
     if kind == DOCKER:
         return {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
     return {"Type": "k8s-file"}

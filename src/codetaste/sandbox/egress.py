@@ -1,7 +1,8 @@
-"""What can be reached from inside a box: four policies, from nothing to everything.
+"""The egress policies of a sandbox: none, gateway, allow-list, whole network.
 
-No box but one with an open network has any network of its own: each way out is a Unix socket of ours, in a
-folder of its own that is mounted, and a small forwarder inside makes it a port of 127.0.0.1.
+Only a sandbox with the last policy has a network. Under the others each forwarded port is a Unix socket of
+the host, in a folder of its own that is mounted, and the supervisor forwards a port of 127.0.0.1 to it. A run
+uses the first two today; the allow-list and the network are for building environments.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ def none() -> Egress:
 
 
 def gateway(socket: Path) -> Egress:
-    """Return the policy under which http://127.0.0.1:8787 is the server at ``socket``, and that is all."""
+    """Return the policy under which only http://127.0.0.1:8787, the server at ``socket``, can be reached."""
     return Egress((Way(GATEWAY_PORT, socket),))
 
 
 def open_network() -> Egress:
-    """Return the policy under which everything can be reached that can be reached from here."""
+    """Return the policy under which everything can be reached that the host can reach."""
     return Egress(network=True)
 
 
 def joined(*policies: Egress) -> Egress:
-    """Return the policy that lets through what any of ``policies`` does."""
+    """Return the policy that allows what any of ``policies`` allows."""
     return Egress(
         ways=tuple(way for policy in policies for way in policy.ways),
         env={name: value for policy in policies for name, value in policy.env.items()},
@@ -62,12 +63,12 @@ async def allowlist(
 
     Args:
         hosts: entries as ``proxy_rules.py`` describes them.
-        note: is told of each host and port that was asked for, once for each answer.
-        environ: names the proxies that this machine needs, by default its environment.
+        note: receives each requested host and port once for each result.
+        environ: names the proxies that the host itself needs, by default its environment.
 
     Raises:
-        ConfigError: a host that is none; all of them are named.
-        SandboxError: there is no place for the socket.
+        ConfigError: an entry is invalid; all invalid ones are named.
+        SandboxError: the socket cannot be created.
     """
     from codetaste.sandbox.proxy import Proxy  # noqa: PLC0415 - h11 only where it is used
     from codetaste.sandbox.proxy_rules import read_entries  # noqa: PLC0415
@@ -75,7 +76,8 @@ async def allowlist(
 
     upstream = HostProxies.of(os.environ if environ is None else environ)
     proxy = Proxy(read_entries(hosts), upstream, note)
-    # The outer folder is ours alone; the inner one is mounted, and a stranger's user inside goes through it.
+    # The outer folder is private; the inner one is mounted, and the user of the sandbox must be able to
+    # enter it.
     with tempfile.TemporaryDirectory(prefix="codetaste-egress-", ignore_cleanup_errors=True) as outer:
         socket = Path(outer, "ways", "proxy.sock")
         try:
@@ -84,7 +86,7 @@ async def allowlist(
             listener = await anyio.create_unix_listener(socket, mode=0o666)
         except OSError as fault:
             raise SandboxError(
-                f"a way out cannot be made at {socket}: {fault}; TMPDIR says where such are made"
+                f"cannot create the proxy socket {socket}: {fault}; TMPDIR sets its folder"
             ) from fault
         async with listener, beside() as tasks:
             tasks.start_soon(proxy.serve, listener)
@@ -92,7 +94,7 @@ async def allowlist(
 
 
 def _proxy_variables() -> Mapping[str, str]:
-    """Return what makes programs use the proxy: most look for a variable, Java's builds for options."""
+    """Return what makes programs use the proxy: variables for most, options for builds in Java."""
     url = f"http://127.0.0.1:{PROXY_PORT}"
     small = {"http_proxy": url, "https_proxy": url, "no_proxy": _LOOPBACK}
     java = " ".join(

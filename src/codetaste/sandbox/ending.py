@@ -1,4 +1,4 @@
-"""The end of a process namespace: its first process, when killed, takes all others with it."""
+"""Ending a PID namespace: killing its first process ends all others with it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _REPORT_WITHIN_S = 2.0
 
 
 async def end_namespace(process: Process, report: Report) -> None:
-    """Kill the first process inside of what ``process`` contains, and wait for ``process``."""
+    """Kill the first process in the namespace of ``process``, and wait for ``process``."""
     with contextlib.suppress(ProcessLookupError):
         with anyio.move_on_after(_REPORT_WITHIN_S):
-            # Asked again and again, for it is there within a millisecond or two.
+            # Polled, because the pid arrives within a millisecond or two.
             while report.first_inside() is None and process.returncode is None:  # noqa: ASYNC110
                 await anyio.sleep(0.002)
-        inside = report.first_inside()
-        if inside is not None and _parent(inside) == process.pid:
-            os.kill(inside, signal.SIGKILL)
+        first_pid = report.first_inside()
+        if first_pid is not None and _parent(first_pid) == process.pid:
+            os.kill(first_pid, signal.SIGKILL)
     await process.wait()
 
 
 async def gone(pid: int) -> None:
-    """Wait until ``pid`` has ended; as the first process of a namespace it ends after all the others."""
+    """Wait until ``pid`` has ended; the first process of a namespace ends after all others."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:

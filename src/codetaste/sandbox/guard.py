@@ -1,8 +1,8 @@
-"""Nothing outlives us: a guard in a program's process group that kills the group when we are gone.
+"""Ending a program when codetaste dies: a guard in its process group, which then kills the group.
 
-A signal that a dying parent sends to its children (PR_SET_PDEATHSIG) has to be asked for by each of them, and
-who dies in between leaves them running. A guard reads from a pipe that only we can close: by ending it, or by
-ending.
+Every child would have to ask for the signal of a dying parent (PR_SET_PDEATHSIG) itself, and a parent that
+dies before that leaves it running. The guard reads from a pipe whose other end only codetaste holds; it
+closes when codetaste closes it, or dies.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 
 import anyio
 
-# A pipe opened anew through /proc does not wait for a writer, so a guard that comes late sees the end too.
-# A word means that all is well. Otherwise the program is stopped first, so that it has no more children; then
-# whoever inherited our pipe is killed by name, for it may have left the group, lost its parent, and not yet
-# asked to die with it.
-_GUARDED = """
+# A pipe reopened through /proc does not wait for a writer, so a guard that starts late sees the end as well.
+# A line in the pipe means a regular end. Otherwise the program is stopped first, so that it starts no more
+# children; then every process that inherited the pipe is killed by pid, because it may have left the group
+# and lost its parent before it set its own PR_SET_PDEATHSIG.
+_GUARD_SCRIPT = """
 {
   read -r _ </proc/self/fd/"$0" && exit
   read -r me _ _ parent group _ </proc/self/stat
   [ "$parent" = $$ ] && kill -STOP $$
   for round in 1 2 3; do
-    for held in /proc/[0-9]*/fd/"$0"; do
-      pid=${held#/proc/}; pid=${pid%%/*}
-      [ "$pid" != "$me" ] && [ "$held" -ef /proc/self/fd/"$0" ] && kill -KILL "$pid"
+    for link in /proc/[0-9]*/fd/"$0"; do
+      pid=${link#/proc/}; pid=${pid%%/*}
+      [ "$pid" != "$me" ] && [ "$link" -ef /proc/self/fd/"$0" ] && kill -KILL "$pid"
     done
   done
   [ "$parent" = $$ ] && kill -KILL $$
@@ -36,22 +36,22 @@ exec "$@"
 """
 _GONE_WITHIN_S = 1.0
 OWN_PROCESSES = 1
-"""How many processes a guard is."""
+"""Number of processes of a guard."""
 
 
 @dataclass(slots=True)
 class Guard:
-    """The two ends of the pipe. The program inherits ``reading``; ours is closed once it was started."""
+    """The two ends of the pipe: the program inherits ``reading``, codetaste keeps ``writing``."""
 
     reading: int
     writing: int
 
     def over(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Return ``argv`` under guard; best started as the leader of a new session, so that none escapes."""
-        return ("/bin/sh", "-c", _GUARDED, str(self.reading), *argv)
+        """Return ``argv`` under guard; start it as the leader of a new session, so that no child escapes."""
+        return ("/bin/sh", "-c", _GUARD_SCRIPT, str(self.reading), *argv)
 
     def release(self) -> None:
-        """End the guard: the program has ended. May be called again."""
+        """End the guard after the end of the program. May be called again."""
         if self.writing >= 0:
             with contextlib.suppress(OSError):
                 os.write(self.writing, b"over\n")
@@ -59,22 +59,22 @@ class Guard:
             self.writing = -1
 
     async def dismiss(self) -> None:
-        """End the guard, and wait until it is gone: for a second at most, on a busy machine."""
+        """End the guard and wait until it is gone, at most a second on a busy machine."""
         if self.writing < 0:
             return
         with contextlib.suppress(OSError):
             os.write(self.writing, b"over\n")
-        # The last one to hold the other end is the guard.
-        held = select.poll()
-        held.register(self.writing, 0)
+        # The guard is the last process to hold the other end.
+        poll = select.poll()
+        poll.register(self.writing, 0)
         with anyio.move_on_after(_GONE_WITHIN_S, shield=True):
-            while not held.poll(0):  # noqa: ASYNC110 (a pipe that nobody reads sets no event)
+            while not poll.poll(0):  # noqa: ASYNC110 (the loop gets no event of a pipe without a reader)
                 await anyio.sleep(0.002)
         os.close(self.writing)
         self.writing = -1
 
     def close(self) -> None:
-        """End the guard, and close the end that a program was to inherit."""
+        """End the guard, and close the end that a program would have inherited."""
         self.release()
         os.close(self.reading)
 

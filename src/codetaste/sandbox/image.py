@@ -1,4 +1,4 @@
-"""A lean image from a Debian root file system, for places where no container registry can be reached."""
+"""A lean image from a Debian root file system, for hosts that cannot reach a container registry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.docker_engine import ContainerEngine
 
 LEAN_IMAGE = "codetaste/lean:bookworm-1"
-"""What boxes are made of where nobody names an image. The number goes up when its contents change."""
+"""The default image of sandboxes. The number goes up when its contents change."""
 _SUITE = "bookworm"
 _PACKAGES = (
     "ca-certificates",
@@ -43,11 +43,11 @@ _PACKAGES = (
 _LEFT_OUT = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*")
 _DATE = "1764547200"
 """No file is younger: two builds from the same packages are the same."""
-_PLACES = " ".join(f'"$1{place}"' for place in (TESTBED, TASK, OUTPUT, HOME))
+_FOLDERS = " ".join(f'"$1{folder}"' for folder in (TESTBED, TASK, OUTPUT, HOME))
 _HOOKS = (
     f'chroot "$1" useradd --uid {UID} --user-group -M --home-dir {HOME} --shell /bin/bash agent',
-    f"mkdir {_PLACES} && chown {UID}:{GID} {_PLACES}",
-    # mmdebstrap copies this machine's.
+    f"mkdir {_FOLDERS} && chown {UID}:{GID} {_FOLDERS}",
+    # mmdebstrap copies those of the host.
     ': >"$1/etc/hostname" && : >"$1/etc/resolv.conf"',
 )
 _NO_MIRRORS = 'rm -rf "$1/etc/apt/sources.list" "$1"/etc/apt/sources.list.d/*'
@@ -60,31 +60,31 @@ _END_S = 10.0
 async def build_lean(
     engine: ContainerEngine, name: str, tell: Callable[[str], None], *, mirrors: bool = True
 ) -> str:
-    """Build the lean image from packages of this machine's mirrors, and return its id.
+    """Build the lean image from the package mirrors of the host, and return its id.
 
-    Takes half a minute. Root is not needed where this user has subordinate ids (/etc/subuid).
+    Takes half a minute. Root is not needed if this user has subordinate ids (/etc/subuid).
 
     Args:
-        engine: which takes it.
+        engine: which gets the image.
         name: of the image.
-        tell: is told how it goes.
-        mirrors: leave the package mirrors in the image, for those who install more into it.
+        tell: receives progress lines.
+        mirrors: leave the package mirrors in the image, for installing more into it.
 
     Raises:
-        ToolMissing: mmdebstrap is not here.
-        SandboxError: it failed, or the engine does not take what it made.
+        ToolMissing: mmdebstrap is not installed.
+        SandboxError: it failed, or the engine refused the image.
     """
-    said: deque[str] = deque(maxlen=_LAST_WORDS)
-    argv = [_program(), *_arguments(mirrors=mirrors)]
+    tail: deque[str] = deque(maxlen=_LAST_WORDS)
+    argv = [_find_mmdebstrap(), *_arguments(mirrors=mirrors)]
     env = {**os.environ, "SOURCE_DATE_EPOCH": _DATE, "LC_ALL": "C.UTF-8"}
-    inside = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}
+    image_env = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}
     process = await anyio.open_process(argv, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_listen, process, said, tell)
+            tasks.start_soon(_read_errors, process, tail, tell)
             problem: SandboxError | None = None
             try:
-                ident = await import_image(engine, _archive(process), name, LEAN, inside)
+                ident = await import_image(engine, _archive(process), name, LEAN, image_env)
             except SandboxError as error:
                 problem = error
                 with anyio.move_on_after(_LAST_WORDS_S):
@@ -94,15 +94,15 @@ async def build_lean(
             failed = process.returncode
             tasks.cancel_scope.cancel()
     finally:
-        await _end(process)
+        await _end_process(process)
     if failed:
-        raise SandboxError(f"mmdebstrap ended with {failed}: {' / '.join(said)}")
+        raise SandboxError(f"mmdebstrap ended with {failed}: {' / '.join(tail)}")
     if problem is not None:
         raise problem
     return ident
 
 
-def _program() -> str:
+def _find_mmdebstrap() -> str:
     found = shutil.which("mmdebstrap")
     if found is None:
         raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
@@ -115,7 +115,7 @@ def _arguments(*, mirrors: bool) -> Sequence[str]:
         "--variant=minbase",
         "--format=tar",
         f"--include={','.join(_PACKAGES)}",
-        # Whoever loses power in the middle builds again.
+        # A build that loses power is repeated anyway.
         "--dpkgopt=force-unsafe-io",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
         '--aptopt=Acquire::Languages "none"',
@@ -132,8 +132,8 @@ async def _archive(process: Process) -> AsyncIterator[bytes]:
             yield await stream.receive(_CHUNK)
 
 
-async def _listen(process: Process, said: deque[str], tell: Callable[[str], None]) -> None:
-    """Pass on whole lines of what it says."""
+async def _read_errors(process: Process, tail: deque[str], tell: Callable[[str], None]) -> None:
+    """Pass on its error output, by whole lines."""
     rest = b""
     with contextlib.suppress(anyio.EndOfStream):
         while process.stderr is not None:
@@ -141,12 +141,12 @@ async def _listen(process: Process, said: deque[str], tell: Callable[[str], None
             if rest.endswith((b"\n", b"\r")):
                 lines, rest = [*lines, rest], b""
             for line in filter(None, (raw.decode(errors="replace").strip() for raw in lines)):
-                said.append(line)
+                tail.append(line)
                 tell(line)
 
 
-async def _end(process: Process) -> None:
-    """Leave nothing of it running: TERM first, for it has mounts to undo."""
+async def _end_process(process: Process) -> None:
+    """End the process: TERM first, because it has mounts to undo."""
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(_END_S):
             if process.returncode is None:

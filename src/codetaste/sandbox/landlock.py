@@ -1,8 +1,8 @@
-"""The Landlock engine, where user namespaces are forbidden: an allow-list of files, a filter for the rest.
+"""The Landlock engine, a fallback where user namespaces are forbidden: an allow-list of files plus a filter.
 
-It holds less than bubblewrap: R is at its own path, whether a path exists can be asked of any path whose name
-is known, and temporary files go to the folder that TMPDIR names. Contents, listings, writes, the network and
-other processes are out of reach.
+It protects less than bubblewrap: R stays at its own path, commands can test whether a path with a known name
+exists, and temporary files are in the folder of TMPDIR. Contents, listings, writes, the network and other
+processes are out of reach.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def abi() -> int:
     """Return the version of Landlock that the kernel offers.
 
     Raises:
-        OSError: it offers none: ENOSYS (not built in, or a filter hides it), EOPNOTSUPP (not switched on at
-        boot), or else.
+        OSError: it offers none: ENOSYS (not built in, or hidden by a filter), EOPNOTSUPP (not enabled at
+            boot), or another error.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version: int = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION_FLAG))
@@ -61,7 +61,7 @@ def abi() -> int:
 
 
 def protections(version: int) -> tuple[str, ...]:
-    """Return, in words, what ``version`` holds beyond the read-only view and the missing network."""
+    """Describe what ``version`` protects beyond the read-only view and the missing network."""
     return (
         "signals to other processes: refused by the kernel"
         if version >= _ABI_SCOPE
@@ -69,19 +69,19 @@ def protections(version: int) -> tuple[str, ...]:
         "truncation: refused by the kernel"
         if version >= _ABI_TRUNCATE
         else "truncation: refused by the filter",
-        "existence of files elsewhere can be asked by name; their content and listings cannot be read",
+        "existence of files elsewhere can be tested by name; their content and listings cannot be read",
     )
 
 
 def start(version: int, order: Order) -> Start:
-    """Return how to start ``order``; its scratch folder is made here and removed by the launcher."""
+    """Return the launch plan of ``order``, with a new scratch folder that the launcher removes."""
     scratch = Path(tempfile.mkdtemp(prefix="codetaste-sandbox-"))
     tools = scratch / _TOOLS
     tools.mkdir()
     for name, path in order.tools.items():
         (tools / name).symlink_to(path)
     env = {"TMPDIR": str(scratch), **order.env, "PATH": f"{tools}:{order.env.get('PATH', '')}"}
-    status, reported = os.pipe()
+    status_fd, report_fd = os.pipe()
     plan = {
         "starter": os.getpid(),
         "command": list(order.command),
@@ -95,8 +95,8 @@ def start(version: int, order: Order) -> Start:
     order_fd = os.memfd_create("codetaste")
     os.write(order_fd, marshal.dumps(plan))
     os.lseek(order_fd, 0, os.SEEK_SET)
-    argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(order_fd), str(reported))
-    return Start(argv, (order_fd, reported), status, namespaced=False, own_processes=2, scratch=scratch)
+    argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(order_fd), str(report_fd))
+    return Start(argv, (order_fd, report_fd), status_fd, namespaced=False, own_processes=2, scratch=scratch)
 
 
 def _gaps(version: int) -> seccomp.Gaps:
@@ -143,5 +143,5 @@ def _rules(order: Order, scratch: Path) -> Iterator[tuple[str, int]]:
 @lru_cache(maxsize=4)
 def _view_rules(view: SystemView) -> tuple[tuple[str, int], ...]:
     paths = (*view.allowed(), *view.settings)
-    # Rights that only make sense for folders are refused for files.
+    # The kernel refuses rights of folders for files.
     return tuple((path, _READ if Path(path).is_dir() else _READ & _FILE_RIGHTS) for path in paths)

@@ -1,13 +1,12 @@
-"""The program that starts a command under Landlock and a filter, and ends all that the command started.
+"""Stand-alone script that runs a command under Landlock and a seccomp filter, and ends all its processes.
 
-It is run as a script by ``python -I -S`` and stands alone: nothing but the standard library is imported, and
-nothing from here is imported by the rest. Usage: ``launcher.py ORDER_FD STATUS_FD``, where ORDER_FD gives one
-marshalled mapping (see ``landlock.py``; only modules that load quickly are used here: this is run once for
-every command).
+It is run by ``python -I -S``, imports only the standard library, and is imported by no other module. Usage:
+``launcher.py ORDER_FD STATUS_FD``, where ORDER_FD yields one marshalled mapping (see ``landlock.py``; only
+modules that load quickly are used, because the script starts once for every command).
 
-Three processes: a keeper, a supervisor, and the command. There is no process namespace here, so both of the
-first adopt the orphans among their descendants and kill until none is left; when one of the two is killed the
-other still does it.
+Three processes: a keeper, a supervisor, and the command. There is no PID namespace, so both of the first
+adopt the orphans among their descendants and kill until none is left; if one of the two is killed the other
+still does it.
 """
 
 # ruff: noqa: PTH116, PTH123, PTH208 (pathlib loads slowly)
@@ -30,13 +29,13 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_SECUREBITS = 1, 24, 22, 28
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 36, 38, 47, 4
 _SECCOMP_MODE_FILTER = 2
-_NO_ROOT_POWERS = 0b101111  # NOROOT, NO_SETUID_FIXUP, both locked; KEEP_CAPS locked
+_SECUREBITS = 0b101111  # NOROOT, NO_SETUID_FIXUP, both locked; KEEP_CAPS locked
 _CAPABILITY_VERSION_3 = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF, _RULE_PATH_BENEATH = 444, 445, 446, 1
 _LAST_CAPABILITY = 63
 _KILL_WITHIN_S = 8.0
 _EXEC_FAILED = 127
-_NICER = 5
+_NICENESS = 5
 
 
 class _RulesetAttributes(ctypes.Structure):
@@ -57,7 +56,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def main() -> None:
-    """Run the order and report, leaving nothing behind."""
+    """Run the command, report its end, and leave nothing behind."""
     order_fd, status_fd = int(sys.argv[1]), int(sys.argv[2])
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -81,8 +80,8 @@ def main() -> None:
 
 
 def _adopt(signal_when_orphaned: int, parent: int) -> None:
-    """Become the parent of all orphans below, and be told when one's own parent is gone."""
-    _must(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "adopt orphans")
+    """Become the parent of all orphans below, and get a signal when the own parent is gone."""
+    _check(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "adopt orphans")
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal_when_orphaned, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -104,14 +103,14 @@ def _supervise(order: dict[str, Any], status_fd: int) -> None:
     _kill_descendants()
     problem = os.read(problem_out, 4096).decode(errors="replace")
     if problem:
-        words = "".join(letter if letter.isprintable() and letter not in '"\\' else " " for letter in problem)
-        os.write(status_fd, f'{{"error": "{words}"}}\n'.encode())
+        text = "".join(letter if letter.isprintable() and letter not in '"\\' else " " for letter in problem)
+        os.write(status_fd, f'{{"error": "{text}"}}\n'.encode())
     elif code is not None:
         os.write(status_fd, f'{{"exit-code": {code}}}\n'.encode())
 
 
 def _wait_for(child: int) -> int | None:
-    """Return the exit code of ``child``, reaping all others; None when told to stop before it ended."""
+    """Return the exit code of ``child``, reaping all others; None if a signal arrived before it ended."""
     while True:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -123,7 +122,7 @@ def _wait_for(child: int) -> int | None:
 
 
 def _kill_descendants() -> None:
-    """Kill until there is nobody left: a round misses only what was born during it."""
+    """Kill until no process is left: a round misses only those started during it."""
     deadline = time.monotonic() + _KILL_WITHIN_S
     while time.monotonic() < deadline:
         try:
@@ -155,7 +154,7 @@ def _descendants() -> list[int]:
 
 
 def _become_command(order: dict[str, Any], supervisor: int, problem_in: int) -> None:
-    """Give up every right that the command is not to have, and turn into it."""
+    """Give up every right that the command must not have, and execute it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != supervisor:
         return
@@ -163,23 +162,23 @@ def _become_command(order: dict[str, Any], supervisor: int, problem_in: int) -> 
     os.setsid()
     os.umask(0o077)
     os.chdir(str(order["cwd"]))
-    _limit(order["limits"])
+    _set_limits(order["limits"])
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
-    _must(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbid new privileges")
+    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbid new privileges")
     _restrict_files(order["landlock"])
     _drop_capabilities()
     program: bytes = order["seccomp"]
     packed = _Filter(len(program) // 8, program)
-    _must(
+    _check(
         _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(packed), 0, 0), "filter system calls"
     )
-    _turn_into(list(order["command"]), dict(order["env"]), problem_in)
+    _execute(list(order["command"]), dict(order["env"]), problem_in)
 
 
-def _turn_into(argv: list[str], env: dict[str, str], problem_in: int) -> None:
-    """Start the program. Not ``os.execvpe``: it imports, and there is nothing left that may be read."""
+def _execute(argv: list[str], env: dict[str, str], problem_in: int) -> None:
+    """Execute the program. Not ``os.execvpe``: it imports, and no module can be read any more."""
     name, fault = argv[0], "No such file or directory"
     for path in [name] if "/" in name else [f"{folder}/{name}" for folder in env.get("PATH", "").split(":")]:
         try:
@@ -193,21 +192,21 @@ def _turn_into(argv: list[str], env: dict[str, str], problem_in: int) -> None:
     os._exit(_EXEC_FAILED)
 
 
-def _limit(limits: dict[str, int]) -> None:
+def _set_limits(limits: dict[str, int]) -> None:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:
         score.write(b"1000")
-    os.nice(_NICER)  # so that the supervisor wins the race against whatever forks without end
+    os.nice(_NICENESS)  # so that the supervisor wins the race against a fork bomb
     if os.getuid():  # root has no such limit: the host watches
         limits = dict(limits, RLIMIT_NPROC=limits["RLIMIT_NPROC"] + _tasks_of_this_user())
     for name, value in limits.items():
         number = getattr(resource, name)
         ceiling = resource.getrlimit(number)[1]
-        kept = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        resource.setrlimit(number, (kept, kept))
+        limit = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+        resource.setrlimit(number, (limit, limit))
 
 
 def _tasks_of_this_user() -> int:
-    """Return how many threads this user has: the kernel counts them all, wherever they belong."""
+    """Return the number of threads of this user: the kernel counts all of them, in any namespace."""
     total = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -221,30 +220,30 @@ def _restrict_files(landlock: dict[str, Any]) -> None:
     """Allow the listed paths and nothing else."""
     attributes = _RulesetAttributes(landlock["fs"], landlock["net"], landlock["scoped"])
     ruleset = _LIBC.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(landlock["size"]), 0)
-    _must(ruleset, "create a Landlock ruleset")
+    _check(ruleset, "create a Landlock ruleset")
     for path, access in landlock["rules"]:
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue  # gone since the list was made: it stays forbidden
+            continue  # removed since the list was made: it stays forbidden
         rule = _PathBeneath(access, descriptor)
-        _must(_LIBC.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), 0), f"allow {path}")
+        _check(_LIBC.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), 0), f"allow {path}")
         os.close(descriptor)
-    _must(_LIBC.syscall(_RESTRICT_SELF, ruleset, 0), "restrict itself with Landlock")
+    _check(_LIBC.syscall(_RESTRICT_SELF, ruleset, 0), "restrict itself with Landlock")
     os.close(ruleset)
 
 
 def _drop_capabilities() -> None:
-    """Drop all for good: from the bounding set too, and root's right to regain them by starting a program."""
-    _LIBC.prctl(_PR_SET_SECUREBITS, _NO_ROOT_POWERS, 0, 0, 0)
+    """Drop all for good, also from the bounding set, and root's right to regain them by an exec."""
+    _LIBC.prctl(_PR_SET_SECUREBITS, _SECUREBITS, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
         _LIBC.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     _LIBC.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
-    _must(_LIBC.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()), "drop capabilities")
+    _check(_LIBC.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()), "drop capabilities")
 
 
-def _must(result: int, purpose: str) -> None:
+def _check(result: int, purpose: str) -> None:
     if result < 0:
         raise OSError(ctypes.get_errno(), f"cannot {purpose}: {os.strerror(ctypes.get_errno())}")
 

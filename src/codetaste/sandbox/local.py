@@ -1,4 +1,4 @@
-"""The sandbox on this very machine: a read-only tree, system programs, and nothing else."""
+"""A read-only shell on the host: a tree, system programs, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_TOOLS: Mapping[str, Path] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class LocalSandbox:
-    """Commands see ``tree`` and system programs, read-only, and a temporary folder that each has anew."""
+    """Commands see ``tree`` and system programs, read-only, and a new temporary folder each."""
 
     tree: Path
     engine: Engine
@@ -39,7 +39,7 @@ class LocalSandbox:
 
     @property
     def workdir(self) -> str:
-        """Where commands see the tree: a place of its own under bubblewrap, its real path under Landlock."""
+        """Where commands see the tree: /testbed under bubblewrap, its real path under Landlock."""
         return WORKDIR if self.engine.kind == BUBBLEWRAP else str(self.tree)
 
     async def run(
@@ -50,42 +50,42 @@ class LocalSandbox:
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run ``command`` to its end, its time limit, or cancellation; every process of it is then gone.
+        """Run ``command`` to its end, its time limit, or cancellation; all its processes are then gone.
 
-        Each of the two streams is kept up to ``limits.output_bytes``: beginning and end, with a note between
-        them. A command that is killed for using too much ends with 137 and a line on standard error that says
-        why.
+        Of each output stream at most ``limits.output_bytes`` are returned: its beginning and end, with a note
+        between them. A command that is killed for exceeding a limit ends with 137 and a line on standard
+        error that names the limit.
 
         Raises:
             SandboxError: it could not be started or contained.
         """
-        asked = limits or Limits()
+        limits = limits or Limits()
         if not command or any("\0" in part for part in command):
             raise SandboxError(f"not a command: {list(command)!r}")
         view = await to_thread.run_sync(system_view)
-        order = Order(tuple(command), self.tree, self.tools, {**environment(), **(env or {})}, asked, view)
+        order = Order(tuple(command), self.tree, self.tools, {**environment(), **(env or {})}, limits, view)
         try:
             start = await to_thread.run_sync(self.engine.start, order)
         except OSError as fault:
             raise SandboxError(
-                f"a sandbox cannot be prepared: {fault}; free some space or descriptors"
+                f"cannot prepare a contained command: {fault}; free some space or descriptors"
             ) from fault
-        return await run_contained(start, asked, stdin)
+        return await run_contained(start, limits, stdin)
 
     async def aclose(self) -> None:
-        """Give back what the sandbox holds: nothing, between commands."""
+        """Do nothing: the shell has no resources between commands."""
 
 
 def local_sandbox(
     tree: Path, *, tools: Mapping[str, Path] = _NO_TOOLS, engine: Engine | None = None
 ) -> LocalSandbox:
-    """Return a sandbox around the folder ``tree``, with the single programs ``tools`` (name → file) on PATH.
+    """Return a shell on the folder ``tree``, with the single programs ``tools`` (name → file) on PATH.
 
-    Without ``engine`` the best one that works here is found, which blocks for some tenths of a second once in
-    a process.
+    Without ``engine`` the best one that works is chosen, which blocks for some tenths of a second once in a
+    process.
 
     Raises:
-        SandboxError: ``tree`` is no folder, or no engine works here; the message has the fix.
+        SandboxError: ``tree`` is not a folder, or no engine works; the message has the fix.
         ToolMissing: a tool is not a program.
     """
     if not tree.is_dir():

@@ -1,7 +1,7 @@
-"""Boxes on this very machine: bubblewrap around folders of our own.
+"""Sandboxes on the host: bubblewrap around folders of codetaste.
 
-Memory, processes and disk are watched, a box that exceeds them is ended. Cores are not held: what runs inside
-shares the machine with everything else.
+Memory, processes and disk are measured periodically, and a sandbox that exceeds a limit is ended. Cores are
+not limited.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from codetaste.sandbox.sandbox import Completed, Limits
 
 _END_WITHIN_S = 10.0
-_WORDS_BYTES = 4096
+_ERROR_BYTES = 4096
 _ARCHIVES_AT_ONCE = 4
-"""Each takes a thread and some megabytes. Without threads of their own, many at once would wait for ever for
-those who read and write the archives."""
+"""Each takes a thread and some megabytes. With threads of the shared pool, many at once
+could deadlock with the code that reads and writes the archives."""
 
 
 @dataclass(slots=True)
 class LocalBox:
-    """One open box: a contained program, and the folders that it sees as its own."""
+    """One open sandbox: a contained supervisor, and the host folders that it has mounted."""
 
     spec: BoxSpec
     control: Control
@@ -59,9 +59,9 @@ class LocalBox:
     start: BoxStart
     report: Report
     archives: anyio.CapacityLimiter
-    words: Kept = field(default_factory=lambda: Kept(_WORDS_BYTES))
+    words: Kept = field(default_factory=lambda: Kept(_ERROR_BYTES))
     _reason: str = ""
-    _told: bool = False
+    _end_expected: bool = False
     _gone: anyio.Event = field(default_factory=anyio.Event)
 
     @property
@@ -76,7 +76,7 @@ class LocalBox:
 
     @property
     def ended(self) -> str:
-        """Why the box ended before it was told to, "" if it did not; nothing of it runs any more then."""
+        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
         return self._reason if self._gone.is_set() else ""
 
     async def run(
@@ -89,10 +89,10 @@ class LocalBox:
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> Completed:
-        """Run ``command`` as ``Box.run`` promises.
+        """Run ``command`` as ``Box.run`` describes.
 
         Raises:
-            SandboxError: the box is gone, or could not run it; ``ended`` says why.
+            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
         """
         try:
             return await self.control.run(
@@ -103,10 +103,10 @@ class LocalBox:
                 raise
             with anyio.move_on_after(_END_WITHIN_S):
                 await self._gone.wait()
-            raise SandboxError(f"the box ended: {self._reason or fault}") from fault
+            raise SandboxError(f"the sandbox ended: {self._reason or fault}") from fault
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
-        """Unpack a tar archive that we made; its members lie below the writable places.
+        """Unpack a trusted tar archive; its members lie in the writable folders.
 
         Raises:
             SandboxError: it could not be unpacked.
@@ -114,35 +114,35 @@ class LocalBox:
         await unpack(archive, self.places, Owner(privileged()), self.archives)
 
     def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Read ``path`` as ``Box.get`` promises.
+        """Read ``path`` as ``Box.get`` describes.
 
         Raises:
-            SandboxError: it is not there, or cannot be read.
+            SandboxError: ``path`` does not exist, or cannot be read.
         """
         return packed(path, self.places, self.archives)
 
     async def stop(self) -> None:
-        """End all that runs inside, at once; files stay readable. May be called again."""
-        self._told = True
+        """End all processes in the sandbox at once; files stay readable. May be called again."""
+        self._end_expected = True
         await self.kill()
-        await self.control.lose("the box was stopped")
+        await self.control.lose("the sandbox was stopped")
 
     async def aclose(self) -> None:
-        """End the box; its folders are removed by whoever made them."""
+        """End the sandbox; the provider removes its folders."""
         await self.stop()
 
     async def end(self, reason: str) -> None:
-        """End the box because of ``reason``, unless it has ended; the first reason stands."""
-        if not self._told and not self._reason:
+        """End the sandbox because of ``reason``; the first reason is recorded."""
+        if not self._end_expected and not self._reason:
             self._reason = reason
         await self.control.lose(reason)
         await self.kill()
 
     async def kill(self) -> None:
-        """Kill all that runs inside, from out here, and wait until it is gone.
+        """Kill all processes in the sandbox from the host, and wait until they are gone.
 
         Raises:
-            SandboxError: it is not, in bounded time.
+            SandboxError: they are not, in bounded time.
         """
         if self._gone.is_set():
             return
@@ -152,35 +152,37 @@ class LocalBox:
             if self.process.returncode is None:
                 self.process.kill()
                 await self.process.wait()
-            inside = self.report.first_inside()
-            if inside is not None:
-                await gone(inside)
+            first_pid = self.report.first_inside()
+            if first_pid is not None:
+                await gone(first_pid)
             self._gone.set()
         if not self._gone.is_set():
-            raise SandboxError(f"a box outlived its end by {_END_WITHIN_S:g} s: {self.process.pid}")
+            raise SandboxError(
+                f"a sandbox could not be ended within {_END_WITHIN_S:g} s: process {self.process.pid}"
+            )
 
     async def attend(self) -> None:
-        """Wait for the end of the program inside, and see to it that nothing is left."""
+        """Wait for the end of the supervisor, and kill what is left."""
         await self.control.lost.wait()
         await self.end(self.control.problem)
 
     async def listen(self) -> None:
-        """Keep what bubblewrap and the program inside complain about; at the end of it they have ended."""
+        """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
         stream = self.process.stderr
         with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             while stream is not None:
                 self.words.add(await stream.receive())
-        said = " ".join(self.words.content().decode(errors="replace").split())
-        await self.control.lose(said or "everything inside was ended")
+        message = " ".join(self.words.content().decode(errors="replace").split())
+        await self.control.lose(message or "all processes in the sandbox were ended")
 
     async def guard(self, until: Callable[[], Awaitable[str]]) -> None:
-        """End the box once ``until`` says why."""
+        """End the sandbox with the reason that ``until`` returns."""
         await self.end(await until())
 
 
 @dataclass(frozen=True, slots=True)
 class LocalBoxes:
-    """Boxes in ``folder``, which is ours."""
+    """Opens sandboxes in ``folder``, which belongs to the run."""
 
     folder: Path
     program: Path
@@ -194,28 +196,28 @@ class LocalBoxes:
 
     @asynccontextmanager
     async def open(self, spec: BoxSpec) -> AsyncIterator[LocalBox]:
-        """Start a box; at the end of the block it and all that it wrote are gone.
+        """Start a sandbox; it and everything written in it are removed at the end of the block.
 
         Raises:
-            SandboxError: it cannot be had; the message says what to do.
-            ToolMissing: there is no Node.
+            SandboxError: it cannot be started; the message has the fix.
+            ToolMissing: Node is missing.
         """
-        async with self._folder() as folder, self._started(spec, folder) as box, beside() as tasks:
-            tasks.start_soon(box.attend)
-            tasks.start_soon(box.listen)
-            await box.control.connected()
-            pid, folders = box.process.pid, tuple(box.places.values())
-            tasks.start_soon(box.guard, lambda: until_used_up(pid, spec))
-            tasks.start_soon(box.guard, lambda: until_full(folders, spec))
-            yield box
+        async with self._folder() as folder, self._running(spec, folder) as sandbox, beside() as tasks:
+            tasks.start_soon(sandbox.attend)
+            tasks.start_soon(sandbox.listen)
+            await sandbox.control.connected()
+            pid, folders = sandbox.process.pid, tuple(sandbox.places.values())
+            tasks.start_soon(sandbox.guard, lambda: until_used_up(pid, spec))
+            tasks.start_soon(sandbox.guard, lambda: until_full(folders, spec))
+            yield sandbox
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
-        """A new folder that others can tell from one whose maker was killed: a file in it is locked."""
+        """Give a new folder with a locked file, which shows that its run lives."""
         try:
             folder, lock = await to_thread.run_sync(new_folder, self.folder)
         except OSError as fault:
-            raise SandboxError(f"no box can be made in {self.folder}: {fault}") from fault
+            raise SandboxError(f"cannot create a sandbox in {self.folder}: {fault}") from fault
         try:
             yield folder
         finally:
@@ -224,66 +226,69 @@ class LocalBoxes:
             os.close(lock)
 
     @asynccontextmanager
-    async def _started(self, spec: BoxSpec, folder: Path) -> AsyncIterator[LocalBox]:
-        inside = folder / "control"
-        opening = control(inside, ways=spec.egress.ways, lifetime_s=spec.lifetime_s, liveness=self.liveness)
-        async with opening as held:
-            box, group = await self._box(spec, folder, held)
+    async def _running(self, spec: BoxSpec, folder: Path) -> AsyncIterator[LocalBox]:
+        opening = control(
+            folder / "control", ways=spec.egress.ways, lifetime_s=spec.lifetime_s, liveness=self.liveness
+        )
+        async with opening as supervisor:
+            sandbox, group = await self._start(spec, folder, supervisor)
             try:
-                yield box
+                yield sandbox
             finally:
                 with anyio.CancelScope(shield=True):
-                    await box.stop()
-                    await box.process.aclose()
-                    await box.start.guard.dismiss()
-                    box.report.close()
+                    await sandbox.stop()
+                    await sandbox.process.aclose()
+                    await sandbox.start.guard.dismiss()
+                    sandbox.report.close()
                     await to_thread.run_sync(cgroup.remove, group)
 
-    async def _box(self, spec: BoxSpec, folder: Path, held: Control) -> tuple[LocalBox, Path | None]:
-        """Start a box; shielded, for a start cancelled half-way leaves a process that nobody knows."""
+    async def _start(self, spec: BoxSpec, folder: Path, supervisor: Control) -> tuple[LocalBox, Path | None]:
+        """Start a sandbox; shielded, because a cancelled start would leave an unknown process."""
         with anyio.CancelScope(shield=True):
-            places = await to_thread.run_sync(make_places, folder, Owner(privileged()))
-            begun = await to_thread.run_sync(start, self.program, spec, held, places)
+            folders = await to_thread.run_sync(make_places, folder, Owner(privileged()))
+            launch = await to_thread.run_sync(start, self.program, spec, supervisor, folders)
             group = await to_thread.run_sync(cgroup.bounded_group, spec.processes + OWN_PROCESSES)
             try:
                 process = await anyio.open_process(
-                    cgroup.joining(group, begun.argv),
+                    cgroup.joining(group, launch.argv),
                     stdin=DEVNULL,
                     stdout=DEVNULL,
                     stderr=PIPE,
                     cwd="/",
                     env={},
-                    pass_fds=begun.passed,
+                    pass_fds=launch.passed,
                     start_new_session=True,
                 )
             except (OSError, ValueError) as fault:
-                os.close(begun.status)
-                begun.guard.release()
+                os.close(launch.status)
+                launch.guard.release()
                 await to_thread.run_sync(cgroup.remove, group)
                 raise SandboxError(f"cannot start {self.program}: {fault}") from fault
             finally:
-                for descriptor in begun.passed:
+                for descriptor in launch.passed:
                     os.close(descriptor)
-        return LocalBox(spec, held, places, process, begun, Report(begun.status), self.archives), group
+        return LocalBox(
+            spec, supervisor, folders, process, launch, Report(launch.status), self.archives
+        ), group
 
 
 def local_boxes(folder: Path, *, engine: Engine | None = None) -> LocalBoxes:
-    """Return what opens boxes on this machine, in ``folder``; what killed runs have left there is removed.
+    """Return the provider of sandboxes on the host, in ``folder``, after removing those of killed runs.
 
-    Blocks: without ``engine`` bubblewrap is tried once in a process.
+    Blocking; without ``engine`` bubblewrap is tried once in a process.
 
     Raises:
-        SandboxError: bubblewrap does not work here; the message has the fix.
+        SandboxError: bubblewrap does not work; the message has the fix.
     """
     chosen = engine or choose_engine(BUBBLEWRAP)
     if chosen.program is None:
         raise SandboxError(
-            f"{chosen.kind} cannot hold a coding agent, which needs files, processes and a loopback of its "
-            "own: use bubblewrap or a container engine"
+            f"{chosen.kind} cannot contain a coding agent, which needs its own files, processes and "
+            "loopback: use bubblewrap or a container engine"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(folder)
     except OSError as fault:
-        raise SandboxError(f"no box can be made in {folder}: {fault}") from fault
+        raise SandboxError(f"cannot create a sandbox in {folder}: {fault}") from fault
     return LocalBoxes(folder.resolve(), chosen.program)

@@ -1,7 +1,7 @@
-"""What is in a local box as a tar archive, read from outside: never through a link, whatever is done inside.
+"""A folder of a local sandbox as a tar archive, read from the host without following links.
 
-Everything is reached by descriptors from the place down. A file that shrinks while it is read is filled up
-with zeros; sockets are left out, and so is what lies in more than ``_DEEPEST`` folders.
+Every path is opened by descriptors from its writable folder down. A file that shrinks while it is read is
+padded with zeros; sockets are left out, and so is everything deeper than ``_DEEPEST`` folders.
 """
 
 from __future__ import annotations
@@ -33,63 +33,63 @@ if TYPE_CHECKING:
 
 _BLOCK = 256 * 1024
 _DEEPEST = 128
-_ENTERED = 0o500
+_ACCESSIBLE = 0o500
 """The mode of a folder whose owner may list it and reach what is in it."""
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @asynccontextmanager
 async def packed(
-    path: str, places: Mapping[str, Path], at_once: CapacityLimiter
+    path: str, roots: Mapping[str, Path], at_once: CapacityLimiter
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Read ``path`` as ``Box.get`` promises; ``places`` are the folders out here of paths inside.
+    """Read ``path`` as ``Box.get`` describes; ``roots`` maps writable folders to those of the host.
 
-    Its thread counts for ``at_once`` alone: whoever reads may need threads as well.
+    Its thread counts only for ``at_once``: the reader may need threads as well.
 
     Raises:
-        SandboxError: it is not there, or cannot be read.
+        SandboxError: ``path`` does not exist, or cannot be read.
     """
     try:
-        top = await to_thread.run_sync(_found, path, places)
+        top = await to_thread.run_sync(_locate, path, roots)
     except OSError as fault:
-        raise SandboxError(f"{path} cannot be read from the box: {fault.strerror}") from fault
+        raise SandboxError(f"{path} cannot be read from the sandbox: {fault.strerror}") from fault
     sending, receiving = anyio.create_memory_object_stream[bytes](2)
-    reading = _Reading(sending, at_once)
+    writer = _ArchiveWriter(sending, at_once)
     try:
         async with beside() as tasks, receiving:
-            tasks.start_soon(reading.run, top)
-            yield reading.chunks(receiving)
+            tasks.start_soon(writer.run, top)
+            yield writer.chunks(receiving)
     finally:
         os.close(top.folder)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """Something by its name in an open folder, and its name in the archive."""
+class _ArchiveEntry:
+    """A name in an open folder, and its name in the archive."""
 
     folder: int
     name: str
     shown: str
 
 
-class _Reading:
+class _ArchiveWriter:
     """A thread that writes the archive, as fast as it is read."""
 
     def __init__(self, sending: MemoryObjectSendStream[bytes], at_once: CapacityLimiter) -> None:
         self._sending, self._at_once = sending, at_once
         self._problem = ""
 
-    async def run(self, top: _Entry) -> None:
+    async def run(self, top: _ArchiveEntry) -> None:
         with self._sending:
             try:
                 await in_thread(partial(_pack, top, self), self._at_once)
             except OSError as fault:
-                self._problem = f"the box cannot be read: {fault}"
+                self._problem = f"the sandbox cannot be read: {fault}"
             except anyio.BrokenResourceError:
-                pass  # nobody wants the rest
+                pass  # the reader has stopped
 
     def write(self, chunk: bytes) -> int:
-        """Hand on what the thread has made."""
+        """Pass on what the thread has written."""
         on_loop(partial(self._sending.send, bytes(chunk)))
         return len(chunk)
 
@@ -100,29 +100,29 @@ class _Reading:
             raise SandboxError(self._problem)
 
 
-def _found(path: str, places: Mapping[str, Path]) -> _Entry:
-    """Return where ``path`` is, its folder open."""
+def _locate(path: str, roots: Mapping[str, Path]) -> _ArchiveEntry:
+    """Return where ``path`` is, with its folder open."""
     wanted = PurePosixPath(path)
-    place = next((one for one in places if wanted.is_relative_to(one)), "")
-    if not place or ".." in wanted.parts:
-        raise SandboxError(f"{path} lies in none of the box's writable places: {', '.join(places)}")
-    parts = wanted.relative_to(place).parts
+    root = next((one for one in roots if wanted.is_relative_to(one)), "")
+    if not root or ".." in wanted.parts:
+        raise SandboxError(f"{path} lies in none of the sandbox's writable folders: {', '.join(roots)}")
+    parts = wanted.relative_to(root).parts
     if not parts:
-        return _Entry(_folder(str(places[place].parent), None), places[place].name, wanted.name)
-    here = _folder(str(places[place]), None)
+        return _ArchiveEntry(_open_folder(str(roots[root].parent), None), roots[root].name, wanted.name)
+    here = _open_folder(str(roots[root]), None)
     try:
         for name in parts[:-1]:
-            below = _folder(name, here)
+            below = _open_folder(name, here)
             os.close(here)
             here = below
         os.stat(parts[-1], dir_fd=here, follow_symlinks=False)
     except OSError:
         os.close(here)
         raise
-    return _Entry(here, parts[-1], parts[-1])
+    return _ArchiveEntry(here, parts[-1], parts[-1])
 
 
-def _pack(top: _Entry, out: _Reading) -> None:
+def _pack(top: _ArchiveEntry, out: _ArchiveWriter) -> None:
     sink = cast("IO[bytes]", out)
     with tarfile.open(
         fileobj=sink,
@@ -141,7 +141,7 @@ def _pack(top: _Entry, out: _Reading) -> None:
                     folders.pop().close()
                 else:
                     last = folders[-1]
-                    _add(archive, _Entry(last.opened, name, f"{last.shown}/{name}"), folders)
+                    _add(archive, _ArchiveEntry(last.opened, name, f"{last.shown}/{name}"), folders)
         finally:
             for folder in folders:
                 folder.close()
@@ -149,7 +149,7 @@ def _pack(top: _Entry, out: _Reading) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """An open folder whose content is being added; ``locked`` is its mode where that lets nobody in."""
+    """An open folder being added; ``locked`` is its mode if that denies access to its owner."""
 
     opened: int
     names: Iterator[str]
@@ -157,20 +157,20 @@ class _Folder:
     locked: int | None
 
     def close(self) -> None:
-        """Leave it as it was."""
+        """Restore its mode and close it."""
         if self.locked is not None:
             os.fchmod(self.opened, self.locked)
         os.close(self.opened)
 
 
-def _add(archive: tarfile.TarFile, entry: _Entry, folders: list[_Folder]) -> None:
-    """Add ``entry``; a folder's content is left for later. What has gone meanwhile is left out."""
+def _add(archive: tarfile.TarFile, entry: _ArchiveEntry, folders: list[_Folder]) -> None:
+    """Add ``entry``, but not what is in a folder. An entry that was removed meanwhile is left out."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         seen = os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
         if stat.S_ISDIR(seen.st_mode):
             archive.addfile(_header(entry, seen, tarfile.DIRTYPE))
             if len(folders) < _DEEPEST:
-                folders.append(_entered(entry))
+                folders.append(_enter_folder(entry))
         elif stat.S_ISREG(seen.st_mode):
             _add_file(archive, entry)
         elif stat.S_ISLNK(seen.st_mode):
@@ -181,28 +181,28 @@ def _add(archive: tarfile.TarFile, entry: _Entry, folders: list[_Folder]) -> Non
             archive.addfile(_header(entry, seen, tarfile.FIFOTYPE))
 
 
-def _entered(entry: _Entry) -> _Folder:
-    opened = _folder(entry.name, entry.folder)
+def _enter_folder(entry: _ArchiveEntry) -> _Folder:
+    opened = _open_folder(entry.name, entry.folder)
     mode = stat.S_IMODE(os.fstat(opened).st_mode)
-    locked = os.geteuid() != 0 and mode & _ENTERED != _ENTERED
+    locked = os.geteuid() != 0 and mode & _ACCESSIBLE != _ACCESSIBLE
     if locked:
-        # What is in it can be reached only as long as we are let in.
+        # Its content is accessible only while its owner may enter it.
         os.fchmod(opened, mode | 0o700)
     names = iter(sorted(os.listdir(opened)))  # noqa: PTH208 (of a descriptor)
     return _Folder(opened, names, entry.shown, mode if locked else None)
 
 
-def _add_file(archive: tarfile.TarFile, entry: _Entry) -> None:
-    with os.fdopen(_opened(entry.name, entry.folder, _PLAIN), "rb", buffering=0) as file:
+def _add_file(archive: tarfile.TarFile, entry: _ArchiveEntry) -> None:
+    with os.fdopen(_open(entry.name, entry.folder, _OPEN_FLAGS), "rb", buffering=0) as file:
         seen = os.fstat(file.fileno())
         if stat.S_ISREG(seen.st_mode):
             header = _header(entry, seen, tarfile.REGTYPE)
             header.size = seen.st_size
-            archive.addfile(header, cast("IO[bytes]", _Filled(file)))
+            archive.addfile(header, cast("IO[bytes]", _PaddedFile(file)))
 
 
-class _Filled:
-    """A file that never ends too soon."""
+class _PaddedFile:
+    """A file padded with zeros to the requested size."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -212,19 +212,19 @@ class _Filled:
         return piece + bytes(size - len(piece))
 
 
-def _header(entry: _Entry, seen: os.stat_result, kind: bytes) -> tarfile.TarInfo:
+def _header(entry: _ArchiveEntry, seen: os.stat_result, kind: bytes) -> tarfile.TarInfo:
     header = tarfile.TarInfo(entry.shown)
     header.type, header.mode, header.mtime = kind, stat.S_IMODE(seen.st_mode), int(seen.st_mtime)
     header.uid, header.gid = UID, GID
     return header
 
 
-def _folder(name: str, within: int | None) -> int:
-    return _opened(name, within, _PLAIN | os.O_DIRECTORY)
+def _open_folder(name: str, within: int | None) -> int:
+    return _open(name, within, _OPEN_FLAGS | os.O_DIRECTORY)
 
 
-def _opened(name: str, within: int | None, flags: int) -> int:
-    """Open what may be locked: it is unlocked for a moment, for its owner is us where it is not root."""
+def _open(name: str, within: int | None, flags: int) -> int:
+    """Open a file or folder; a mode that denies access to its owner, this user, is changed for a moment."""
     try:
         return os.open(name, flags, dir_fd=within)
     except PermissionError:

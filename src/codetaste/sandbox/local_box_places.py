@@ -1,4 +1,4 @@
-"""The folder of a local box, with its writable places as folders out here, and who owns what is in them."""
+"""The folder of a local sandbox on the host, its writable folders, and the owner of their files."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ _NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whom files belong to out here: uid 1000 itself where we may say so, and us where it is only a name."""
+    """The owner of files on the host: uid 1000 if ``real``, else this user, mapped to it in the sandbox."""
 
     real: bool
 
     def take(self, descriptor: int) -> None:
-        """Give away an open file or folder."""
+        """Set the owner of an open file or folder."""
         if self.real:
             os.fchown(descriptor, UID, GID)
 
     def take_link(self, name: str, folder: int) -> None:
-        """Give away the link ``name`` in an open folder."""
+        """Set the owner of the link ``name`` in an open folder."""
         if self.real:
             os.chown(name, UID, GID, dir_fd=folder, follow_symlinks=False)
 
 
 def make_places(folder: Path, owner: Owner) -> Mapping[str, Path]:
-    """Make the places in ``folder``; return where each path inside is."""
-    places = {path: folder / name for path, name in _NAMES.items()}
-    for path in places.values():
+    """Create the writable folders in ``folder``; return the host folder of each path in the sandbox."""
+    folders = {path: folder / name for path, name in _NAMES.items()}
+    for path in folders.values():
         path.mkdir()
         path.chmod(0o755)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         owner.take(descriptor)
         os.close(descriptor)
-    places[TEMPORARY].chmod(0o1777)
-    return places
+    folders[TEMPORARY].chmod(0o1777)
+    return folders
 
 
 def remove(folder: Path) -> None:
-    """Remove ``folder`` with all that agents have left in it, also where they have locked us out. Blocks."""
+    """Remove ``folder`` with all that agents have left in it, also where its modes deny access."""
     # Not shutil.rmtree: it gives up on trees that are nested too deeply.
     remove_all = ["/bin/rm", "-rf", "--", str(folder)]
     if subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL).returncode:
@@ -63,7 +63,7 @@ def remove(folder: Path) -> None:
 
 
 def new_folder(within: Path) -> tuple[Path, int]:
-    """Make a folder with a locked file, returned open: who finds it can tell that its maker lives. Blocks."""
+    """Create a folder with a locked file, returned open: the lock shows that its creator lives."""
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
     lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -71,7 +71,7 @@ def new_folder(within: Path) -> tuple[Path, int]:
 
 
 def remove_abandoned(within: Path) -> None:
-    """Remove folders whose makers were killed. Blocks."""
+    """Remove the folders of killed runs."""
     for folder in within.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)

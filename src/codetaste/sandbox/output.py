@@ -1,4 +1,4 @@
-"""What is kept of a command's output: its beginning and its end, never more than was asked for in memory."""
+"""Bounded output of a command: its beginning and its end, within a limit of memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kept:
             del self._last[: -self._limit]
 
     def content(self) -> bytes:
-        """Return what is kept: at most ``limit`` bytes with the note, which alone may be longer."""
+        """Return the stored bytes: at most ``limit`` with the note, which alone may be longer."""
         if not self.truncated:
             return bytes(self._first)
         note = b"\n[... %d of %d bytes left out ...]\n"

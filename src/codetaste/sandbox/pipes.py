@@ -1,7 +1,7 @@
-"""What a command in a box writes: named pipes in a folder that its box has mounted, read by us directly.
+"""Named pipes for the output of commands, in a folder that the sandbox has mounted.
 
-No program stands between a command and us, so that output costs what a pipe costs, and whoever writes faster
-than we read waits. A folder that is mounted read-only is no hindrance: a pipe is only found there.
+The host reads them directly, so that output costs no more than a pipe, and a command that writes faster than
+the host reads has to wait. A pipe can be written to although its folder is mounted read-only.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PIPE_BYTES = 256 * 1024
-"""How much may be on its way; where the kernel gives less, that."""
+"""Capacity of a pipe, where the kernel allows it."""
 _MODE = 0o666
-"""Whoever runs inside may be another user than we are; the folder is as private as the box."""
+"""Commands may run as another user; the folder is as private as the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """A named pipe, which we hold open for both directions, so that there is always a reader and no end."""
+    """A named pipe, open for reading and writing, so that there is always a reader and never an end."""
 
     path: Path
     descriptor: int
 
     def read(self) -> bytes:
-        """Return what is there, at most ``PIPE_BYTES``, b"" for nothing."""
+        """Return the available bytes, at most ``PIPE_BYTES``, b"" for none."""
         try:
             return os.read(self.descriptor, PIPE_BYTES)
         except BlockingIOError:
             return b""
 
     def close(self) -> None:
-        """Give it up, and its name."""
+        """Close the pipe and remove its name."""
         os.close(self.descriptor)
         with contextlib.suppress(OSError):
             self.path.unlink()
 
 
-def _make(path: Path) -> Pipe:
+def _make_pipe(path: Path) -> Pipe:
     os.mkfifo(path)
     path.chmod(_MODE)
     descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    with contextlib.suppress(OSError):  # a user may have only so much of it
+    with contextlib.suppress(OSError):  # the kernel limits the total per user
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return Pipe(path, descriptor)
 
 
 @dataclass(slots=True)
 class Pipes:
-    """The pipes of one box. Those whose command has left them clean serve the next one."""
+    """The pipes of one sandbox. A pipe that is clean after its command is used for the next one."""
 
     folder: Path
     _free: list[Pipe] = field(default_factory=list)
@@ -66,108 +66,108 @@ class Pipes:
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[Pipe]:
-        """Give one that nobody else has, for a command that has ended with all it started by the block's end.
+        """Lease an exclusive pipe to a command all of whose processes have ended by the end of the block.
 
         Raises:
-            OSError: none can be made.
+            OSError: it cannot be created.
         """
-        pipe = await self._take()
+        pipe = await self._get()
         try:
             yield pipe
         except BaseException:
             pipe.close()
             raise
-        self._give_back(pipe)
+        self._return(pipe)
 
-    async def _take(self) -> Pipe:
+    async def _get(self) -> Pipe:
         if self._free:
             return self._free.pop()
         self._made += 1
-        return await to_thread.run_sync(_make, self.folder / f"pipe-{self._made}")
+        return await to_thread.run_sync(_make_pipe, self.folder / f"pipe-{self._made}")
 
-    def _give_back(self, pipe: Pipe) -> None:
-        again = None
+    def _return(self, pipe: Pipe) -> None:
+        clean = None
         with contextlib.suppress(OSError):
-            again = _alone(pipe)
-        if again is not None:
-            self._free.append(again)
+            clean = _reopen_clean(pipe)
+        if clean is not None:
+            self._free.append(clean)
         else:
             with contextlib.suppress(OSError):
                 pipe.path.unlink()
 
     def close(self) -> None:
-        """Give up those that nobody has."""
+        """Close the pipes that are not leased."""
         while self._free:
             self._free.pop().close()
 
 
-def _alone(pipe: Pipe) -> Pipe | None:
-    """Close ``pipe``; return it opened again if it is empty and nobody else holds it to write to."""
+def _reopen_clean(pipe: Pipe) -> Pipe | None:
+    """Close ``pipe``; return it reopened if it is empty and no other process can write to it."""
     try:
-        reading = _again(pipe.descriptor, os.O_RDONLY)
+        reading = _reopen(pipe.descriptor, os.O_RDONLY)
     finally:
         os.close(pipe.descriptor)
     try:
         if os.read(reading, 1):
             return None
-        return Pipe(pipe.path, _again(reading, os.O_RDWR))
+        return Pipe(pipe.path, _reopen(reading, os.O_RDWR))
     except BlockingIOError:
         return None
     finally:
         os.close(reading)
 
 
-def _again(descriptor: int, direction: int) -> int:
-    # By the descriptor: that is memory, and the path a disk.
+def _reopen(descriptor: int, direction: int) -> int:
+    # By the descriptor, because resolving the path may access a disk.
     return os.open(f"/proc/self/fd/{descriptor}", direction | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 @dataclass(slots=True)
 class Reading:
-    """Hands on what comes through ``pipe``; ``fault`` is what the taker raised, who then gets no more."""
+    """Passes the bytes of ``pipe`` to ``taker`` until that raises, which is reported to ``failed``."""
 
     pipe: Pipe
     taker: Callable[[bytes], Awaitable[None]]
     failed: Callable[[Exception], None]
-    _over: bool = False
+    _ending: bool = False
     _discarding: bool = False
     _waiting: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _done: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
-        """Read until the end was said, and all that was written before."""
-        while not self._over:
+        """Read until ``end`` was called, and then all that was written before."""
+        while not self._ending:
             data = self.pipe.read()
             if data:
-                await self._hand_on(data)
+                await self._pass_on(data)
                 continue
             with anyio.CancelScope() as self._waiting:
                 await anyio.wait_readable(self.pipe.descriptor)
-        # Should somebody else hold it open, there is no more of ours in it than it can hold.
+        # If another process holds it open, at most one capacity of it is output of the command.
         left = fcntl.fcntl(self.pipe.descriptor, fcntl.F_GETPIPE_SZ)
         while left > 0 and (data := self.pipe.read()):
             left -= len(data)
-            await self._hand_on(data)
+            await self._pass_on(data)
         self._done.set()
 
-    async def _hand_on(self, data: bytes) -> None:
+    async def _pass_on(self, data: bytes) -> None:
         if not self._discarding:
             try:
                 await self.taker(data)
-            except Exception as fault:  # noqa: BLE001 (whatever it is, it is the taker's own)
+            except Exception as fault:  # noqa: BLE001 (any exception of the taker is reported)
                 self.discard()
                 self.failed(fault)
         await lowlevel.checkpoint()
 
     def discard(self) -> None:
-        """Read on, so that nobody has to wait, but hand nothing on."""
+        """Go on reading, so that no writer has to wait, but pass nothing on."""
         self._discarding = True
 
     def end(self) -> None:
-        """Say that nobody writes any more."""
-        self._over = True
+        """Record that no process writes any more."""
+        self._ending = True
         self._waiting.cancel()
 
     async def ended(self) -> None:
-        """Wait until all that was written is handed on."""
+        """Wait until all that was written is passed on."""
         await self._done.wait()

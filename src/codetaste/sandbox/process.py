@@ -1,4 +1,4 @@
-"""Running a contained program to its end, bounded in every way, with nothing left afterwards."""
+"""Running a contained program to its end, within limits, with no process left afterwards."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _STREAM_ENDED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResou
 
 
 @dataclass(slots=True)
-class _Running:
-    """One contained program, and why it was ended from outside: the first reason stands."""
+class _RunningProcess:
+    """One contained program; ``reason`` is the first reason for ending it early."""
 
     process: Process
     start: Start
@@ -50,10 +50,10 @@ class _Running:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     reason: str = ""
     ended: bool = False
-    expendable: bool = False
+    oom_score_set: bool = False
 
     def stop(self, reason: str) -> None:
-        """Have the command killed because of ``reason``."""
+        """Kill the command because of ``reason``."""
         self.reason = self.reason or reason
         self.scope.cancel()
 
@@ -64,9 +64,9 @@ async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed
     Raises:
         SandboxError: it could not be started, contained, or ended.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     out, err = Kept(limits.output_bytes), Kept(limits.output_bytes)
-    running = await _started(start, limits, stdin)
+    running = await _start(start, limits, stdin)
     try:
         async with anyio.create_task_group() as tasks:
             drained = [anyio.Event(), anyio.Event()]
@@ -74,7 +74,7 @@ async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed
             tasks.start_soon(_drain, running, running.process.stderr, err, drained[1])
             tasks.start_soon(_feed, running, stdin)
             tasks.start_soon(_watch, running)
-            running.scope.deadline = anyio.current_time() + limits.wall_s - (time.monotonic() - began)
+            running.scope.deadline = anyio.current_time() + limits.wall_s - (time.monotonic() - started)
             with running.scope:
                 await running.process.wait()
             await _end(running)
@@ -86,13 +86,13 @@ async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed
         await _end(running)
         with anyio.CancelScope(shield=True):
             await running.process.aclose()
-            await _tidy(start, running.group)
+            await _clean_up(start, running.group)
         running.report.close()
-    return _completed(running, out, err, time.monotonic() - began)
+    return _result(running, out, err, time.monotonic() - started)
 
 
-async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
-    """Start the program; shielded, for a start cancelled half-way leaves a process that nobody knows."""
+async def _start(start: Start, limits: Limits, stdin: bytes) -> _RunningProcess:
+    """Start the program; shielded, because a cancelled start would leave an unknown process."""
     with anyio.CancelScope(shield=True):
         group = await to_thread.run_sync(cgroup.bounded_group, limits.processes + start.own_processes + 1)
         try:
@@ -110,16 +110,16 @@ async def _started(start: Start, limits: Limits, stdin: bytes) -> _Running:
             os.close(start.status)
             if start.guard is not None:
                 start.guard.release()
-            await _tidy(start, group)
+            await _clean_up(start, group)
             raise SandboxError(f"cannot start {start.argv[0]}: {fault}") from fault
         finally:
             for descriptor in start.passed:
                 os.close(descriptor)
-    return _Running(process, start, Report(start.status), limits, group)
+    return _RunningProcess(process, start, Report(start.status), limits, group)
 
 
-async def _tidy(start: Start, group: Path | None) -> None:
-    """Remove what stays on this machine: the launcher may have been ended before it could."""
+async def _clean_up(start: Start, group: Path | None) -> None:
+    """Remove leftovers on the host: the launcher may have been killed before it could."""
     await to_thread.run_sync(cgroup.remove, group)
     if start.scratch is not None and await anyio.Path(start.scratch).exists():
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
@@ -127,17 +127,17 @@ async def _tidy(start: Start, group: Path | None) -> None:
 
 
 async def _drain(
-    running: _Running, stream: ByteReceiveStream | None, kept: Kept, drained: anyio.Event
+    running: _RunningProcess, stream: ByteReceiveStream | None, output: Kept, drained: anyio.Event
 ) -> None:
     with contextlib.suppress(*_STREAM_ENDED):
         while stream is not None and not running.reason:
-            kept.add(await stream.receive())
-            if kept.total > _FLOOD_BYTES:
+            output.add(await stream.receive())
+            if output.total > _FLOOD_BYTES:
                 running.stop(f"it wrote more than {_FLOOD_BYTES} bytes of output")
     drained.set()
 
 
-async def _feed(running: _Running, stdin: bytes) -> None:
+async def _feed(running: _RunningProcess, stdin: bytes) -> None:
     stream = running.process.stdin
     if stream is None:
         return
@@ -147,17 +147,17 @@ async def _feed(running: _Running, stdin: bytes) -> None:
         await stream.aclose()
 
 
-async def _watch(running: _Running) -> None:
-    """Bound what the kernel's limits leave open: all processes together, and those of root."""
+async def _watch(running: _RunningProcess) -> None:
+    """Enforce what kernel limits do not cover: all processes together, and those of root."""
     limits, scratch = running.limits, running.start.scratch
     while True:
         await anyio.sleep(_WATCH_EVERY_S)
         used = await to_thread.run_sync(tree_usage, running.process.pid, limits.memory_bytes)
-        if not running.expendable:
-            running.expendable = True
+        if not running.oom_score_set:
+            running.oom_score_set = True
             for pid in used.pids:
-                # When the machine's memory runs out this goes first, and not the run that started it;
-                # children inherit it.
+                # When the host runs out of memory, the command is killed before the run that started it;
+                # children inherit the score.
                 with contextlib.suppress(OSError):
                     await anyio.Path(f"/proc/{pid}/oom_score_adj").write_bytes(b"1000")
         if used.threads > limits.processes + running.start.own_processes:
@@ -168,27 +168,27 @@ async def _watch(running: _Running) -> None:
             running.stop(f"it wrote more than {SCRATCH_BYTES} bytes of temporary files")
 
 
-async def _end(running: _Running) -> None:
-    """Kill whatever is left and wait until it is gone, in bounded time."""
+async def _end(running: _RunningProcess) -> None:
+    """Kill what is left and wait until it is gone, in bounded time."""
     if running.ended:
         return
     process = running.process
     with anyio.move_on_after(_END_WITHIN_S, shield=True):
         if process.returncode is None:
-            await _end_gently(running)
+            await _kill_all(running)
         if process.returncode is None:
             process.kill()
             await process.wait()
-        inside = running.report.first_inside()
-        if inside is not None:
-            await gone(inside)
+        first_pid = running.report.first_inside()
+        if first_pid is not None:
+            await gone(first_pid)
         if running.start.guard is not None:
             await running.start.guard.dismiss()
         running.ended = True
 
 
-async def _end_gently(running: _Running) -> None:
-    """Kill so that nobody is left: the first process of a namespace takes all others with it."""
+async def _kill_all(running: _RunningProcess) -> None:
+    """Kill so that no process is left: the first one of a namespace ends all others."""
     process = running.process
     with anyio.move_on_after(_END_WITHIN_S / 2), contextlib.suppress(ProcessLookupError):
         if running.start.namespaced:
@@ -198,10 +198,10 @@ async def _end_gently(running: _Running) -> None:
             await process.wait()
 
 
-def _completed(running: _Running, out: Kept, err: Kept, wall_s: float) -> Completed:
+def _result(running: _RunningProcess, out: Kept, err: Kept, wall_s: float) -> Completed:
     if not running.ended:
         raise SandboxError(
-            f"a contained command outlived its end by {_END_WITHIN_S:g} s (process {running.process.pid})"
+            f"a contained command was not ended within {_END_WITHIN_S:g} s: process {running.process.pid}"
         )
     timed_out = running.scope.cancelled_caught and not running.reason
     code = running.report.exit_code()
@@ -215,6 +215,6 @@ def _completed(running: _Running, out: Kept, err: Kept, wall_s: float) -> Comple
     return Completed(code, out.content(), stderr, out.truncated or err.truncated, timed_out, wall_s)
 
 
-def _failure(running: _Running, stderr: bytes) -> str:
-    said = running.report.error() or stderr.decode(errors="replace").strip()
-    return " ".join(said.split()) or f"its launcher ended with {running.process.returncode}"
+def _failure(running: _RunningProcess, stderr: bytes) -> str:
+    message = running.report.error() or stderr.decode(errors="replace").strip()
+    return " ".join(message.split()) or f"its launcher ended with {running.process.returncode}"

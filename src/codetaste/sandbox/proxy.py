@@ -1,12 +1,12 @@
-"""A filtering proxy on a Unix socket: the only way out of a box whose policy is an allowlist.
+"""A filtering HTTP proxy on a Unix socket: the egress of a sandbox whose policy is an allow-list.
 
-It speaks HTTP/1.1 as programs expect of ``http_proxy``: requests with a whole URL, and CONNECT. What may be
-reached is decided in ``proxy_rules.py``; how it is reached in ``proxy_upstream.py``. Here everything that
-comes from inside is hostile: one request a connection, its head and body read by h11 and written anew, so
-that nothing can be smuggled past; a tunnel for the web must begin with a TLS hello for the host asked for.
+It accepts what ``http_proxy`` clients send: HTTP/1.1 requests with an absolute URL, and CONNECT.
+``proxy_rules.py`` decides what may be reached, ``proxy_upstream.py`` connects to it. Input from the sandbox
+is hostile: each connection carries one request, whose head and body are parsed by h11 and written again, so
+that nothing can be smuggled past; a web tunnel must begin with a TLS hello for the requested host.
 
-Why our own: proxy.py and mitmproxy are whole frameworks with threads or loops and certificates of their own,
-and check no address; the parser, where the danger is, is a library.
+Why not a library: proxy.py and mitmproxy are frameworks with their own threads or loops and certificates, and
+check no address; the risky part, the parser, is a library.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from codetaste.sandbox.proxy_upstream import HostProxies
 
 CONNECTIONS = 64
-"""At once; more wait to be accepted, and cost us nothing."""
+"""At once; more wait to be accepted."""
 HEAD_S = 20.0
 IDLE_S = 300.0
-"""Without a byte in either direction: a server may take its time to build an answer."""
-_VISITS = 1000
-_LOOKUPS = 4
-_HELLO_PIECES = 64
-_AFTER_FULL_S = 0.2
-_URL = re.compile(rb"http://(?P<authority>[^/?#@\\\s]+)(?P<path>[^#\s]*)", re.IGNORECASE)
+"""Without a byte in either direction: a server may need long to answer."""
+_MAX_VISITS = 1000
+_MAX_LOOKUPS = 4
+_MAX_HELLO_PIECES = 64
+_ACCEPT_PAUSE_S = 0.2
+_ABSOLUTE_URL = re.compile(rb"http://(?P<authority>[^/?#@\\\s]+)(?P<path>[^#\s]*)", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?P<host>\[[^]]*\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
 
 
@@ -51,7 +51,7 @@ class _Malformed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A host that was asked for; ``refused`` says why it was not let through, "" that it was."""
+    """A requested host; ``refused`` is why it was not allowed, "" if it was."""
 
     host: str
     port: int
@@ -60,18 +60,18 @@ class Visit:
     def __str__(self) -> str:
         if self.refused:
             return f"refused {self.host}:{self.port}: {self.refused}"
-        return f"let through {self.host}:{self.port}"
+        return f"allowed {self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """What is let through, and who is told of it: once for each different visit, and not without bound."""
+    """Forwards what ``entries`` allow; ``note`` gets each distinct visit once, up to a bound."""
 
     entries: tuple[Entry, ...]
     upstream: HostProxies
     note: Callable[[Visit], None]
-    _noted: set[Visit] = field(default_factory=set)
-    _lookups: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_LOOKUPS))
+    _seen: set[Visit] = field(default_factory=set)
+    _lookups: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MAX_LOOKUPS))
 
     async def serve(self, listener: SocketListener) -> None:
         """Serve until cancelled."""
@@ -81,9 +81,9 @@ class Proxy:
                 await limiter.acquire()
                 try:
                     client = await listener.accept()
-                except OSError:  # no descriptor left: others may give theirs back
+                except OSError:  # no descriptor left: wait until other connections end
                     limiter.release()
-                    await anyio.sleep(_AFTER_FULL_S)
+                    await anyio.sleep(_ACCEPT_PAUSE_S)
                     continue
                 tasks.start_soon(self._serve_one, client, limiter)
 
@@ -94,39 +94,37 @@ class Proxy:
                 with contextlib.suppress(*TROUBLE):
                     await self._answer(peer)
         except Exception as fault:  # noqa: BLE001 - what one connection does must not end the others
-            self._tell(Visit("?", 0, f"the proxy failed: {type(fault).__name__}: {fault}"))
+            self._note_once(Visit("?", 0, f"the proxy failed: {type(fault).__name__}: {fault}"))
         finally:
             limiter.release()
 
     async def _answer(self, client: Peer) -> None:
-        """Answer one request, whatever it is."""
+        """Answer the one request of a connection."""
         request = None
         with anyio.move_on_after(HEAD_S):
             request = await client.request()
         if request is None:
             return
         try:
-            await self._pass(client, request)
+            await self._forward(client, request)
         except _Malformed as fault:
             await client.say(400, str(fault))
 
-    async def _pass(self, client: Peer, request: h11.Request) -> None:
+    async def _forward(self, client: Peer, request: h11.Request) -> None:
         tunnel = request.method == b"CONNECT"
         host, port, path = _connect_target(request) if tunnel else _url_target(request)
         try:
             entry = choose(self.entries, host, port, tunnel=tunnel)
             reached = await reach(entry, host, port, self.upstream, self._lookups, tunnel=tunnel)
         except Refused as refusal:
-            self._tell(Visit(host, port, str(refusal)))
+            self._note_once(Visit(host, port, str(refusal)))
             await client.say(403, f"codetaste: {refusal}")
             return
         except (OSError, TimeoutError) as fault:
-            await client.say(
-                502, f"codetaste: {host}:{port} cannot be reached: {fault or 'it took too long'}"
-            )
+            await client.say(502, f"codetaste: {host}:{port} cannot be reached: {fault or 'timeout'}")
             return
         async with reached.stream:
-            self._tell(Visit(host, port))
+            self._note_once(Visit(host, port))
             with anyio.CancelScope(deadline=anyio.current_time() + IDLE_S) as idle:
                 if tunnel:
                     await self._tunnel(client, reached, host, tls_only=entry.port is None, idle=idle)
@@ -136,16 +134,16 @@ class Proxy:
     async def _tunnel(
         self, client: Peer, reached: Reached, host: str, *, tls_only: bool, idle: anyio.CancelScope
     ) -> None:
-        begun = await client.switch()
+        received = await client.switch()
         if tls_only:
             try:
-                begun = await _hello(client.stream, begun, host)
+                received = await _read_hello(client.stream, received, host)
             except NotTls as fault:
-                self._tell(
-                    Visit(host, HTTPS, f"through its tunnel went something else than TLS for it: {fault}")
+                self._note_once(
+                    Visit(host, HTTPS, f"the tunnel did not begin with TLS for this host: {fault}")
                 )
                 return
-        await reached.stream.send(begun)
+        await reached.stream.send(received)
         if reached.already:
             await client.stream.send(reached.already)
         async with anyio.create_task_group() as tasks:
@@ -159,9 +157,9 @@ class Proxy:
             tasks.start_soon(carry, client.stream, reached.stream)
             tasks.start_soon(carry, reached.stream, client.stream)
 
-    def _tell(self, visit: Visit) -> None:
-        if visit not in self._noted and len(self._noted) < _VISITS:
-            self._noted.add(visit)
+    def _note_once(self, visit: Visit) -> None:
+        if visit not in self._seen and len(self._seen) < _MAX_VISITS:
+            self._seen.add(visit)
             self.note(visit)
 
 
@@ -172,14 +170,14 @@ def _connect_target(request: h11.Request) -> tuple[str, int, bytes]:
 
 
 def _url_target(request: h11.Request) -> tuple[str, int, bytes]:
-    match = _URL.fullmatch(request.target)
+    match = _ABSOLUTE_URL.fullmatch(request.target)
     if match is None:
-        raise _Malformed("this is a proxy: it takes CONNECT and whole http:// URLs")
+        raise _Malformed("this is a proxy: it accepts CONNECT and absolute http:// URLs")
     host, port = _authority(match["authority"], HTTP)
     if any(_authority(value, HTTP) != (host, port) for name, value in request.headers if name == b"host"):
         raise _Malformed("the Host header names another host than the URL")
     if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
-        raise _Malformed("a request's body has one length, and not two")
+        raise _Malformed("a request has Content-Length or Transfer-Encoding, not both")
     path = match["path"]
     return host, port, path if path.startswith(b"/") else b"/" + path
 
@@ -195,20 +193,20 @@ def _authority(text: bytes, default: int | None) -> tuple[str, int]:
         raise _Malformed(str(fault)) from None
 
 
-async def _hello(stream: SocketStream, begun: bytes, host: str) -> bytes:
-    """Read a TLS client hello whole, and return it once it is one for ``host``.
+async def _read_hello(stream: SocketStream, received: bytes, host: str) -> bytes:
+    """Read a complete TLS client hello, and return it if it is for ``host``.
 
     Raises:
-        NotTls: it is none, or for another host.
+        NotTls: it is not a hello, or for another host.
     """
-    for _ in range(_HELLO_PIECES):
-        named = server_name(begun)
-        if named is not None:
-            if named.removesuffix(".") not in {"", host} or (named and is_address(host)):
-                raise NotTls(f"it asks for {named!r}")
-            return begun
-        begun += await stream.receive(HELLO_BYTES)
-    raise NotTls("its hello comes in crumbs")
+    for _ in range(_MAX_HELLO_PIECES):
+        name = server_name(received)
+        if name is not None:
+            if name.removesuffix(".") not in {"", host} or (name and is_address(host)):
+                raise NotTls(f"its server name is {name!r}")
+            return received
+        received += await stream.receive(HELLO_BYTES)
+    raise NotTls("its client hello comes in too many pieces")
 
 
 async def _copy(source: SocketStream, sink: SocketStream, idle: anyio.CancelScope) -> None:
@@ -223,7 +221,7 @@ async def _copy(source: SocketStream, sink: SocketStream, idle: anyio.CancelScop
 async def _exchange(
     client: Peer, reached: Reached, request: h11.Request, path: bytes, idle: anyio.CancelScope
 ) -> None:
-    """Pass one request on and its answer back, each written anew from what was understood of it."""
+    """Forward one request and its response, both parsed and written again."""
     server = Peer.client(reached.stream)
     target = request.target if reached.by_proxy else path
     await server.send(end_to_end(request, target, reached.headers))
@@ -231,16 +229,16 @@ async def _exchange(
     def alive() -> None:
         idle.deadline = anyio.current_time() + IDLE_S
 
-    async def ask() -> None:
-        with contextlib.suppress(*TROUBLE):  # the answer may come all the same
+    async def send_body() -> None:
+        with contextlib.suppress(*TROUBLE):  # the response may still arrive
             await client.pass_body(server, alive)
 
-    answered = False
+    complete = False
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
+        tasks.start_soon(send_body)
         with contextlib.suppress(*TROUBLE):
             await server.pass_answer(client, alive)
-            answered = True
+            complete = True
         tasks.cancel_scope.cancel()
-    if not answered:
-        await client.say(502, "codetaste: the server's answer broke off or made no sense")
+    if not complete:
+        await client.say(502, "codetaste: the response of the server was incomplete or invalid")

@@ -1,4 +1,4 @@
-"""One end of a connection that the filtering proxy holds: h11 over a stream."""
+"""One end of a connection of the filtering proxy: h11 over a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 64 * 1024
 HEAD_BYTES: Final = 32 * 1024
-"""Of a head that is not whole yet, and of one piece that is read: so a head has at most twice as much."""
+"""Limit of an incomplete head, and of one read: so a head has at most twice as many bytes."""
 TROUBLE: Final = (
     OSError,
     anyio.EndOfStream,
@@ -23,7 +23,7 @@ TROUBLE: Final = (
     anyio.ClosedResourceError,
     h11.ProtocolError,
 )
-"""What a peer can do to us: all of it ends that connection, and nothing else."""
+"""Errors that a peer can cause: each ends its connection only."""
 _HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization")
 ) | {b"te", b"trailer", b"upgrade", b"http2-settings"}
@@ -32,23 +32,23 @@ _BAD_REQUEST = 400
 
 @dataclass(slots=True)
 class Peer:
-    """Events of HTTP/1.1 over ``stream``."""
+    """HTTP/1.1 events over ``stream``."""
 
     stream: SocketStream
     http: h11.Connection
 
     @classmethod
     def server(cls, stream: SocketStream) -> Peer:
-        """Return what is spoken with a client."""
+        """Return the server end of a connection with a client."""
         return cls(stream, h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES))
 
     @classmethod
     def client(cls, stream: SocketStream) -> Peer:
-        """Return what is spoken with a server."""
+        """Return the client end of a connection with a server."""
         return cls(stream, h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES))
 
     async def event(self) -> h11.Event | type[h11.PAUSED]:
-        """Return what comes next."""
+        """Return the next event."""
         while True:
             event = self.http.next_event()
             if event is not h11.NEED_DATA:
@@ -66,7 +66,7 @@ class Peer:
             await self.stream.send(data)
 
     async def request(self) -> h11.Request | None:
-        """Read a request's head; None, once it was answered, where there is none."""
+        """Read a request head; None, after an error response, if there is none."""
         try:
             event = await self.event()
         except h11.RemoteProtocolError as fault:
@@ -75,7 +75,7 @@ class Peer:
         return event if isinstance(event, h11.Request) else None
 
     async def say(self, status: int, text: str) -> None:
-        """Answer with a line of text, if nothing was answered yet, and have the connection closed."""
+        """Respond with a line of text, unless a response was begun, and close the connection."""
         if self.http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
         body = text.encode(errors="replace") + b"\n"
@@ -90,29 +90,29 @@ class Peer:
         await self.stream.send_eof()
 
     async def switch(self) -> bytes:
-        """Answer a CONNECT, and return what was sent behind it already."""
+        """Accept a CONNECT, and return the bytes that were sent after it."""
         await self.event()
         await self.send(h11.Response(status_code=200, headers=[]))
         return self.http.trailing_data[0]
 
-    async def pass_body(self, sink: Peer, alive: Callable[[], None]) -> None:
-        """Pass the rest of a message on."""
+    async def pass_body(self, sink: Peer, on_activity: Callable[[], None]) -> None:
+        """Forward the rest of a message."""
         while True:
             event = await self.event()
-            alive()
+            on_activity()
             if isinstance(event, h11.Data):
                 await sink.send(h11.Data(data=event.data))
             elif isinstance(event, h11.EndOfMessage):
                 await sink.send(h11.EndOfMessage())
                 return
             else:
-                raise h11.RemoteProtocolError("the message broke off")
+                raise h11.RemoteProtocolError("the message is incomplete")
 
-    async def pass_answer(self, sink: Peer, alive: Callable[[], None]) -> None:
-        """Pass a server's answer on, and what it said before it."""
+    async def pass_answer(self, sink: Peer, on_activity: Callable[[], None]) -> None:
+        """Forward a response, and informational responses before it."""
         while True:
             event = await self.event()
-            alive()
+            on_activity()
             if isinstance(event, h11.InformationalResponse):
                 await sink.send(h11.InformationalResponse(status_code=event.status_code, headers=[]))
             elif isinstance(event, h11.Response):
@@ -120,14 +120,14 @@ class Peer:
                 await sink.send(
                     h11.Response(status_code=event.status_code, headers=headers, reason=event.reason)
                 )
-                await self.pass_body(sink, alive)
+                await self.pass_body(sink, on_activity)
                 return
             else:
-                raise h11.RemoteProtocolError("there was no answer")
+                raise h11.RemoteProtocolError("there was no response")
 
 
 def end_to_end(request: h11.Request, target: bytes, added: Sequence[tuple[bytes, bytes]] = ()) -> h11.Request:
-    """Return ``request`` without what concerns our connection alone."""
+    """Return ``request`` without headers that concern only this connection."""
     headers = [*_end_to_end(request.headers), (b"connection", b"close"), *added]
     return h11.Request(method=request.method, target=target, headers=headers)
 
@@ -136,7 +136,7 @@ def _end_to_end(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byt
     named = {
         part.strip().lower() for name, value in headers if name == b"connection" for part in value.split(b",")
     }
-    # What frames a message cannot be named to have it left out.
+    # Headers that frame the message are never dropped, even if named there.
     dropped = _HOP_BY_HOP | (named - {b"host", b"content-length", b"transfer-encoding"})
     if any(name == b"transfer-encoding" for name, _ in headers):
         dropped |= {b"content-length"}

@@ -1,12 +1,12 @@
-"""Which hosts a box may reach by the filtering proxy, and which addresses such a host may have.
+"""The allow-list of the filtering proxy: which hosts a sandbox may reach, and at which addresses.
 
-An entry is ``NAME``, ``NAME:PORT``, or either with ``=ADDRESS`` or ``=private`` after it. NAME is a host, or
-``*.suffix`` for all below a suffix, or an address. Without a port it stands for the web: plain HTTP on port
-80, TLS through a tunnel on port 443. With one it stands for whatever speaks there.
+An entry is ``NAME``, ``NAME:PORT``, or either followed by ``=ADDRESS`` or ``=private``. NAME is a host,
+``*.suffix`` for all hosts below a suffix, or an address. Without a port the entry allows the web: plain HTTP
+on port 80, TLS through a tunnel on port 443. With a port it allows any protocol there.
 
-A name that leads to an address of a private network, of this machine, or of a cloud's metadata service is
-refused, for whoever owns the name could have it lead there. ``=private`` allows that; ``=ADDRESS`` or
-``=ADDRESS:PORT`` says where the name is, whatever DNS says.
+A name that resolves to an address of a private network, of this host, or of a cloud's metadata service is
+refused, because the owner of the name could point it there. ``=private`` allows that; ``=ADDRESS`` or
+``=ADDRESS:PORT`` sets the address of the name, regardless of DNS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?:{_LABEL}\.)*(?!(?:0x[0-9a-f]*|[0-9]+)$){_LABEL}")
 _NAME_CHARACTERS = 253
 _ENTRY = re.compile(r"(?P<name>\[[^]]*\]|[^:=\s]+)(?::(?P<port>[0-9]{1,5}))?(?:=(?P<address>\S+))?")
-_WHERE = re.compile(r"(?P<address>\[[^]]*\]|[^:\[\]]+|[^\[\]]*:[^\[\]]*:[^\[\]]*?)(?::(?P<port>[0-9]{1,5}))?")
+_ADDRESS = re.compile(
+    r"(?P<address>\[[^]]*\]|[^:\[\]]+|[^\[\]]*:[^\[\]]*:[^\[\]]*?)(?::(?P<port>[0-9]{1,5}))?"
+)
 _UNICAST = ipaddress.ip_network("2000::/3")
 _SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -38,14 +40,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Refused(CodetasteError):
-    """The proxy does not let this through; the message says why, inside and out here."""
+    """The proxy does not allow this; the message has the reason, for the host and the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What may be reached.
 
-    ``port`` None stands for the web, ``address`` "" for what DNS says, ``at_port`` 0 for the port asked for.
+    ``port`` None allows the web; ``address`` "" uses DNS; ``at_port`` 0 uses the requested port.
     """
 
     name: str
@@ -55,90 +57,90 @@ class Entry:
     private: bool = False
 
     def covers(self, host: str, port: int, *, tunnel: bool) -> bool:
-        """Return whether ``host``, as :func:`host_name` gives it, may be reached at ``port``, and so."""
-        named = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
+        """Return whether this entry allows ``host``, normalised by :func:`host_name`, at ``port``."""
+        matches = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
         web = HTTPS if tunnel else HTTP
-        return named and port == (web if self.port is None else self.port)
+        return matches and port == (web if self.port is None else self.port)
 
 
 def read_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
-    """Read what a person wrote.
+    """Parse the entries of an allow-list.
 
     Raises:
-        ConfigError: every text that is no entry.
+        ConfigError: names every invalid entry.
     """
     entries, problems = [], []
     for text in texts:
         try:
-            entries.append(_entry(text))
+            entries.append(_parse_entry(text))
         except (Refused, ValueError) as fault:
             problems.append(
-                f"{text!r} names no host that could be allowed ({fault}): write NAME, *.SUFFIX or NAME:PORT, "
-                f"with =ADDRESS or =private after it where the name leads into a private network"
+                f"{text!r} is not a valid host entry ({fault}): write NAME, *.SUFFIX or NAME:PORT, "
+                f"followed by =ADDRESS or =private if the name resolves to a private network"
             )
     if problems:
         raise ConfigError(*problems)
     return tuple(entries)
 
 
-def _entry(text: str) -> Entry:
+def _parse_entry(text: str) -> Entry:
     match = _ENTRY.fullmatch(text)
     if match is None:
-        raise ValueError("it is not in that form")
+        raise ValueError("its form is wrong")
     wildcard = match["name"].startswith("*.")
     name = host_name(match["name"][2:] if wildcard else match["name"], unicode=True)
     if wildcard and is_address(name):
         raise ValueError("an address has no suffix")
-    port = _port(match["port"]) if match["port"] else None
+    port = _parse_port(match["port"]) if match["port"] else None
     name = f"*.{name}" if wildcard else name
     if match["address"] in {None, "private"}:
         return Entry(name, port, private=bool(match["address"]) or is_address(name))
-    where = _WHERE.fullmatch(match["address"])
+    where = _ADDRESS.fullmatch(match["address"])
     if where is None:
-        raise ValueError(f"{match['address']} is no address")
-    address = str(_parsed(where["address"].strip("[]"), where["address"]))
-    return Entry(name, port, address, _port(where["port"]) if where["port"] else 0, private=True)
+        raise ValueError(f"{match['address']} is not an address")
+    address = str(_parse_address(where["address"].strip("[]"), where["address"]))
+    return Entry(name, port, address, _parse_port(where["port"]) if where["port"] else 0, private=True)
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not 0 < int(text) <= _HIGHEST_PORT:
-        raise ValueError(f"there is no port {text}")
+        raise ValueError(f"{text} is not a port")
     return int(text)
 
 
 def host_name(text: str, *, unicode: bool = False) -> str:
-    """Return a host's name or address in the one form that is compared.
+    """Return a host's name or address in the normal form for comparisons.
 
     Raises:
         Refused: it is neither.
     """
     if text.startswith("[") and text.endswith("]"):
-        return str(_parsed(text[1:-1], text))
+        return str(_parse_address(text[1:-1], text))
     name = text.lower().removesuffix(".")
     if unicode and not name.isascii():
         name = name.encode("idna").decode()
     if name.isascii() and len(name) <= _NAME_CHARACTERS and _NAME.fullmatch(name):
         return name
-    return str(_parsed(name, text))
+    return str(_parse_address(name, text))
 
 
-def _parsed(text: str, said: str) -> Address:
+def _parse_address(text: str, original: str) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise Refused(f"{said[:_NAME_CHARACTERS]!r} is not the name of a host") from None
+        raise Refused(f"{original[:_NAME_CHARACTERS]!r} is not a host name") from None
     if getattr(address, "scope_id", None):
-        raise Refused(f"{said!r} has a scope")
+        raise Refused(f"{original!r} has a scope")
     return address
 
 
 def is_address(host: str) -> bool:
-    """Return whether ``host``, as :func:`host_name` gives it, is an address."""
+    """Return whether ``host``, normalised by :func:`host_name`, is an address."""
     return ":" in host or host.replace(".", "").isdigit()
 
 
 def choose(entries: Iterable[Entry], host: str, port: int, *, tunnel: bool) -> Entry:
-    """Return the entry that lets ``host`` through, as :func:`host_name` gives it.
+    """Return the entry that allows ``host``, normalised by :func:`host_name`.
 
     Raises:
         Refused: there is none.
@@ -147,11 +149,11 @@ def choose(entries: Iterable[Entry], host: str, port: int, *, tunnel: bool) -> E
         if entry.covers(host, port, tunnel=tunnel):
             return entry
     how = "a tunnel to" if tunnel else "plain HTTP to"
-    raise Refused(f"{how} {host}:{port} is not among what may be reached from here")
+    raise Refused(f"{how} {host}:{port} is not allowed from this sandbox")
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address is somewhere in the public internet."""
+    """Return whether an address belongs to the public internet."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped

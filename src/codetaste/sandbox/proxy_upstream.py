@@ -1,7 +1,7 @@
-"""How the filtering proxy reaches a host: directly, or by the proxy that this machine itself needs.
+"""Connections of the filtering proxy to allowed hosts, directly or by the proxy of the host machine.
 
-A name is resolved out here, its addresses are checked, and one that was checked is connected to: a name that
-leads elsewhere a moment later leads nowhere.
+A name is resolved on the host, its addresses are checked, and one that passed is connected to: a name that
+resolves differently a moment later has no effect.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 CONNECT_S = 30.0
 _OK = range(200, 300)
-_ADDRESSES = 8
-"""How many of a name's addresses are tried."""
+_MAX_ADDRESSES = 8
+"""Number of addresses of a name that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _HostProxy:
 
 @dataclass(frozen=True, slots=True)
 class HostProxies:
-    """The proxies of this machine, as its environment names them; "" where there is none."""
+    """The proxies of the host machine, from its environment; "" where there is none."""
 
     http: str = ""
     https: str = ""
@@ -52,31 +52,31 @@ class HostProxies:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> HostProxies:
-        """Read ``environ`` as other programs do; the lower-case name comes first.
+        """Read ``environ`` as other programs do; the lower-case name takes precedence.
 
         Raises:
-            ConfigError: it names a proxy that is not spoken to by plain HTTP.
+            ConfigError: it names a proxy that does not speak plain HTTP.
         """
 
         def value(name: str) -> str:
             return environ.get(name) or environ.get(name.upper()) or ""
 
-        # HTTP_PROXY in capitals may come from a request, where there is a web server above us.
+        # HTTP_PROXY in capitals may come from a request header, under CGI.
         found = cls(environ.get("http_proxy", ""), value("https_proxy"), value("no_proxy"))
         for address in (found.http, found.https):
             if address:
-                _read(address)
+                _parse_proxy(address)
         return found
 
     def towards(self, host: str, *, tunnel: bool) -> _HostProxy | None:
-        """Return the proxy by which ``host`` is reached from here, None if directly."""
+        """Return the proxy by which ``host`` is reached, None if directly."""
         address = self.https if tunnel else self.http
         suffixes = [part.strip().lower().lstrip("*.") for part in self.bypass.split(",") if part.strip()]
         bypassed = any(not suffix or host == suffix or host.endswith("." + suffix) for suffix in suffixes)
-        return _read(address) if address and not bypassed else None
+        return _parse_proxy(address) if address and not bypassed else None
 
 
-def _read(address: str) -> _HostProxy:
+def _parse_proxy(address: str) -> _HostProxy:
     parts = urllib.parse.urlsplit(address if "://" in address else f"http://{address}")
     try:
         port = parts.port or 80
@@ -84,7 +84,7 @@ def _read(address: str) -> _HostProxy:
         port = 0
     if parts.scheme != "http" or not parts.hostname or not port:
         raise ConfigError(
-            "http_proxy and https_proxy must be http://HOST:PORT for a box's way out to use them"
+            "http_proxy and https_proxy must be http://HOST:PORT for the egress of a sandbox to use them"
         )
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if parts.username is not None:
@@ -95,7 +95,7 @@ def _read(address: str) -> _HostProxy:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A connection towards a host. ``already`` came with it; ``headers`` are for the proxy in between."""
+    """A connection to a host. ``already`` arrived with it; ``headers`` are for the proxy in between."""
 
     stream: SocketStream
     already: bytes = b""
@@ -106,64 +106,66 @@ class Reached:
 async def reach(
     entry: Entry, host: str, port: int, proxies: HostProxies, lookups: anyio.CapacityLimiter, *, tunnel: bool
 ) -> Reached:
-    """Connect to ``host``, which ``entry`` lets through; ``lookups`` bounds how many names are looked up.
+    """Connect to ``host``, which ``entry`` allows; ``lookups`` bounds concurrent name look-ups.
 
     Raises:
-        Refused: it leads where only an entry that says so may lead.
+        Refused: it resolves to an address that the entry does not allow.
         OSError: it cannot be reached. TimeoutError: … in 30 s.
     """
     proxy = None if entry.private else proxies.towards(host, tunnel=tunnel)
     with anyio.fail_after(CONNECT_S):
         if proxy is None:
-            return Reached(await _direct(entry, host, port, lookups))
+            return Reached(await _connect_directly(entry, host, port, lookups))
         stream = await anyio.connect_tcp(proxy.host, proxy.port)
         if not tunnel:
             return Reached(stream, by_proxy=True, headers=proxy.headers)
         try:
-            return Reached(stream, await _tunnelled(stream, host, port, proxy))
+            return Reached(stream, await _open_tunnel(stream, host, port, proxy))
         except BaseException:
             await anyio.aclose_forcefully(stream)
             raise
 
 
-async def _direct(entry: Entry, host: str, port: int, lookups: anyio.CapacityLimiter) -> SocketStream:
+async def _connect_directly(
+    entry: Entry, host: str, port: int, lookups: anyio.CapacityLimiter
+) -> SocketStream:
     fault: OSError = OSError("it has no address")
-    for address in await _addresses(entry, host, lookups):
+    for address in await _resolve(entry, host, lookups):
         try:
             stream = await anyio.connect_tcp(address, entry.at_port or port)
         except OSError as failed:
             fault = failed
             continue
-        if not entry.private and _is_here(stream):
+        if not entry.private and _is_this_host(stream):
             await stream.aclose()
-            raise Refused(f"{host} leads to this very machine")
+            raise Refused(f"{host} is an address of this host")
         return stream
     raise fault
 
 
-async def _addresses(entry: Entry, host: str, lookups: anyio.CapacityLimiter) -> list[str]:
+async def _resolve(entry: Entry, host: str, lookups: anyio.CapacityLimiter) -> list[str]:
     if entry.address or is_address(host):
         return [entry.address or host]
-    # Not in the threads that everybody's look-ups share: a slow name from inside would hold up model calls.
+    # Not in the shared threads: a slow name requested by a sandbox would delay model calls.
     found = await to_thread.run_sync(
         partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM),
         abandon_on_cancel=True,
         limiter=lookups,
     )
-    addresses = list(dict.fromkeys(str(where[0]) for *_, where in found))
+    addresses = list(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
     public = [address for address in addresses if entry.private or is_public(address)]
     if addresses and not public:
-        raise Refused(f"{host} leads into a private network")
-    return public[:_ADDRESSES]
+        raise Refused(f"{host} resolves to a private network")
+    return public[:_MAX_ADDRESSES]
 
 
-def _is_here(stream: SocketStream) -> bool:
-    """Whether the other end is this machine: to an address of its own it speaks from the same address."""
-    ours, theirs = stream.extra_attributes, SocketAttribute
-    return bool(ours[theirs.local_address]()[0] == ours[theirs.remote_address]()[0])
+def _is_this_host(stream: SocketStream) -> bool:
+    """Whether the other end is this host: a connection to an own address also comes from it."""
+    attributes, names = stream.extra_attributes, SocketAttribute
+    return bool(attributes[names.local_address]()[0] == attributes[names.remote_address]()[0])
 
 
-async def _tunnelled(stream: SocketStream, host: str, port: int, proxy: _HostProxy) -> bytes:
+async def _open_tunnel(stream: SocketStream, host: str, port: int, proxy: _HostProxy) -> bytes:
     peer = Peer.client(stream)
     authority = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
     try:
@@ -175,7 +177,7 @@ async def _tunnelled(stream: SocketStream, host: str, port: int, proxy: _HostPro
         while isinstance(event, h11.InformationalResponse):
             event = await peer.event()
     except TROUBLE as fault:
-        raise OSError(f"the proxy of this machine gave no answer: {fault}") from fault
+        raise OSError(f"the proxy of this machine sent no response: {fault}") from fault
     if not isinstance(event, h11.Response) or event.status_code not in _OK:
         status = event.status_code if isinstance(event, h11.Response) else "nothing"
         raise OSError(f"the proxy of this machine answered with {status}")

@@ -1,8 +1,8 @@
-"""What runs that were killed have left in a container engine, removed when the next run starts.
+"""Removal of what killed runs have left in a container engine, when the next run starts.
 
-Only what carries our labels, and of that only what nobody can want any more: its process is gone, or, where
-that cannot be told from here (another machine, another container, before a restart), its deadline is over.
-What belongs to a living run is never touched.
+Only objects with the labels of codetaste are removed, and only orphans: their process is gone or, where that
+cannot be known (another host, another container, before a reboot), their deadline has passed. Objects of a
+living run are never touched.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from codetaste.sandbox.docker_engine import ContainerEngine
 
-_TOGETHER = 4
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """How many of each were removed."""
+    """Number of removed objects of each kind."""
 
     containers: int = 0
     networks: int = 0
@@ -43,18 +43,18 @@ class Reaped:
 
 
 async def reap(engine: ContainerEngine) -> Reaped:
-    """Remove what dead runs have left, and return how much it was.
+    """Remove the orphans of killed runs, and return their number.
 
     Raises:
-        SandboxError: the engine does not answer, or will not remove it.
+        SandboxError: the engine does not answer, or could not remove one.
     """
-    ours = json.dumps({"label": [OWNER]})
-    with asking(engine, "list what earlier runs have left"):
-        containers = await engine.call("GET", "containers/json", {"all": "1", "filters": ours})
-        networks = await engine.call("GET", "networks", {"filters": ours})
-        volumes = (await engine.call("GET", "volumes", {"filters": ours}))["Volumes"] or []
-        images = await engine.call("GET", "images/json", {"filters": ours})
-    # In this order: a network or a volume cannot go before the containers that have it.
+    owned = json.dumps({"label": [OWNER]})
+    with asking(engine, "list leftovers of earlier runs"):
+        containers = await engine.call("GET", "containers/json", {"all": "1", "filters": owned})
+        networks = await engine.call("GET", "networks", {"filters": owned})
+        volumes = (await engine.call("GET", "volumes", {"filters": owned}))["Volumes"] or []
+        images = await engine.call("GET", "images/json", {"filters": owned})
+    # In this order: a network or a volume cannot be removed before the containers that use it.
     return Reaped(
         await _remove(engine, "containers", _orphans(containers, "Id"), {"force": "1", "v": "1"}),
         await _remove(engine, "networks", _orphans(networks, "Id"), {}),
@@ -67,20 +67,20 @@ def _orphans(found: Sequence[Mapping[str, Any]], name: str) -> list[str]:
     return [str(one[name]) for one in found if _is_orphan(one.get("Labels") or {})]
 
 
-def _is_orphan(told: Mapping[str, str]) -> bool:
-    if not told.get(OWNER):
+def _is_orphan(found_labels: Mapping[str, str]) -> bool:
+    if not found_labels.get(OWNER):
         return False
-    alive = is_alive(told[OWNER])
-    return is_over(told) if alive is None else not alive
+    alive = is_alive(found_labels[OWNER])
+    return is_over(found_labels) if alive is None else not alive
 
 
 async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], params: Mapping[str, str]) -> int:
-    """Remove them, some at once, and return how many they were."""
+    """Remove the named objects, several at once, and return their number."""
     problems: list[SandboxError] = []
-    turn = anyio.CapacityLimiter(_TOGETHER)
+    limiter = anyio.CapacityLimiter(_AT_ONCE)
 
     async def one(name: str) -> None:
-        async with turn:
+        async with limiter:
             try:
                 await delete(engine, f"{kind}/{name}", **params)
             except SandboxError as error:

@@ -1,4 +1,4 @@
-"""A place where untrusted commands run: the protocol that every kind of sandbox keeps."""
+"""The protocol of a shell: it runs one contained command at a time and keeps nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command may use. Sizes in bytes, time in seconds."""
+    """Limits of one command. Sizes in bytes, time in seconds."""
 
     wall_s: float = 60.0
     output_bytes: int = 64 * 1024
@@ -21,7 +21,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A command that ended. ``exit_code`` is None when it was killed for outliving its time."""
+    """The result of a command. ``exit_code`` is None when it was killed at its time limit."""
 
     exit_code: int | None
     stdout: bytes
@@ -32,7 +32,7 @@ class Completed:
 
 
 class Sandbox(Protocol):
-    """One contained place. Nothing that a command does outlives the command, but for files it may write."""
+    """Runs untrusted commands. Nothing of a command remains after it, except files it may write."""
 
     @property
     def kind(self) -> str:
@@ -52,7 +52,7 @@ class Sandbox(Protocol):
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run ``command`` to its end, its time limit, or cancellation; every process of it is then gone.
+        """Run ``command`` to its end, its time limit, or cancellation; all its processes are then gone.
 
         Raises:
             SandboxError: it could not be started or contained.
@@ -60,5 +60,5 @@ class Sandbox(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Give back what the sandbox holds."""
+        """Release all resources."""
         ...

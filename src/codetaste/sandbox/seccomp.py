@@ -1,8 +1,8 @@
-"""The system call filter: which calls a contained command may make, as a classic BPF program.
+"""The system call filter of a contained command, as a classic BPF program.
 
-It denies by name, lets unknown (newer) calls look unknown, and kills whatever speaks another machine's
-language (32-bit and x32 calls have numbers of their own). The same filter guards both engines; under Landlock
-it also has to hold what a mount and a process namespace hold under bubblewrap.
+It denies calls by name, answers unknown (newer) calls with ENOSYS, and kills a process that makes calls of
+another architecture (32-bit and x32 calls have other numbers). Both engines use it; under Landlock it also
+replaces what a mount and a PID namespace protect under bubblewrap.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MACHINES = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Holds when ``argument & mask`` is one of ``values``; calls so checked look at the low 32 bits only."""
+    """True when ``argument & mask`` is one of ``values``; only the low 32 bits are compared."""
 
     argument: int
     values: tuple[int, ...]
@@ -65,16 +65,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """``names`` fail with ``error``, unless all of ``unless`` hold."""
+    """``names`` fail with ``error``, unless all of ``unless`` are true."""
 
     names: str
     error: int = errno.EPERM
     unless: tuple[Check, ...] = ()
 
 
-_ALWAYS = (
+_ALWAYS_DENIED = (
     Denial("socket connect bind listen accept accept4", errno.EACCES),
-    # Only pairs that cannot be pointed elsewhere: a datagram socket may be sent from to any address.
+    # Only connected types: a datagram socket can send to any address.
     Denial(
         "socketpair",
         errno.EACCES,
@@ -93,18 +93,18 @@ _ALWAYS = (
         "vhangup lookup_dcookie nfsservctl fanotify_init fanotify_mark uselib ustat sysfs _sysctl "
         "migrate_pages move_pages"
     ),
-    # Memory that belongs to no process is counted by nobody, and outlives its maker.
+    # Memory that belongs to no process is not counted, and outlives its creator.
     Denial("shmget msgget semget mq_open mq_unlink memfd_create memfd_secret", errno.ENOSYS),
 )
 
-_SHARED_FILES = (  # what Landlock does not look at
+_SHARED_FILES = (  # what Landlock does not check
     Denial(
         "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr "
         "setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr utime utimes "
         "futimesat utimensat"
     ),
 )
-_SHARED_PROCESSES = (  # no process namespace: the same user's other processes are within reach
+_SHARED_PROCESSES = (  # without a PID namespace other processes of the user are within reach
     Denial("prlimit64", unless=(Check(0, (0,)),)),
     Denial("setpriority ioprio_set", unless=(Check(0, (0, 1)), Check(1, (0,)))),
     Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(Check(0, (0,)),)),
@@ -115,7 +115,9 @@ _UNSCOPED_SIGNALS = (
     Denial("tgkill", unless=(Check(2, (_SIGURG,)),)),
     Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
 )
-_TRUNCATING = tuple(way | access for way in (0, _O_TRUNC) for access in range(4) if way | access != _O_TRUNC)
+_TRUNCATING = tuple(
+    flag | access for flag in (0, _O_TRUNC) for access in range(4) if flag | access != _O_TRUNC
+)
 _UNGUARDED_TRUNCATE = (
     Denial("truncate"),
     Denial("open", unless=(Check(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
@@ -126,20 +128,20 @@ _UNGUARDED_TRUNCATE = (
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What else than the filter does not hold, so that the filter must."""
+    """What the engine does not protect, so that the filter must."""
 
     files: bool = False
     """No read-only mount: modes, owners, times and attributes could be changed."""
     processes: bool = False
     """No process namespace: other processes of the same user could be slowed or limited."""
     signals: bool = False
-    """Nothing keeps signals inside."""
+    """Signals can reach processes of the host."""
     truncate: bool = False
-    """Nothing keeps a file from being opened for reading and emptied at once."""
+    """A file can be opened for reading and truncated at once."""
 
 
 def supported(machine: str = "") -> bool:
-    """Return whether the filter knows the system calls of ``machine``, by default this one."""
+    """Return whether the filter has the system call numbers of ``machine``, by default this one."""
     return (machine or platform.machine()) in _MACHINES
 
 
@@ -147,16 +149,16 @@ def program(gaps: Gaps, machine: str = "") -> bytes:
     """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
 
     Raises:
-        KeyError: the filter does not know that machine; ask :func:`supported` first.
+        KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
     """
-    return assemble(_denials(gaps), machine)
+    return assemble(_shell_denials(gaps), machine)
 
 
 def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
     """Return a filter that allows all known calls but ``denials``, as :func:`program` does.
 
     Raises:
-        KeyError: the filter does not know that machine; ask :func:`supported` first.
+        KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
     """
     this = _MACHINES[machine or platform.machine()]
     code = [
@@ -172,12 +174,12 @@ def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
     for denial in denials:
         for name in denial.names.split():
             if name in this.numbers:
-                code += _denied(this.numbers[name], denial)
+                code += _compile(this.numbers[name], denial)
     return b"".join([*code, _instruction(_RETURN, _ALLOW)])
 
 
-def _denials(gaps: Gaps) -> Iterable[Denial]:
-    yield from _ALWAYS
+def _shell_denials(gaps: Gaps) -> Iterable[Denial]:
+    yield from _ALWAYS_DENIED
     if gaps.files:
         yield from _SHARED_FILES
     if gaps.processes:
@@ -190,7 +192,7 @@ def _denials(gaps: Gaps) -> Iterable[Denial]:
 
 
 def _descriptor_calls(gaps: Gaps) -> Denial:
-    """Deny what has a signal of one's choice sent to a process when a descriptor gets ready."""
+    """Deny fcntl commands by which a ready descriptor sends a chosen signal to a process."""
     if not gaps.signals:
         return Denial("")
     harmless = tuple(
@@ -201,7 +203,7 @@ def _descriptor_calls(gaps: Gaps) -> Denial:
     return Denial("fcntl", errno.EINVAL, (Check(1, harmless),))
 
 
-def _denied(number: int, denial: Denial) -> list[bytes]:
+def _compile(number: int, denial: Denial) -> list[bytes]:
     body: list[bytes] = []
     for check in denial.unless:
         body.append(_instruction(_LOAD, _AT_ARGUMENTS + 8 * check.argument))

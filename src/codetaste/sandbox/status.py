@@ -1,4 +1,4 @@
-"""What the program that contains a command reports about it, as lines of JSON on a pipe."""
+"""What a containing program reports about its command, as lines of JSON on a pipe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 class Report:
-    """The reading end of that pipe, read whenever asked and never waited for."""
+    """The reading end of the status pipe; reading never blocks."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -15,21 +15,21 @@ class Report:
         os.set_blocking(descriptor, False)
 
     def first_inside(self) -> int | None:
-        """Return the process id, out here, of the first process inside; None while there is none."""
+        """Return the pid, on the host, of the first process in the namespace; None while there is none."""
         value = self._values().get("child-pid")
         return value if isinstance(value, int) else None
 
     def exit_code(self) -> int | None:
-        """Return the command's exit code (128 + n for signal n); None while or when there is none."""
+        """Return the command's exit code (128 + n for signal n); None if there is none (yet)."""
         value = self._values().get("exit-code")
         return value if isinstance(value, int) else None
 
     def error(self) -> str:
-        """Return why the command could not be contained, as far as it was said here."""
+        """Return why the command could not be contained, "" if nothing was reported."""
         return str(self._values().get("error", ""))
 
     def close(self) -> None:
-        """Read no more."""
+        """Read what is left and close the pipe."""
         self._values()
         os.close(self._descriptor)
         self._descriptor = -1

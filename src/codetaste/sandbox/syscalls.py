@@ -1,4 +1,4 @@
-"""System call numbers that the filter names, for the two machines it knows."""
+"""System call numbers of the calls that the filters name, for x86_64 and aarch64."""
 
 from __future__ import annotations
 

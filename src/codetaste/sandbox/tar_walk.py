@@ -1,6 +1,6 @@
-"""Walking along a tar archive as it streams by: the names of its members, and whether it came to its end.
+"""A scanner for streamed tar archives: member names, and whether the archive is complete.
 
-Nothing is unpacked, and nothing kept but headers and long names.
+It unpacks nothing and stores only headers and long names.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import tarfile
 
 from codetaste.errors import SandboxError
 
-_BLOCK = 512
-_MOST_BYTES = 1024**2
-"""Of a long name; Linux takes 4096."""
+_BLOCK_BYTES = 512
+_MAX_NAME_BYTES = 1024**2
+"""Of a long name; Linux allows 4096."""
 
 
 class TarWalk:
-    """Feed it the archive piece by piece."""
+    """Scans an archive that is fed piece by piece."""
 
     def __init__(self) -> None:
         self.complete = False
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._skip = 0
         self._kind: bytes | None = None
         self._name: str | None = None
@@ -29,7 +29,7 @@ class TarWalk:
         """Return the names of the members whose headers are complete with this piece.
 
         Raises:
-            SandboxError: it is no tar archive.
+            SandboxError: it is not a tar archive.
         """
         names: list[str] = []
         at = 0
@@ -39,23 +39,23 @@ class TarWalk:
                 self._skip -= step
                 at += step
                 continue
-            step = min((self._skip or _BLOCK) - len(self._held), len(piece) - at)
-            self._held += piece[at : at + step]
+            step = min((self._skip or _BLOCK_BYTES) - len(self._buffer), len(piece) - at)
+            self._buffer += piece[at : at + step]
             at += step
-            if len(self._held) == (self._skip or _BLOCK):
-                block = bytes(self._held)
-                self._held.clear()
-                names += self._told(block) if self._kind else self._header(block)
+            if len(self._buffer) == (self._skip or _BLOCK_BYTES):
+                block = bytes(self._buffer)
+                self._buffer.clear()
+                names += self._extended_header(block) if self._kind else self._header(block)
         return names
 
     def end(self) -> None:
-        """Take note that nothing more comes.
+        """Check that the archive is complete.
 
         Raises:
-            SandboxError: the archive has not come to its end.
+            SandboxError: its end is missing.
         """
         if not self.complete:
-            raise SandboxError("an archive breaks off before its end")
+            raise SandboxError("an archive is incomplete")
 
     def _header(self, block: bytes) -> list[str]:
         if not any(block):
@@ -65,29 +65,29 @@ class TarWalk:
             member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         except tarfile.HeaderError as error:
             raise SandboxError(f"an archive cannot be read: {error}") from error
-        told = member.type in {
+        extended = member.type in {
             tarfile.GNUTYPE_LONGNAME,
             tarfile.GNUTYPE_LONGLINK,
             tarfile.XHDTYPE,
             tarfile.XGLTYPE,
         }
-        size = member.size if told or self._size is None else self._size
-        if told and size > _MOST_BYTES:
+        size = member.size if extended or self._size is None else self._size
+        if extended and size > _MAX_NAME_BYTES:
             raise SandboxError(f"an archive has a name of {size} bytes")
-        # A link may say the size of what it leads to, which does not follow.
-        self._skip = -(-size // _BLOCK) * _BLOCK if told or member.isreg() else 0
-        if told:
+        # A link may have the size of its target, whose content does not follow.
+        self._skip = -(-size // _BLOCK_BYTES) * _BLOCK_BYTES if extended or member.isreg() else 0
+        if extended:
             self._kind = member.type if self._skip else None
             return []
         name, self._name, self._size = self._name or member.name, None, None
         return [name]
 
-    def _told(self, content: bytes) -> list[str]:
-        """Take what an extended header tells of the member after it."""
+    def _extended_header(self, content: bytes) -> list[str]:
+        """Read an extended header, which describes the member after it."""
         if self._kind == tarfile.GNUTYPE_LONGNAME:
             self._name = content.partition(b"\0")[0].decode("utf-8", "surrogateescape")
         elif self._kind == tarfile.XHDTYPE:
-            records = _records(content)
+            records = _pax_records(content)
             if b"path" in records:
                 self._name = records[b"path"].decode("utf-8", "surrogateescape")
             if b"size" in records:
@@ -96,8 +96,8 @@ class TarWalk:
         return []
 
 
-def _records(content: bytes) -> dict[bytes, bytes]:
-    """Read records of a length, a key and a value, which may hold anything."""
+def _pax_records(content: bytes) -> dict[bytes, bytes]:
+    """Parse pax records of a length, a key and a value; the value may contain any bytes."""
     records = {}
     while content[:1].isdigit():
         length, _, rest = content.partition(b" ")

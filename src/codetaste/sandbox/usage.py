@@ -1,4 +1,4 @@
-"""What a tree of processes uses now, read from /proc: no kernel limit bounds all of it together."""
+"""Current usage of a process tree, read from /proc: no kernel limit bounds all its processes together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _THREADS, _RESIDENT = 1, 17, 21  # fields of /proc/PID/stat, counted after the name in brackets
 _KIB, _BLOCK = 1024, 512
-_DEEP = 3000  # characters; Linux takes 4095
+_MAX_PATH = 3000  # characters; Linux allows 4095
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Usage:
 
 
 def tree_usage(pid: int, enough_bytes: int) -> Usage:
-    """Return what ``pid`` and its descendants use.
+    """Return the usage of ``pid`` and its descendants.
 
-    Pages that several of them share are counted once for each of them as long as the sum stays within
-    ``enough_bytes``, and in fair shares beyond: exact counting is dear.
+    Shared pages are counted once for each process while the sum stays within ``enough_bytes``, and in
+    proportional shares beyond, because exact counting is expensive.
     """
     threads: dict[int, int] = {}
     resident: dict[int, int] = {}
@@ -46,7 +46,7 @@ def tree_usage(pid: int, enough_bytes: int) -> Usage:
             waiting += below
     memory = sum(resident.get(one, 0) for one in tree)
     if memory > enough_bytes:
-        memory = sum(_fair_share(one, resident.get(one, 0)) for one in tree)
+        memory = sum(_proportional_share(one, resident.get(one, 0)) for one in tree)
     return Usage(tuple(tree), sum(threads.get(one, 0) for one in tree), memory)
 
 
@@ -56,7 +56,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _children() -> Callable[[int], list[int]]:
-    """Return what tells the children of a process; where the kernel does not, all processes are read once."""
+    """Return a function that lists the children of a process: by the kernel, or from one walk of /proc."""
     if Path("/proc/self/task", str(os.getpid()), "children").exists():
         return _listed_children
     known: dict[int, list[int]] = defaultdict(list)
@@ -76,14 +76,14 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def folder_bytes(folder: Path, enough_bytes: int) -> int:
-    """Return the size of all below ``folder``, an entry being at least a KiB, as far as ``enough_bytes``.
+    """Return the size of all files below ``folder``, at least a KiB each, up to about ``enough_bytes``.
 
-    Folders nested so deeply that a path could no longer name them count as more than enough.
+    Folders nested too deeply for a path count as more than enough.
     """
     total, waiting = 0, [str(folder)]
     while waiting and total <= enough_bytes:
         parent = waiting.pop()
-        if len(parent) > _DEEP:
+        if len(parent) > _MAX_PATH:
             return enough_bytes + 1
         with contextlib.suppress(OSError), os.scandir(parent) as entries:
             for entry in entries:
@@ -95,9 +95,9 @@ def folder_bytes(folder: Path, enough_bytes: int) -> int:
     return total
 
 
-def _fair_share(pid: int, otherwise: int) -> int:
+def _proportional_share(pid: int, default: int) -> int:
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines():
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * _KIB
-    return otherwise
+    return default

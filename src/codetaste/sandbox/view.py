@@ -1,8 +1,8 @@
-"""What a contained command sees of this machine: system programs, but no Python or Node package.
+"""What a contained command sees of the host: system programs, but no Python or Node packages.
 
-The library that a task is about may be installed here, in the very release that the agent is to find out
-about; so package folders are hidden wherever they lie under what is shown, and so is codetaste itself with
-the environment it runs in.
+The library that a task is about may be installed on the host, in the very release that the agent must
+discover; so package folders are hidden wherever they lie in the visible folders, and so is codetaste itself
+with its environment.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """Absolute paths of this machine, all read-only inside."""
+    """Absolute paths of the host, all read-only in a sandbox."""
 
     folders: tuple[str, ...]
     links: tuple[tuple[str, str], ...]
     """(path, target) of top folders that are links, as on a merged-usr system."""
     settings: tuple[str, ...]
     hidden: tuple[str, ...]
-    """Paths under ``folders`` that are not seen; none lies within another."""
+    """Hidden paths under ``folders``; none lies within another."""
 
     def allowed(self) -> tuple[str, ...]:
-        """Return the fewest paths that show everything but what is hidden: for rules that only allow."""
-        return tuple(path for folder in self.folders for path in _around(folder, self.hidden))
+        """Return the fewest paths that show everything but the hidden ones: for rules that only allow."""
+        return tuple(path for folder in self.folders for path in _visible_parts(folder, self.hidden))
 
 
 @lru_cache(maxsize=1)
 def system_view() -> SystemView:
-    """Return what this machine shows, found once in a process: it walks all of /usr (0.2 s here)."""
+    """Return the view of this host, computed once in a process: it walks all of /usr (0.2 s)."""
     present = [path for path in _SYSTEM if os.path.lexists(path)]
     folders = tuple(path for path in present if not Path(path).is_symlink())
     found = {path for folder in folders for path in _package_folders(folder)}
@@ -64,7 +64,7 @@ def system_view() -> SystemView:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables of every contained command: nothing of this process, and no HOME."""
+    """Return the environment variables of every contained command: none of this process, and no HOME."""
     return {
         "PATH": SYSTEM_PATH,
         "LANG": "C.UTF-8",
@@ -74,7 +74,7 @@ def environment() -> dict[str, str]:
         "GIT_PAGER": "cat",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_CONFIG_NOSYSTEM": "1",
-        # The tree may belong to another user; git refuses that unless told here.
+        # The tree may belong to another user; git refuses that without this setting.
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",
@@ -83,7 +83,7 @@ def environment() -> dict[str, str]:
 
 
 def _package_folders(top: str) -> list[str]:
-    """Return the package folders under ``top``, and where those that are links lead."""
+    """Return the package folders under ``top``, and the targets of those that are links."""
     found: list[str] = []
     for parent, folders, _ in os.walk(top):
         for name in _PACKAGE_FOLDERS.intersection(folders):
@@ -94,9 +94,9 @@ def _package_folders(top: str) -> list[str]:
 
 
 def _own_environment() -> set[str]:
-    """Return where this interpreter takes packages from, a virtual environment whole, and codetaste."""
+    """Return the package folders of this interpreter, its virtual environment, and codetaste."""
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    # A script's own folder heads sys.path: /usr/bin, where codetaste was installed by the system's pip.
+    # sys.path begins with the folder of the script: /usr/bin, if the system's pip installed codetaste.
     folders = {
         os.path.realpath(path) for path in (*sys.path, *_site_folders()) if path and Path(path).name != "bin"
     }
@@ -104,9 +104,9 @@ def _own_environment() -> set[str]:
         folders.add(os.path.realpath(sys.prefix))
     package = Path(__file__).resolve().parents[1]
     folders.update((str(package), str(package.parent)))
-    kept = standard | {f"{path}/lib-dynload" for path in standard}
+    needed = standard | {f"{path}/lib-dynload" for path in standard}
     return {
-        path for path in folders if path not in kept and not any(_within(one, (path,)) for one in standard)
+        path for path in folders if path not in needed and not any(_within(one, (path,)) for one in standard)
     }
 
 
@@ -119,14 +119,14 @@ def _within(path: str, folders: tuple[str, ...]) -> bool:
 
 
 def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    kept: list[str] = []
+    outermost: list[str] = []
     for path in sorted(paths):
-        if not _within(path, tuple(kept)):
-            kept.append(path)
-    return tuple(kept)
+        if not _within(path, tuple(outermost)):
+            outermost.append(path)
+    return tuple(outermost)
 
 
-def _around(folder: str, hidden: tuple[str, ...]) -> list[str]:
+def _visible_parts(folder: str, hidden: tuple[str, ...]) -> list[str]:
     if folder in hidden:
         return []
     if not any(_within(path, (folder,)) for path in hidden):
@@ -137,6 +137,8 @@ def _around(folder: str, hidden: tuple[str, ...]) -> list[str]:
             for entry in sorted(entries, key=lambda one: one.name)
             if not entry.is_symlink()
             for path in (
-                _around(entry.path, hidden) if entry.is_dir() else [entry.path] * (entry.path not in hidden)
+                _visible_parts(entry.path, hidden)
+                if entry.is_dir()
+                else [entry.path] * (entry.path not in hidden)
             )
         ]

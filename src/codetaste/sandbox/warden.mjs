@@ -1,7 +1,7 @@
-// The program inside every box: it runs commands and forwards ways out, as told over one connection.
+// The supervisor in every sandbox: it runs commands and forwards ports, controlled over one connection.
 //
-// Its other end, and the frames they speak, are in warden.py. It runs as the same user as the commands, so a
-// command can stop or kill it; whoever is at the other end sees that.
+// The host side and the frames of the protocol are in supervisor/client.py and supervisor/protocol.py. It runs as
+// the user of the commands, so a command can stop or kill it; the host detects that.
 
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -14,11 +14,11 @@ import { MARK, signal, sweep } from "./warden_processes.mjs";
 const HEADER = 9;
 const STREAMS_AT_ONCE = 1024;
 
-const order = JSON.parse(process.argv[2]);
-process.title = "codetaste"; // `pkill node` is what agents say to end their own servers
-const commands = new Map(); // the running ones by their number
+const settings = JSON.parse(process.argv[2]);
+process.title = "codetaste"; // so that `pkill node`, by which agents end their own servers, spares it
+const commands = new Map(); // the running ones, by number
 let control = null;
-// An image's options for Node are its commands', not ours; warden.py has put them aside.
+// NODE_OPTIONS of the image are for its commands only; the start script has set them aside.
 const { CODETASTE_NODE_OPTIONS: options, ...inherited } = process.env;
 const base = options ? { ...inherited, NODE_OPTIONS: options } : inherited;
 
@@ -32,7 +32,7 @@ function send(kind, id, payload = Buffer.alloc(0)) {
   head.writeUInt32BE(payload.length, 0);
   head.write(kind, 4, "latin1");
   head.writeUInt32BE(id, 5);
-  // What is said in one turn goes in one piece: waking who listens is what costs.
+  // All frames of one turn are sent in one piece, because waking the receiver is the main cost.
   if (!control.writableCorked) {
     control.cork();
     setImmediate(() => control.uncork());
@@ -47,14 +47,14 @@ function number(value) {
   return payload;
 }
 
-// --- ways out -------------------------------------------------------------------------------------------
+// --- forwarded ports ------------------------------------------------------------------------------------
 
 function forward([port, path]) {
   return new Promise((ready) => {
     const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
       const far = net.connect({ path, allowHalfOpen: true });
-      near.pipe(far).pipe(near); // each ends the other once it has said all
-      // Who hangs up is heard at the other end at once; an orderly end has been passed on already.
+      near.pipe(far).pipe(near); // the end of each is passed on to the other
+      // A closed connection closes the other at once; a regular end has been passed on already.
       near.on("error", () => far.destroy()).on("close", () => near.readableEnded || far.destroy());
       far.on("error", () => near.resetAndDestroy()).on("close", () => far.readableEnded || near.destroy());
     });
@@ -67,10 +67,10 @@ function forward([port, path]) {
 
 // Standard input is a file without a name: a FIFO that was written and closed could not be opened by name.
 function openFile() {
-  return inScratch((place) => fs.openSync(`${place}/stdin`, "wx+", 0o600));
+  return inTemporaryFolder((place) => fs.openSync(`${place}/stdin`, "wx+", 0o600));
 }
 
-function inScratch(make) {
+function inTemporaryFolder(make) {
   let problem;
   for (const folder of [os.tmpdir(), "/dev/shm"]) {
     try {
@@ -84,19 +84,19 @@ function inScratch(make) {
       problem ??= fault;
     }
   }
-  throw new Error(`nothing can be written to the temporary folder inside: ${problem.message}`);
+  throw new Error(`no temporary folder in the sandbox is writable: ${problem.message}`);
 }
 
 // --- commands -------------------------------------------------------------------------------------------
 
-function take(id, asked) {
-  const command = { id, asked, pid: 0, input: null, memory: memoryKills(), over: false };
+function run(id, request) {
+  const command = { id, request, pid: 0, input: null, memory: memoryKills(), over: false };
   commands.set(id, command);
   attempt(command, () => {
-    if (!fs.statSync(asked.workdir, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new Error(`there is no folder ${asked.workdir} inside`);
+    if (!fs.statSync(request.workdir, { throwIfNoEntry: false })?.isDirectory()) {
+      throw new Error(`there is no folder ${request.workdir} in the sandbox`);
     }
-    if (asked.stdin) command.input = openFile();
+    if (request.stdin) command.input = openFile();
     else start(command);
   });
 }
@@ -119,14 +119,14 @@ function attempt(command, action) {
 }
 
 function start(command) {
-  const { argv, env, workdir, outputs } = command.asked;
+  const { argv, env, workdir, outputs } = command.request;
   const opened = [];
   const open = (path, flag) => opened[opened.push(fs.openSync(path, flag)) - 1];
   let child;
   try {
     const input = command.input === null ? "ignore" : open(`/proc/self/fd/${command.input}`, "r");
-    // Pipes that are read at the other end: none of what is written comes by here.
-    const written = outputs.map((name) => open(`${dirname(order.socket)}/${name}`, fs.constants.O_WRONLY));
+    // The host reads these pipes; the supervisor sees none of the output.
+    const written = outputs.map((name) => open(`${dirname(settings.socket)}/${name}`, fs.constants.O_WRONLY));
     child = spawn(argv[0], argv.slice(1), {
       cwd: workdir,
       env: { ...base, ...env, [MARK]: String(command.id) },
@@ -140,7 +140,7 @@ function start(command) {
   child.once("error", (fault) => ended(command, null, fault));
   child.once("exit", (code, name) => ended(command, code ?? 128 + os.constants.signals[name]));
   try {
-    // When memory runs out the command goes first, and not this program.
+    // When memory runs out the command is killed before the supervisor.
     fs.writeFileSync(`/proc/${child.pid}/oom_score_adj`, "1000");
   } catch {} // it has just ended
 }
@@ -157,16 +157,16 @@ async function ended(command, code, fault) {
   const swept = await sweep(command, commands);
   if (command.input !== null) fs.closeSync(command.input);
   commands.delete(command.id);
-  const [status, said] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault?.code] ?? [];
-  if (fault && !said) return send("N", command.id, Buffer.from(String(fault.message).slice(0, 1000)));
-  const end = { code: status ?? code, swept, memory: memoryKills() > command.memory };
-  if (said) end.said = `${command.asked.argv[0].slice(0, 1000)}: ${said}\n`;
-  send("X", command.id, Buffer.from(JSON.stringify(end)));
+  const [status, reason] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault?.code] ?? [];
+  if (fault && !reason) return send("N", command.id, Buffer.from(String(fault.message).slice(0, 1000)));
+  const report = { code: status ?? code, swept, memory: memoryKills() > command.memory };
+  if (reason) report.said = `${command.request.argv[0].slice(0, 1000)}: ${reason}\n`;
+  send("X", command.id, Buffer.from(JSON.stringify(report)));
 }
 
 const MEMORY = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"].find(fs.existsSync);
 
-// How often the kernel has killed somebody in this box because its memory was used up.
+// Number of processes that the kernel has killed because the memory limit of the sandbox was reached.
 function memoryKills() {
   if (!MEMORY) return 0;
   return Number(fs.readFileSync(MEMORY, "latin1").match(/^oom_kill (\d+)$/m)?.[1] ?? 0);
@@ -174,41 +174,41 @@ function memoryKills() {
 
 // --- the connection -------------------------------------------------------------------------------------
 
-function obey(kind, id, payload) {
+function dispatch(kind, id, payload) {
   const command = commands.get(id);
   if (kind === "P") send("P", id);
   else if (kind === "S") process.exit(0);
-  else if (kind === "R") take(id, JSON.parse(payload.toString("utf8")));
+  else if (kind === "R") run(id, JSON.parse(payload.toString("utf8")));
   else if (!command) return; // it has ended meanwhile
   else if (kind === "I") feed(command, payload);
   else if (kind === "K") kill(command, payload.readUInt32BE(0));
 }
 
 function listen() {
-  let held = Buffer.alloc(0);
+  let rest = Buffer.alloc(0);
   control.on("data", (chunk) => {
-    held = held.length ? Buffer.concat([held, chunk]) : chunk;
-    while (held.length >= HEADER) {
-      const size = held.readUInt32BE(0);
-      if (held.length < HEADER + size) break;
-      const kind = held.toString("latin1", 4, 5);
-      obey(kind, held.readUInt32BE(5), held.subarray(HEADER, HEADER + size));
-      held = held.subarray(HEADER + size);
+    rest = rest.length ? Buffer.concat([rest, chunk]) : chunk;
+    while (rest.length >= HEADER) {
+      const size = rest.readUInt32BE(0);
+      if (rest.length < HEADER + size) break;
+      const kind = rest.toString("latin1", 4, 5);
+      dispatch(kind, rest.readUInt32BE(5), rest.subarray(HEADER, HEADER + size));
+      rest = rest.subarray(HEADER + size);
     }
   });
   for (const event of ["end", "error", "close"]) control.on(event, () => process.exit(0));
 }
 
 if (process.getuid() === 0) {
-  // The only privileges that a box of this machine leaves are there to be given up here.
+  // A local sandbox of root starts with the privileges to change the user, which are given up here.
   process.setgroups([]);
-  process.setgid(order.gid);
-  process.setuid(order.uid);
+  process.setgid(settings.gid);
+  process.setuid(settings.uid);
 }
-setTimeout(() => process.exit(3), Math.min(order.lifetime_s * 1000, 2 ** 31 - 1));
-await Promise.all(order.ways.map(forward));
-control = net.connect({ path: order.socket }, () => {
-  send("H", 0, Buffer.from(order.secret));
+setTimeout(() => process.exit(3), Math.min(settings.lifetime_s * 1000, 2 ** 31 - 1));
+await Promise.all(settings.ways.map(forward));
+control = net.connect({ path: settings.socket }, () => {
+  send("H", 0, Buffer.from(settings.secret));
   listen();
 });
 control.on("error", (fault) => {

@@ -1,9 +1,9 @@
-"""Our end of the program inside of a box (``warden.mjs``): how it is started, and what it is told.
+"""The host side of the supervisor in a sandbox (``warden.mjs``): starts it and sends it commands.
 
-It connects out to a Unix socket in a folder that the box has mounted, proves itself with a secret, and then
-runs commands as it is told, many at once, over that one connection; what they write comes through pipes in
-the same folder. So a command costs no call of an engine.
-It is as weak as a command is: one that stops or kills it loses the box, which is noticed and named here.
+The supervisor connects to a Unix socket in a folder that the sandbox has mounted, authenticates with a
+secret, and runs any number of commands at once over that connection; their output comes through pipes in the
+same folder. So a command needs no call of a container engine. The supervisor has the privileges of a command: one
+that stops or kills it ends the sandbox, which is detected and reported here.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from codetaste.sandbox.sandbox import Completed
 
-_CONTROL_INSIDE = "/run/codetaste/control"
-_WAYS_INSIDE = "/run/codetaste/way"
-# The first process of the box: it adopts and reaps orphans, which Node cannot; it is out of every command's
-# reach, and when it ends the kernel ends all others. What an image wants of Node is not for ours.
-_FIRST = """
+_CONTROL_MOUNT = "/run/codetaste/control"
+_FORWARD_MOUNT = "/run/codetaste/way"
+# The first process of the sandbox: it adopts and reaps orphans, which Node cannot; no command can signal it,
+# and when it ends the kernel ends all others. NODE_OPTIONS of the image are passed on to commands only.
+_INIT_SCRIPT = """
 ulimit -c 0
 trap "" HUP INT QUIT TERM
 export CODETASTE_NODE_OPTIONS="$NODE_OPTIONS"
@@ -48,28 +48,28 @@ unset NODE_OPTIONS
 "$@" & wait $!
 """
 _NODE_OPTIONS = ("--no-warnings", "--max-old-space-size=256", "--v8-pool-size=1")
-_GONE = "the box's own program is gone: something inside killed it, or all of the box was"
+_GONE = "the sandbox supervisor is gone: a command killed it, or the whole sandbox was killed"
 _RECEIVE_BYTES = 256 * 1024
 _STREAM_FAULTS = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """How soon it is noticed that the program inside does not answer, in seconds."""
+    """Time limits of the supervisor's responses, in seconds."""
 
     hello_s: float = 60.0
-    """From the start of waiting until it has connected and proven itself."""
+    """Until it has connected and authenticated."""
     every_s: float = 5.0
     within_s: float = 30.0
-    """Without a word from inside."""
+    """Without any frame from it."""
 
 
 @dataclass(slots=True)
 class Control:
-    """The program inside of one box. It is lost for good once ``lost`` is set; ``problem`` says why."""
+    """The supervisor of one sandbox. Once ``lost`` is set it is gone for good; ``problem`` is the reason."""
 
     folder: Path
-    """Mounted into the box: the socket and the program."""
+    """Mounted in the sandbox: the socket and the supervisor."""
     ways: tuple[Way, ...]
     lifetime_s: float
     liveness: Liveness
@@ -80,9 +80,9 @@ class Control:
     _stream: UNIXSocketStream | None = None
     _sending: anyio.Lock = field(default_factory=anyio.Lock)
     _ready: anyio.Event = field(default_factory=anyio.Event)
-    _heard: float = 0.0
+    _last_frame_at: float = 0.0
     _commands: dict[int, Command] = field(default_factory=dict)
-    _last: int = 0
+    _last_number: int = 0
     _pipes: Pipes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,33 +90,35 @@ class Control:
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        """What the box must have mounted, read-only."""
-        ways = (Mount(way.socket.parent, f"{_WAYS_INSIDE}/{n}") for n, way in enumerate(self.ways))
-        return (Mount(node_runtime().root, NODE_INSIDE), Mount(self.folder, _CONTROL_INSIDE), *ways)
+        """The mounts that the sandbox must have, read-only."""
+        ways = (Mount(way.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, way in enumerate(self.ways))
+        return (Mount(node_runtime().root, NODE_INSIDE), Mount(self.folder, _CONTROL_MOUNT), *ways)
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The first process of the box (PID 1 of a process namespace): uid 1000, or root with SETUID, SETGID.
+        """The first process of the sandbox (PID 1), run as uid 1000, or as root with SETUID and SETGID.
 
-        It has the base of every command's environment as its own. Standard input, output and error may be
-        anything; what it says on standard error is why it could not start.
+        Its environment is the base of every command's. Its standard streams may be anything; standard
+        error has the reason of a failed start.
         """
-        order = {
-            "socket": f"{_CONTROL_INSIDE}/{SOCKET}",
+        settings = {
+            "socket": f"{_CONTROL_MOUNT}/{SOCKET}",
             "secret": self.secret,
-            "ways": [(way.port, f"{_WAYS_INSIDE}/{n}/{way.socket.name}") for n, way in enumerate(self.ways)],
+            "ways": [
+                (way.port, f"{_FORWARD_MOUNT}/{n}/{way.socket.name}") for n, way in enumerate(self.ways)
+            ],
             "lifetime_s": self.lifetime_s,
             "uid": UID,
             "gid": GID,
         }
-        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_INSIDE}/{PROGRAMS[0]}")
-        return ("/bin/sh", "-c", _FIRST, "codetaste", *node, json.dumps(order))
+        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_MOUNT}/{PROGRAMS[0]}")
+        return ("/bin/sh", "-c", _INIT_SCRIPT, "codetaste", *node, json.dumps(settings))
 
     async def connected(self) -> None:
-        """Wait until the program inside is ready to run commands, and its ways out are open.
+        """Wait until the supervisor is ready to run commands and has opened the forwarded ports.
 
         Raises:
-            SandboxError: it did not come in time, or is lost already.
+            SandboxError: it did not connect in time, or is gone already.
         """
         with anyio.move_on_after(self.liveness.hello_s):
             await self._ready.wait()
@@ -124,7 +126,7 @@ class Control:
             raise SandboxError(self.problem)
         if not self._ready.is_set():
             raise SandboxError(
-                f"the box's own program did not start within {self.liveness.hello_s:g} s; "
+                f"the sandbox supervisor did not start within {self.liveness.hello_s:g} s; "
                 "the image needs /bin/sh and the C++ library (libstdc++6)"
             )
 
@@ -138,31 +140,31 @@ class Control:
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> Completed:
-        """Run a command as ``Box.run`` promises.
+        """Run a command as ``Box.run`` describes.
 
         Raises:
-            SandboxError: it could not be run, or the program inside is lost.
+            SandboxError: it could not be run, or the supervisor is gone.
         """
         if not command or any("\0" in part for part in (*command, *(env or {}).values())):
             raise SandboxError(f"not a command: {list(command)!r}")
-        self._last += 1
-        running = Command(self._last, limits or Limits(), stdin, sink)
-        self._commands[running.number] = running
-        asked = {"argv": list(command), "env": dict(env or {}), "workdir": workdir or TESTBED}
+        self._last_number += 1
+        remote = Command(self._last_number, limits or Limits(), stdin, sink)
+        self._commands[remote.number] = remote
+        request = {"argv": list(command), "env": dict(env or {}), "workdir": workdir or TESTBED}
         try:
-            return await serve(running, asked, self._send, self.lose, self._pipes)
+            return await serve(remote, request, self._send, self.lose, self._pipes)
         finally:
-            del self._commands[running.number]
+            del self._commands[remote.number]
 
     async def stop(self) -> None:
-        """Have the program inside end, and with it the whole box. May be called again."""
+        """Stop the supervisor, and with it the whole sandbox. May be called again."""
         if self._stream is not None and not self.lost.is_set():
             with anyio.move_on_after(1, shield=True), contextlib.suppress(SandboxError):
                 await self._send(Frame(STOP))
-        await self.lose("the box was stopped")
+        await self.lose("the sandbox was stopped")
 
     async def lose(self, problem: str) -> None:
-        """Give the program inside up because of ``problem``; the first one stands."""
+        """Give up the supervisor because of ``problem``; the first one is recorded."""
         if not self.lost.is_set():
             self.problem = problem
             self.lost.set()
@@ -176,34 +178,34 @@ class Control:
     async def _send(self, frame: Frame) -> None:
         async with self._sending:
             if self._stream is None or self.lost.is_set():
-                raise SandboxError(self.problem or "the box's own program has not started yet")
-            # Shielded: half a frame would be the end of all understanding.
+                raise SandboxError(self.problem or "the sandbox supervisor has not started yet")
+            # Shielded: after half a frame the stream would be unreadable.
             with anyio.move_on_after(self.liveness.within_s, shield=True) as scope:
                 try:
                     await self._stream.send(frame.packed())
                 except _STREAM_FAULTS:
                     await self.lose(_GONE)
             if scope.cancelled_caught:
-                await self.lose(self._silent())
+                await self.lose(self._timeout_message())
         if self.problem:
             raise SandboxError(self.problem)
 
     async def serve(self) -> None:
-        """Let the program in, then read what it says until it is gone. Never raises for what it does."""
-        frames = await self._admitted()
+        """Accept the supervisor, then read its frames until it is gone. Raises nothing that it causes."""
+        frames = await self._accept()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch)
             await self._read(frames)
             tasks.cancel_scope.cancel()
 
-    async def _admitted(self) -> Frames:
+    async def _accept(self) -> Frames:
         assert self._listener is not None  # noqa: S101 (opened before)
         while True:
             stream = await self._listener.accept()
             frames = Frames()
             try:
                 with anyio.fail_after(self.liveness.hello_s):
-                    hello = await _first(stream, frames)
+                    hello = await _first_frame(stream, frames)
             except (TimeoutError, SandboxError, *_STREAM_FAULTS):
                 hello = None
             if hello and hello.kind == HELLO and hmac.compare_digest(hello.payload, self.secret.encode()):
@@ -211,12 +213,12 @@ class Control:
             await anyio.aclose_forcefully(stream)
         assert isinstance(stream, UNIXSocketStream)  # noqa: S101 (of a Unix listener)
         self._stream = stream
-        await self._close_door()
-        self._heard = anyio.current_time()
+        await self._close_socket()
+        self._last_frame_at = anyio.current_time()
         self._ready.set()
         return frames
 
-    async def _close_door(self) -> None:
+    async def _close_socket(self) -> None:
         if self._listener is not None:
             await self._listener.aclose()
             self._listener = None
@@ -224,14 +226,14 @@ class Control:
             (self.folder / SOCKET).unlink()
 
     async def _read(self, frames: Frames) -> None:
-        assert self._stream is not None  # noqa: S101 (let in before)
+        assert self._stream is not None  # noqa: S101 (accepted before)
         while True:
             try:
                 data = await self._stream.receive(_RECEIVE_BYTES)
             except _STREAM_FAULTS:
                 await self.lose(_GONE)
                 return
-            self._heard = anyio.current_time()
+            self._last_frame_at = anyio.current_time()
             try:
                 for frame in frames.feed(data):
                     command = self._commands.get(frame.command)
@@ -246,13 +248,13 @@ class Control:
             await anyio.sleep(self.liveness.every_s)
             with contextlib.suppress(SandboxError):
                 await self._send(Frame(PING))
-            if anyio.current_time() - self._heard > self.liveness.within_s:
-                await self.lose(self._silent())
+            if anyio.current_time() - self._last_frame_at > self.liveness.within_s:
+                await self.lose(self._timeout_message())
 
-    def _silent(self) -> str:
+    def _timeout_message(self) -> str:
         return (
-            f"the box's own program has not answered for {self.liveness.within_s:g} s: "
-            "something inside stopped it, or the machine is overloaded"
+            f"the sandbox supervisor has not answered for {self.liveness.within_s:g} s: "
+            "a command stopped it, or the machine is overloaded"
         )
 
 
@@ -264,35 +266,35 @@ async def control(
     lifetime_s: float = math.inf,
     liveness: Liveness | None = None,
 ) -> AsyncIterator[Control]:
-    """Make a place in the new folder ``folder`` where a box's own program can connect to, and serve it.
+    """Open the control socket of a sandbox in the new folder ``folder``, and serve its supervisor.
 
-    The folders above it may be private. At the end of the block the program is told to end, and with it all
-    that runs inside.
+    The parents of the folder may be private. At the end of the block the supervisor is stopped, and all
+    commands with it.
 
     Raises:
         SandboxError: the folder cannot be used.
-        ToolMissing: there is no Node.
+        ToolMissing: Node is missing.
     """
     node_runtime()
-    held = Control(folder, tuple(ways), min(lifetime_s, 1e6), liveness or Liveness())
+    supervisor = Control(folder, tuple(ways), min(lifetime_s, 1e6), liveness or Liveness())
     try:
-        held._listener = await SocketListener.from_socket(await to_thread.run_sync(open_door, folder))  # noqa: SLF001
+        supervisor._listener = await SocketListener.from_socket(await to_thread.run_sync(open_door, folder))  # noqa: SLF001
     except OSError as fault:
-        raise SandboxError(f"no box can be controlled from {folder}: {fault}") from fault
+        raise SandboxError(f"cannot create the control socket of a sandbox in {folder}: {fault}") from fault
     try:
         async with beside() as tasks:
-            tasks.start_soon(held.serve)
+            tasks.start_soon(supervisor.serve)
             try:
-                yield held
+                yield supervisor
             finally:
-                await held.stop()
+                await supervisor.stop()
     finally:
         with anyio.CancelScope(shield=True):
-            await held._close_door()  # noqa: SLF001
-            held._pipes.close()  # noqa: SLF001
+            await supervisor._close_socket()  # noqa: SLF001
+            supervisor._pipes.close()  # noqa: SLF001
 
 
-async def _first(stream: anyio.abc.SocketStream, frames: Frames) -> Frame:
+async def _first_frame(stream: anyio.abc.SocketStream, frames: Frames) -> Frame:
     while True:
         for frame in frames.feed(await stream.receive(_RECEIVE_BYTES)):
             return frame

@@ -1,4 +1,4 @@
-"""The folder that a box has mounted to be controlled by: a socket, and the program that connects to it."""
+"""The control folder of a sandbox, which it has mounted: a socket, and the supervisor that connects to it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from pathlib import Path
 
 SOCKET = "warden.sock"
 PROGRAMS = ("warden.mjs", "warden_processes.mjs")
-"""The first is run, the others are parts of it."""
+"""The first is run, the others are imported by it."""
 
 
 def open_door(folder: Path) -> socket.socket:
-    """Make ``folder``; return its socket, listening. Any uid may connect, as far as the folder is reached.
+    """Create ``folder`` and return its listening socket; any uid that reaches the folder may connect.
 
     Raises:
-        OSError: the folder is there already, or cannot be made.
+        OSError: the folder exists already, or cannot be created.
     """
     folder.mkdir()
     folder.chmod(0o755)
     for name in PROGRAMS:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
         (folder / name).chmod(0o644)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    here = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        # However long the path is: a socket's own may have 107 bytes.
-        listening.bind(f"/proc/self/fd/{here}/{SOCKET}")
+        # By descriptor, because the path of a socket may have only 107 bytes.
+        listener.bind(f"/proc/self/fd/{folder_fd}/{SOCKET}")
         (folder / SOCKET).chmod(0o666)
-        listening.listen()
-        listening.setblocking(False)  # noqa: FBT003
+        listener.listen()
+        listener.setblocking(False)  # noqa: FBT003
     except BaseException:
-        listening.close()
+        listener.close()
         raise
     finally:
-        os.close(here)
-    return listening
+        os.close(folder_fd)
+    return listener

@@ -1,14 +1,14 @@
-// Whose process is whose inside of a box, and how all that a command started is ended, and nothing else.
+// Finds the processes of each command in a sandbox, and ends those of one command and no others.
 //
-// The process namespace is ours: all processes in it but the first and this one belong to some command. A
-// command is {id, pid}; those that run are in `commands`, by their number.
+// All processes of the PID namespace except the first and the supervisor belong to some command. A command is
+// {id, pid}; the running ones are in `commands`, by number.
 
 import fs from "node:fs";
 
-export const MARK = "CODETASTE_COMMAND"; // a variable that says the command's number
+export const MARK = "CODETASTE_COMMAND"; // environment variable with the number of the command
 const SWEEP_MS = 8000;
 
-// Every process that is not dead: its parent and its session, by its number.
+// Parent and session of every process that is not dead, by pid.
 function processes() {
   const found = new Map();
   for (const name of fs.readdirSync("/proc")) {
@@ -16,7 +16,7 @@ function processes() {
     try {
       const text = fs.readFileSync(`/proc/${name}/stat`, "latin1");
       const [state, parent, , session, ...rest] = text.slice(text.lastIndexOf(")") + 2).split(" ");
-      // The first thread may be gone while others run on: then it counts more than itself.
+      // The first thread may be gone while others still run: then the thread count is above one.
       const dead = "ZXx".includes(state) && Number(rest[13]) <= 1;
       if (!dead) found.set(Number(name), { parent: Number(parent), session: Number(session) });
     } catch {} // it has just ended
@@ -33,8 +33,8 @@ function marked(pid) {
   }
 }
 
-// All processes but those of the commands that run beside `ended`. A command cannot get rid of its own by
-// forking twice, in a session and with an environment of its own: whoever belongs to nobody goes too.
+// All processes except those of other running commands. A process that was detached by a double fork, a new
+// session and a new environment belongs to no command, and is included.
 function leftBehind(ended, commands) {
   const roots = new Set();
   for (const one of commands.values()) if (one !== ended && one.pid) roots.add(one.pid);
@@ -57,15 +57,15 @@ function send(name, pids) {
 }
 
 const alone = (ended, commands) => [...commands.values()].every((one) => one === ended);
-const ALL = [-1]; // the kernel's own: all but the first and this one, and nobody can fork away from it
+const ALL = [-1]; // of kill(2): all but the first and this one, atomically, so that no fork escapes
 
 // Send a signal to all that `ended` started.
 export function signal(name, ended, commands) {
   send(name, alone(ended, commands) ? ALL : leftBehind(ended, commands));
 }
 
-// Whether there is nobody else, not even somebody dead: cheaper than to look at everybody.
-function deserted() {
+// Whether no other process exists, not even a dead one: cheaper than reading all of /proc.
+function noOtherProcess() {
   try {
     process.kill(-1, 0);
     return false;
@@ -80,13 +80,13 @@ export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 export async function sweep(ended, commands) {
   const until = Date.now() + SWEEP_MS;
   for (let round = 0; Date.now() < until; round += 1) {
-    if (deserted()) return true;
+    if (noOtherProcess()) return true;
     const left = leftBehind(ended, commands);
     if (!left.length) return true;
-    const whom = alone(ended, commands) ? ALL : left;
-    // Who is stopped forks no more, and what it has forked is found in the next round.
-    if (round < 3) send("SIGSTOP", whom);
-    send("SIGKILL", whom);
+    const targets = alone(ended, commands) ? ALL : left;
+    // A stopped process forks no more; what it has forked before is found in the next round.
+    if (round < 3) send("SIGSTOP", targets);
+    send("SIGKILL", targets);
     await pause(round < 10 ? 1 : 10);
   }
   return false;
