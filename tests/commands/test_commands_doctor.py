@@ -106,7 +106,7 @@ def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
     [
         (OK + b'{"Version"', "JSONDecodeError"),
         (OK + b'{"Version": "27.5.1"}', "ApiVersion"),
-        (OK + b'{"Version": "1.12", "ApiVersion": "1.24"}', "too old: it speaks 1.24, 1.40 is needed"),
+        (OK + b'{"Version": "1.12", "ApiVersion": "1.24"}', "too old: its API is 1.24, 1.40 is needed"),
         (b"HTTP/1.0 403 Forbidden\r\n\r\n", "403"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "did not answer like a container engine"),
         (b"", "did not answer like a container engine"),

@@ -111,7 +111,7 @@ async def test_nothing_else_is_reached_and_it_is_said(request_: bytes) -> None:
     async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
         said = await proxy.ask(request_.replace(b"{port}", str(server.port).encode()))
         assert said.startswith(b"HTTP/1.1 403 "), said
-        assert b"not among what may be reached" in said
+        assert b"is not allowed from this sandbox" in said
         assert server.heard == []
         (visit,) = proxy.visits
         assert visit.refused

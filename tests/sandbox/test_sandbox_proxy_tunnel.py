@@ -43,7 +43,7 @@ async def test_a_tunnel_begins_with_tls_for_the_host_that_was_asked_for() -> Non
                     with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                         await stream.receive()
         assert b"".join(server.heard[count:]) == b""
-        assert sum("else than TLS" in visit.refused for visit in proxy.visits) >= 2
+        assert sum("not begin with TLS" in visit.refused for visit in proxy.visits) >= 2
 
 
 async def test_a_tunnel_to_a_named_port_carries_anything_and_half_closes() -> None:

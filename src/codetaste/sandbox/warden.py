@@ -1,9 +1,9 @@
 """The host side of the supervisor in a sandbox (``warden.mjs``): starts it and sends it commands.
 
 The supervisor connects to a Unix socket in a folder that the sandbox has mounted, authenticates with a
-secret, and runs any number of commands at once over that connection; their output comes through pipes in the
-same folder. So a command needs no call of a container engine. The supervisor has the privileges of a command: one
-that stops or kills it ends the sandbox, which is detected and reported here.
+secret, and runs any number of commands at once over that connection; their output comes through pipes in
+the same folder. So a command needs no call of a container engine. The supervisor has the privileges of a
+command: one that stops or kills it ends the sandbox, which is detected and reported here.
 """
 
 from __future__ import annotations
