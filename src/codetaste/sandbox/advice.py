@@ -27,7 +27,7 @@ def namespaces_fix(problem: str, program: Path) -> str:
                     f" (or allow {program} alone by an AppArmor profile with `userns,` in {_USERNS_PROFILE})"
                 )
             return command
-    if _in_container():
+    if any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
         return f"start the container with: docker run {_DOCKER} (as root also --cap-add SYS_ADMIN)"
     if _in_chroot():
         return "user namespaces cannot be made inside a chroot: run codetaste outside, or in a container"
@@ -52,10 +52,6 @@ def _setting(name: str) -> str:
         return Path("/proc/sys", name).read_text().strip()
     except OSError:
         return ""
-
-
-def _in_container() -> bool:
-    return any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv"))
 
 
 def _in_chroot() -> bool:

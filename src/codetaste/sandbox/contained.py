@@ -262,17 +262,12 @@ async def _run_to_end(
             for reading in readings:
                 reading.discard()
             with anyio.CancelScope(shield=True):
-                await _abandon(run, fail)
+                try:
+                    await run.kill()
+                    await run.follow()
+                except SandboxError as lost_fault:
+                    await fail(str(lost_fault))
         raise
-
-
-async def _abandon(run: _CommandRun, fail: Callable[[str], Awaitable[None]]) -> None:
-    """End a command whose result is not needed any more."""
-    try:
-        await run.kill()
-        await run.follow()
-    except SandboxError as fault:
-        await fail(str(fault))
 
 
 def _command_result(run: _CommandRun, code: int, wall_s: float) -> Completed:

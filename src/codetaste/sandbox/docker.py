@@ -111,7 +111,6 @@ class DockerBoxes:
     async def _container(
         self, name: str, spec: BoxSpec, supervisor: Control, network: str
     ) -> AsyncIterator[str]:
-        """Create a container for the time of the block, and give its id."""
         try:
             with anyio.CancelScope(shield=True):  # a cancelled creation would leave an unknown container
                 ident = await self._create(name, spec, supervisor, network)

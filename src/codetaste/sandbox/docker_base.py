@@ -131,13 +131,11 @@ async def create(engine: ContainerEngine, name: str, config: dict[str, Any], dis
 
 
 async def _tar_header(engine: ContainerEngine, name: str, path: str) -> tarfile.TarInfo | None:
-    """Return the tar header of ``path``, None if it does not exist; no content is read."""
     head = await _archive_prefix(engine, name, path, _HEADER)
     return tarfile.TarInfo.frombuf(head, tarfile.ENCODING, "surrogateescape") if head else None
 
 
 async def _file_text(engine: ContainerEngine, name: str, path: str) -> str:
-    """Return the content of a file, "" if it does not exist."""
     archive = await _archive_prefix(engine, name, path, _MAX_FILE_BYTES)
     if not archive:
         return ""

@@ -163,11 +163,6 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 async def _progress(answer: ClientResponse) -> AsyncIterator[str]:
-    """Yield the progress messages of the engine, line by line.
-
-    Raises:
-        SandboxError: the build or import failed.
-    """
     async for raw in answer.content:
         message = json.loads(raw) if raw.strip() else {}
         if "error" in message:
@@ -178,7 +173,6 @@ async def _progress(answer: ClientResponse) -> AsyncIterator[str]:
 
 
 def _context(folder: Path) -> IO[bytes]:
-    """Return all of ``folder`` as a tar archive, on disk if it is large."""
     spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
     with tarfile.open(fileobj=spool, mode="w") as archive:
         archive.add(folder, arcname=".")

@@ -133,7 +133,6 @@ async def _archive(process: Process) -> AsyncIterator[bytes]:
 
 
 async def _read_errors(process: Process, tail: deque[str], tell: Callable[[str], None]) -> None:
-    """Pass on its error output, by whole lines."""
     rest = b""
     with contextlib.suppress(anyio.EndOfStream):
         while process.stderr is not None:

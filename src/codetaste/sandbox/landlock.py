@@ -81,6 +81,9 @@ def start(version: int, order: Order) -> Start:
     for name, path in order.tools.items():
         (tools / name).symlink_to(path)
     env = {"TMPDIR": str(scratch), **order.env, "PATH": f"{tools}:{order.env.get('PATH', '')}"}
+    gaps = seccomp.Gaps(
+        files=True, processes=True, signals=version < _ABI_SCOPE, truncate=version < _ABI_TRUNCATE
+    )
     status_fd, report_fd = os.pipe()
     plan = {
         "starter": os.getpid(),
@@ -90,22 +93,13 @@ def start(version: int, order: Order) -> Start:
         "scratch": str(scratch),
         "limits": _limits(order),
         "landlock": _ruleset(version, order, scratch),
-        "seccomp": seccomp.program(_gaps(version)),
+        "seccomp": seccomp.program(gaps),
     }
     order_fd = os.memfd_create("codetaste")
     os.write(order_fd, marshal.dumps(plan))
     os.lseek(order_fd, 0, os.SEEK_SET)
     argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(order_fd), str(report_fd))
     return Start(argv, (order_fd, report_fd), status_fd, namespaced=False, own_processes=2, scratch=scratch)
-
-
-def _gaps(version: int) -> seccomp.Gaps:
-    return seccomp.Gaps(
-        files=True,
-        processes=True,
-        signals=version < _ABI_SCOPE,
-        truncate=version < _ABI_TRUNCATE,
-    )
 
 
 def _limits(order: Order) -> dict[str, int]:

@@ -217,7 +217,6 @@ def _tasks_of_this_user() -> int:
 
 
 def _restrict_files(landlock: dict[str, Any]) -> None:
-    """Allow the listed paths and nothing else."""
     attributes = _RulesetAttributes(landlock["fs"], landlock["net"], landlock["scoped"])
     ruleset = _LIBC.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(landlock["size"]), 0)
     _check(ruleset, "create a Landlock ruleset")

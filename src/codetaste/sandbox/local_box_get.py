@@ -89,7 +89,6 @@ class _ArchiveWriter:
                 pass  # the reader has stopped
 
     def write(self, chunk: bytes) -> int:
-        """Pass on what the thread has written."""
         on_loop(partial(self._sending.send, bytes(chunk)))
         return len(chunk)
 
@@ -157,7 +156,6 @@ class _Folder:
     locked: int | None
 
     def close(self) -> None:
-        """Restore its mode and close it."""
         if self.locked is not None:
             os.fchmod(self.opened, self.locked)
         os.close(self.opened)

@@ -67,7 +67,6 @@ class _ChunkReader:
         self.fault: BaseException | None = None
 
     def read(self, size: int) -> bytes:
-        """Return at most ``size`` bytes; none at the end."""
         while not self._rest:
             chunk = on_loop(self._next)
             if chunk is None:
@@ -111,7 +110,8 @@ class _FolderWriter:
         root, parts = self._locate(member.name)
         if not parts:
             if root and member.isdir():
-                self._set_mode(root, member)
+                self._enter(root, ())
+                os.fchmod(self._open, member.mode & 0o777)
             return
         self._enter(root, parts[:-1])
         self._make(archive, member, parts[-1])
@@ -131,10 +131,6 @@ class _FolderWriter:
             f"an archive for the sandbox has {name!r}, which lies in none of the writable folders: "
             f"{', '.join(self._roots)}"
         )
-
-    def _set_mode(self, root: str, member: tarfile.TarInfo) -> None:
-        self._enter(root, ())
-        os.fchmod(self._open, member.mode & 0o777)
 
     def _enter(self, root: str, folders: tuple[str, ...]) -> None:
         path = (root, *folders)

@@ -17,7 +17,6 @@ _START_FIELD = 19
 
 @lru_cache(maxsize=1)
 def _boot_and_namespace() -> tuple[str, str]:
-    """Return the boot id of the host and the own PID namespace."""
     return _read_text("/proc/sys/kernel/random/boot_id"), _namespace()
 
 

@@ -211,10 +211,7 @@ def _result(running: _RunningProcess, out: Kept, err: Kept, wall_s: float) -> Co
     elif timed_out:
         code = None
     elif code is None:
-        raise SandboxError(f"the command could not be contained: {_failure(running, stderr)}")
+        message = " ".join((running.report.error() or stderr.decode(errors="replace")).split())
+        problem = message or f"its launcher ended with {running.process.returncode}"
+        raise SandboxError(f"the command could not be contained: {problem}")
     return Completed(code, out.content(), stderr, out.truncated or err.truncated, timed_out, wall_s)
-
-
-def _failure(running: _RunningProcess, stderr: bytes) -> str:
-    message = running.report.error() or stderr.decode(errors="replace").strip()
-    return " ".join(message.split()) or f"its launcher ended with {running.process.returncode}"

@@ -92,27 +92,23 @@ class Proxy:
             async with client:
                 peer = Peer.server(client)
                 with contextlib.suppress(*TROUBLE):
-                    await self._answer(peer)
+                    request = None
+                    with anyio.move_on_after(HEAD_S):
+                        request = await peer.request()
+                    if request is not None:
+                        await self._forward(peer, request)
         except Exception as fault:  # noqa: BLE001 - what one connection does must not end the others
             self._note_once(Visit("?", 0, f"the proxy failed: {type(fault).__name__}: {fault}"))
         finally:
             limiter.release()
 
-    async def _answer(self, client: Peer) -> None:
-        """Answer the one request of a connection."""
-        request = None
-        with anyio.move_on_after(HEAD_S):
-            request = await client.request()
-        if request is None:
-            return
-        try:
-            await self._forward(client, request)
-        except _Malformed as fault:
-            await client.say(400, str(fault))
-
     async def _forward(self, client: Peer, request: h11.Request) -> None:
         tunnel = request.method == b"CONNECT"
-        host, port, path = _connect_target(request) if tunnel else _url_target(request)
+        try:
+            host, port, path = _connect_target(request) if tunnel else _url_target(request)
+        except _Malformed as fault:
+            await client.say(400, str(fault))
+            return
         try:
             entry = choose(self.entries, host, port, tunnel=tunnel)
             reached = await reach(entry, host, port, self.upstream, self._lookups, tunnel=tunnel)

@@ -75,7 +75,6 @@ def _is_orphan(found_labels: Mapping[str, str]) -> bool:
 
 
 async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], params: Mapping[str, str]) -> int:
-    """Remove the named objects, several at once, and return their number."""
     problems: list[SandboxError] = []
     limiter = anyio.CapacityLimiter(_AT_ONCE)
 

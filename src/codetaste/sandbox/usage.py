@@ -51,12 +51,11 @@ def tree_usage(pid: int, enough_bytes: int) -> Usage:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of a process that follow its name."""
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def _children() -> Callable[[int], list[int]]:
-    """Return a function that lists the children of a process: by the kernel, or from one walk of /proc."""
+    """Return a function that lists the children of a process."""
     if Path("/proc/self/task", str(os.getpid()), "children").exists():
         return _listed_children
     known: dict[int, list[int]] = defaultdict(list)

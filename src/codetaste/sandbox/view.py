@@ -97,8 +97,9 @@ def _own_environment() -> set[str]:
     """Return the package folders of this interpreter, its virtual environment, and codetaste."""
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     # sys.path begins with the folder of the script: /usr/bin, if the system's pip installed codetaste.
+    site_folders = (*site.getsitepackages(), site.getusersitepackages())
     folders = {
-        os.path.realpath(path) for path in (*sys.path, *_site_folders()) if path and Path(path).name != "bin"
+        os.path.realpath(path) for path in (*sys.path, *site_folders) if path and Path(path).name != "bin"
     }
     if sys.prefix != sys.base_prefix:
         folders.add(os.path.realpath(sys.prefix))
@@ -108,10 +109,6 @@ def _own_environment() -> set[str]:
     return {
         path for path in folders if path not in needed and not any(_within(one, (path,)) for one in standard)
     }
-
-
-def _site_folders() -> list[str]:
-    return [*site.getsitepackages(), site.getusersitepackages()]
 
 
 def _within(path: str, folders: tuple[str, ...]) -> bool:
