@@ -1,4 +1,4 @@
-"""Both trees of an instance on disk, wherever they come from."""
+"""Bring both trees of an instance, R and R∘X*, to disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """R and R∘X* as folders that must not be written to, with their ``tree_digest``."""
+    """R and R∘X* as read-only folders, with their ``tree_digest``."""
 
     base: Path
     golden: Path
@@ -31,16 +31,16 @@ class Trees:
 
 
 async def materialise(origin: Origin, cache: Path) -> Trees:
-    """Bring both trees of ``origin`` to disk below ``cache``, or find them there.
+    """Return both trees of ``origin``, written below ``cache`` unless they are there already.
 
-    Nothing is asked of the network or of the clone when both are there. Safe to call many times at once, from
-    many processes; when it is killed, the next call begins anew what was not whole.
+    If both are in the cache, neither the network nor the clone is read. Safe to call from many tasks and
+    processes at once; after a kill, the next call starts incomplete trees again.
 
     Raises:
-        SourceError: they cannot be had; the message says why and what to do.
-        UnsafeArchive: what came is hostile.
-        StorageFull: no space left for them.
-        ToolMissing: there is no git.
+        SourceError: the trees cannot be read; the message says why and what to do.
+        UnsafeArchive: an archive or commit holds a dangerous member.
+        StorageFull: no space left.
+        ToolMissing: git is not installed.
     """
     cache = await to_thread.run_sync(cache.absolute)
     if isinstance(origin, SdistOrigin):
@@ -55,7 +55,7 @@ async def materialise(origin: Origin, cache: Path) -> Trees:
 
 
 async def _both(base: Callable[[], Awaitable[Tree]], golden: Callable[[], Awaitable[Tree]]) -> Trees:
-    """Make both, one after the other: they mostly wait for the same clone, disk or index."""
+    """Make one after the other: both mostly wait for the same clone, disk or index."""
     first, second = await base(), await golden()
     return Trees(first.path, second.path, first.digest, second.digest)
 
@@ -91,5 +91,5 @@ async def _sdist_tree(package: str, version: str, sha256: str, cache: Path) -> T
 
 
 async def _stored(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
-    """Keep each tree where nobody can tell from one tree's place where another is."""
+    """Store the tree under a name that reveals nothing about the path of any other tree."""
     return await stored_tree(cache, await to_thread.run_sync(hidden_name, cache, key), fill)
