@@ -72,7 +72,7 @@ class MatchStore:
         return [entry for entry in found if entry is not None]
 
     def add(self, entry: Sheet, *, used: Iterable[bytes] = ()) -> None:
-        """Merge ``entry`` into the stored one of its rules; if too large, only its files and ``used`` stay."""
+        """Merge ``entry`` into the stored one; if that is too large, only its files and ``used`` stay."""
         if not entry.files or not entry.rules or not self._writable or self._place is None:
             return
         before = self.exact(entry.rules)

@@ -135,7 +135,7 @@ class _Bisection:
             await self._split_both(rules, files, failing)
 
     async def _split_both(self, rules: Rules, files: Files, failing: list[tuple[Files, Failure]]) -> None:
-        """Handle failures in both halves of the files: one rule that fails everywhere, or several bad files."""
+        """Split if both halves of the files fail: one rule fails everywhere, or several files are bad."""
         halves = _halves(rules)
         failures = [await self.attempt(half, files) for half in halves]
         if all(failures):

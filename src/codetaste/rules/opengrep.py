@@ -110,7 +110,7 @@ class OpenGrep:
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
         if isinstance(answer, Failure) and answer.kind == "timeout" and files:
-            # The engine's own time limit is off by default (DESIGN §7), but finds all rules that hang in one scan.
+            # The engine's own time limit, off before (DESIGN §7), finds all rules that hang in one scan.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
             answer, left_s = (second if isinstance(second, Scan) else answer), wall_s / 2
