@@ -195,7 +195,11 @@ X = b"diff --git a/x b/x\nindex 1234..5678 100644\n--- a/x\n+++ b/x\n"
     [
         (b"hello\nworld\n", 0, "no file header"),
         (b"PK\x03\x04\0\0", 0, "no file header"),
-        (X + b"@@ -1,3 +1,3 @@\n a\n-b\n", 8, "ends here; the hunk at line 5 is missing 1 old and 2 new lines"),
+        (
+            X + b"@@ -1,3 +1,3 @@\n a\n-b\n",
+            8,
+            "ends here; the hunk at line 5 is missing 1 old and 2 new lines",
+        ),
         (X + b"@@ -1,2 +1,2 @@\n a\n-b\n+c", 8, "in the middle of a line"),
         (X + b"@@ -1,2 +1,2 @@\n a\n-b\n*c\n", 8, "unexpected line"),
         (X + b"@@ -1 +1 @@\n-a\n-b\n+c\n", 7, "unexpected line"),

@@ -156,7 +156,6 @@ async def _turns(
 
 
 def _continue_prompt(reply: Reply, settings: Brief) -> str:
-    """Return the message to a model that did not call a tool."""
     if reply.stop is Stop.LENGTH:
         return f"{CUT_OFF.format(limit=settings.max_output_tokens)} Go on in smaller steps."
     if not reply.message.content:

@@ -184,7 +184,6 @@ def _arguments_model(function: Callable[..., Any], described: Mapping[str, str])
 
 
 def _schema(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the JSON schema of a tool's arguments, without the titles that pydantic adds."""
     schema = arguments.model_json_schema()
     return cast("Mapping[str, Any]", {**_untitled(schema), "type": "object"})
 

@@ -132,14 +132,9 @@ class MatchStore:
         except OSError as error:
             self._warn_once(f"cannot be read: {error.strerror or error}; scans go on without it")
             return None
-        self._touch(path)
-        return data
-
-    def _touch(self, path: Path) -> None:
-        try:
+        with suppress(OSError):  # owned by another user, or removed
             os.utime(path)
-        except OSError:  # owned by another user, or removed
-            return
+        return data
 
     def _replace(self, path: Path, data: bytes) -> None:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -181,7 +176,6 @@ class MatchStore:
 
 
 def _files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the cache files of all engines."""
     for path in root.glob("*/*/*"):
         if _CACHE_FILE.fullmatch(path.relative_to(root).as_posix()):
             try:

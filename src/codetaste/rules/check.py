@@ -82,7 +82,10 @@ async def check_rules(
     return Report(
         rules=len(rules),
         disagreements=tuple(entry for entry in found if entry),
-        problems=tuple((side, _renamed(problem, own_ids)) for side, problem in problems),
+        problems=tuple(
+            (side, replace(problem, rule_id=own_ids.get(problem.rule_id, problem.rule_id)))
+            for side, problem in problems
+        ),
     )
 
 
@@ -102,7 +105,3 @@ def _compare(name: str, rule: Rule, alias: str, base: Scan, golden: Scan) -> Dis
 
 def _stated(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _renamed(problem: Problem, own_ids: dict[str, str]) -> Problem:
-    return replace(problem, rule_id=own_ids.get(problem.rule_id, problem.rule_id))

@@ -27,7 +27,6 @@ def dump_rules(rules: Iterable[Rule]) -> str:
 
 
 def _ordered(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``body`` with its keys in the published order."""
     middle = (key for key in body if key not in _FIRST and key not in _LAST)
     keys = (*_FIRST, *middle, *_LAST)
     return {key: body[key] for key in keys if key in body}

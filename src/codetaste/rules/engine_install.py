@@ -202,7 +202,6 @@ def _install(bundle: Path, folder: Path, home: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove temporary folders of killed installations."""
     for left in folder.glob("unpack-*"):
         if time.time() - left.stat().st_mtime > _STALE_S:
             shutil.rmtree(left, ignore_errors=True)

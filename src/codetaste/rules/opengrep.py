@@ -123,7 +123,6 @@ class OpenGrep:
     async def _attempt(
         self, tree: Path, pair_s: float, rules: Sequence[Rule], files: Sequence[str], wall_s: float
     ) -> Scan | Failure:
-        """Run the engine once."""
         async with self._processes:
             try:
                 folder = await anyio.to_thread.run_sync(self._prepare, rules)
@@ -176,7 +175,6 @@ class OpenGrep:
     async def _answer(
         self, process: Process, wall_s: float, folder: Path, rules: Sequence[Rule], files: Sequence[str]
     ) -> Scan | Failure:
-        """Wait for the engine, at most ``wall_s`` seconds, and read its output."""
         try:
             self._bound(process.pid)
             with anyio.move_on_after(wall_s) as scope:
@@ -190,21 +188,9 @@ class OpenGrep:
     def _command(self, folder: Path, files: Sequence[str], pair_s: float) -> tuple[list[str], dict[str, str]]:
         special = _CORE_FLAGS if self.engine.core else ()
         command = [str(self.engine.program), "scan", *special, *_FLAGS]
-        command += [
-            "--timeout",
-            f"{pair_s:g}",
-            "--jobs",
-            str(self._jobs),
-            "--config",
-            str(folder / "rules.json"),
-        ]
-        command += [
-            "--sarif",
-            "--json-output",
-            str(folder / "out.json"),
-            "--",
-            *(files or ["."]),
-        ]
+        command += ["--timeout", f"{pair_s:g}", "--jobs", str(self._jobs)]
+        command += ["--config", str(folder / "rules.json"), "--sarif"]
+        command += ["--json-output", str(folder / "out.json"), "--", *(files or ["."])]
         env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
         if not self.engine.core:  # a bundle unpacks itself into a cache and needs a home
             env |= {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder)}

@@ -124,6 +124,5 @@ def _error(failures: Mapping[str, tuple[Problem, ...]]) -> str:
 
 
 def _witness(matches: Sequence[Match]) -> Witness:
-    """Return the smallest match, the first of several."""
     match = min(matches, key=lambda match: (match.end_line - match.start_line, match))
     return Witness(match.path, match.start_line, match.end_line)

@@ -161,7 +161,6 @@ def _listed(root: Node) -> Node:
 
 
 def _read_items(listed: Node) -> Candidates:
-    """Read each item of a sequence node (or of a list of nodes) separately."""
     nodes = listed if isinstance(listed, list) else listed.value
     if not nodes:
         return Candidates((), (RuleError("the list of rules is empty", line=0),))
@@ -196,7 +195,6 @@ def _read_rule(node: Node, reader: yaml_text.Reader) -> Rule:
 
 
 def _id_of(node: Node) -> str:
-    """Return the id of a rule that cannot be read, for its error message."""
     texts = (value.value for key, value in node.value if key.value == "id" and value.id == "scalar")
     return str(next(texts, ""))[:128]
 

@@ -120,7 +120,6 @@ def _skip_reason(tree: Path | Layers, path: str, state: os.stat_result | None) -
 
 
 def _git_files(tree: Path) -> frozenset[str]:
-    """Return the tracked files, and the untracked ones that git does not ignore."""
     config = [word for entry in _GIT_CONFIG for word in ("-c", entry)]
     command = ["git", *config, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:

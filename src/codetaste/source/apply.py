@@ -114,7 +114,6 @@ async def _apply(checked: Plan, base: Path, folder: Path) -> Patched:
 
 
 async def _entries(repository: ScratchRepository, env: dict[str, str]) -> Entries:
-    """Return the entries of the index: mode and object by name."""
     listed = await repository.git("ls-files", "--stage", "-z", env=env)
     entries = {}
     for line in filter(None, listed.output.split(b"\0")):
@@ -125,7 +124,6 @@ async def _entries(repository: ScratchRepository, env: dict[str, str]) -> Entrie
 
 
 def _export(git_dir: Path, changed: Entries, over: Path) -> None:
-    """Write ``changed`` to the new folder ``over``."""
     listing = b"".join(
         b"%s blob %s\t%s\0" % (mode, identity, name) for name, (mode, identity) in changed.items()
     )

@@ -75,7 +75,9 @@ def plan(patch: Patch, content: bytes, base: Path) -> Plan:
     except OSError as error:
         raise SourceError(f"{base}: cannot be read: {error.strerror or error}") from error
     _check_size(files, base_files)
-    identified = all(file.old_blob or file.old is None or not _changes_lines(file) for file in files)
+    identified = all(
+        file.old_blob or file.old is None or not (file.removed_runs or file.added_runs) for file in files
+    )
     return Plan(
         Patch(files, patch.strip),
         content if files else b"",
@@ -114,10 +116,6 @@ def _check_size(files: Iterable[FileDiff], base_files: _BaseFiles) -> None:
             sizes[file.new] = size
         if total > LIMITS.total_bytes:
             raise PatchDoesNotApply(f"the patch makes more than {LIMITS.total_bytes:,} bytes of files")
-
-
-def _changes_lines(file: FileDiff) -> bool:
-    return bool(file.removed_runs or file.added_runs)
 
 
 def _names(files: Iterable[FileDiff]) -> Iterable[bytes]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from anyio.abc import ByteReceiveStream, Process
+    from anyio.abc import ByteReceiveStream
 
 _PASSED_VARIABLES = (
     *("PATH", "TMPDIR", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND"),
@@ -145,7 +145,8 @@ async def _run(
         exit_code = await process.wait()
     finally:
         if process.returncode is None:
-            _kill(process)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         with anyio.move_on_after(5, shield=True):
             await process.aclose()
     if len(output) > output_bytes:
@@ -160,8 +161,3 @@ async def _collect(stream: ByteReceiveStream | None, into: bytearray, bound: int
     async for chunk in stream:
         if len(into) <= bound:
             into += chunk
-
-
-def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)

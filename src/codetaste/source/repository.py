@@ -23,6 +23,8 @@ from codetaste.source.tree import locked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from codetaste.source.git import GitResult
+
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FETCH_TIMEOUT_S = 900.0
 _MISSING_REF = ("not our ref", "no such remote ref", "couldn't find remote ref")
@@ -65,7 +67,6 @@ class Repository:
             raise SourceError(f"{error}; {await self._fix_hint()}") from None
 
     async def _fix_hint(self) -> str:
-        """Return how the user can get a missing object."""
         shallow = await run_git("rev-parse", "--is-shallow-repository", git_dir=self.git_dir)
         if shallow.output.strip() == b"true":
             return f"it is a shallow clone: git -C {self.place} fetch --unshallow"
@@ -167,31 +168,18 @@ async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeo
         raise SourceError(f"cannot make a repository in the cache: {_reason(made.complaint)}")
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     wanted = [f"+{commit}:refs/kept/{commit}" for commit in commits]
-    near = await run_git(
-        "fetch",
-        *options,
-        "--depth=1",
-        "--",
-        url,
-        *wanted,
-        git_dir=repository.git_dir,
-        network=True,
-        timeout_s=timeout_s,
-    )
+
+    async def fetch(*args: str) -> GitResult:
+        return await run_git(
+            "fetch", *options, *args, git_dir=repository.git_dir, network=True, timeout_s=timeout_s
+        )
+
+    near = await fetch("--depth=1", "--", url, *wanted)
     if near.ok:
         return
     if not any(phrase in near.complaint for phrase in _NO_FETCH_BY_HASH):
         raise _unreachable(repository, commits, near.complaint.replace(url, repository.place))
-    whole = await run_git(
-        "fetch",
-        *options,
-        "--",
-        url,
-        "+refs/*:refs/all/*",
-        git_dir=repository.git_dir,
-        network=True,
-        timeout_s=timeout_s,
-    )
+    whole = await fetch("--", url, "+refs/*:refs/all/*")
     if not whole.ok:
         raise _unreachable(repository, commits, whole.complaint.replace(url, repository.place))
     for commit in commits:

@@ -136,7 +136,7 @@ def _prepare(stage: Path, key: str) -> None:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what this or a killed process left behind beside ``home``; the lock must be held."""
+    """Remove temporary folders of this or a killed process beside ``home``; call it under the lock."""
     for rest in home.parent.glob(f".{home.name}.*"):
         shutil.rmtree(rest, ignore_errors=True)
 
