@@ -83,12 +83,7 @@ async def bash(context: CodeContext, command: str, timeout_s: float = 120.0) -> 
 
 @tool(rebuilds=True)
 async def edit(
-    context: CodeContext,
-    path: str,
-    old: str,
-    new: str,
-    replace_all: bool = False,
-    create: bool = False,
+    context: CodeContext, path: str, old: str, new: str, replace_all: bool = False, create: bool = False
 ) -> str:
     """Replace a piece of text in a file, or make a new file.
 

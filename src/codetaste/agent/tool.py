@@ -16,7 +16,7 @@ import inspect
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
 from codetaste.errors import ConfigError, ToolError
 from codetaste.import_path import load_object
@@ -149,7 +149,7 @@ def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int, *
     spec = ToolSpec(
         name=name,
         description="\n\n".join(filter(None, [docstring.short_description, docstring.long_description])),
-        parameters=_schema(arguments),
+        parameters={**_without_titles(arguments.model_json_schema()), "type": "object"},
     )
     return Tool(spec, function, arguments, output_limit, _digest(function), rebuilds)
 
@@ -183,20 +183,16 @@ def _arguments_model(function: Callable[..., Any], described: Mapping[str, str])
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _schema(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    schema = arguments.model_json_schema()
-    return cast("Mapping[str, Any]", {**_untitled(schema), "type": "object"})
-
-
-def _untitled(node: Any) -> Any:  # noqa: ANN401 - JSON data
+def _without_titles(node: Any) -> Any:  # noqa: ANN401 - JSON data
+    """Remove the titles that pydantic adds to a schema."""
     if isinstance(node, list):
-        return [_untitled(item) for item in node]
+        return [_without_titles(item) for item in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: {name: _untitled(value) for name, value in item.items()}
+        key: {name: _without_titles(value) for name, value in item.items()}
         if key == "properties"
-        else _untitled(item)
+        else _without_titles(item)
         for key, item in node.items()
         if key != "title"
     }

@@ -190,13 +190,9 @@ class _IncrementalScan:
 
 def _probes(rules: Iterable[Rule]) -> list[Rule]:
     """Return rules that match nothing, for the same files as ``rules``."""
-    scopes = {scope_key(rule): rule for rule in rules}
-    return [
-        Rule(f"scope-{number}", rule.languages, _probe(rule)) for number, rule in enumerate(scopes.values())
-    ]
-
-
-def _probe(rule: Rule) -> dict[str, object]:
-    body: dict[str, object] = {"message": "-", "severity": "INFO", "languages": list(rule.languages)}
-    paths = {"paths": rule.body["paths"]} if "paths" in rule.body else {}
-    return {**body, **paths, "pattern-regex": r"\A(?!)"}
+    probes = []
+    for number, rule in enumerate({scope_key(rule): rule for rule in rules}.values()):
+        body = {"message": "-", "severity": "INFO", "languages": list(rule.languages)}
+        paths = {"paths": rule.body["paths"]} if "paths" in rule.body else {}
+        probes.append(Rule(f"scope-{number}", rule.languages, {**body, **paths, "pattern-regex": r"\A(?!)"}))
+    return probes

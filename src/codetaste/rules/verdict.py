@@ -91,17 +91,6 @@ class Verdict:
     error: str = ""
     witness: Witness | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON data."""
-        witness = self.witness and {name: getattr(self.witness, name) for name in Witness.__slots__}
-        return {name: getattr(self, name) for name in Verdict.__slots__} | {"witness": witness}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Verdict:
-        """Inverse of ``to_json``."""
-        witness = data["witness"] and Witness(**data["witness"])
-        return cls(**{**data, "witness": witness})
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

@@ -61,9 +61,7 @@ def client(timeout_s: float = 60.0) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415 - heavy
 
     return httpx.AsyncClient(
-        verify=trust(),
-        follow_redirects=True,
-        timeout=httpx.Timeout(timeout_s, connect=20.0),
+        verify=trust(), follow_redirects=True, timeout=httpx.Timeout(timeout_s, connect=20.0)
     )
 
 

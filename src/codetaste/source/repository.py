@@ -70,16 +70,11 @@ class Repository:
         shallow = await run_git("rev-parse", "--is-shallow-repository", git_dir=self.git_dir)
         if shallow.output.strip() == b"true":
             return f"it is a shallow clone: git -C {self.place} fetch --unshallow"
-        partial = await run_git(
-            "config",
-            "--get-regexp",
-            r"^(extensions\.partialclone|remote\..*\.promisor)$",
-            git_dir=self.git_dir,
-        )
+        keys = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+        partial = await run_git("config", "--get-regexp", keys, git_dir=self.git_dir)
         if partial.output.strip():
-            return (
-                f"it is a partial clone: git -C {self.place} fetch --refetch --no-filter (git 2.36 or later)"
-            )
+            command = f"git -C {self.place} fetch --refetch --no-filter"
+            return f"it is a partial clone: {command} (git 2.36 or later)"
         return f"bring the clone up to date: git -C {self.place} fetch --all --tags"
 
 

@@ -43,21 +43,14 @@ async def materialise(origin: Origin, cache: Path) -> Trees:
         ToolMissing: git is not installed.
     """
     cache = await to_thread.run_sync(cache.absolute)
+    # One tree after the other: both mostly wait for the same clone, disk or index.
     if isinstance(origin, SdistOrigin):
-        return await _both(
-            lambda: _sdist_tree(origin.package, origin.base_version, origin.base_sha256, cache),
-            lambda: _sdist_tree(origin.package, origin.golden_version, origin.golden_sha256, cache),
-        )
-    return await _both(
-        lambda: _commit_tree(origin, origin.base, cache),
-        lambda: _commit_tree(origin, origin.golden, cache),
-    )
-
-
-async def _both(base: Callable[[], Awaitable[Tree]], golden: Callable[[], Awaitable[Tree]]) -> Trees:
-    """Make one after the other: both mostly wait for the same clone, disk or index."""
-    first, second = await base(), await golden()
-    return Trees(first.path, second.path, first.digest, second.digest)
+        base = await _sdist_tree(origin.package, origin.base_version, origin.base_sha256, cache)
+        golden = await _sdist_tree(origin.package, origin.golden_version, origin.golden_sha256, cache)
+    else:
+        base = await _commit_tree(origin, origin.base, cache)
+        golden = await _commit_tree(origin, origin.golden, cache)
+    return Trees(base.path, golden.path, base.digest, golden.digest)
 
 
 async def _commit_tree(origin: GitOrigin, commit: str, cache: Path) -> Tree:
