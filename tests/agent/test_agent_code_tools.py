@@ -123,7 +123,7 @@ def test_only_files_of_the_two_places_can_be_edited_whatever_leads_out_of_them(c
     ):
         assert "only files below" in refusal(coder, path, "a", "b")
     assert "directory" in refusal(coder, "out/dir", "a", "b")
-    assert "no regular file" in refusal(coder, "out/pipe", "a", "b")
+    assert "not a regular file" in refusal(coder, "out/pipe", "a", "b")
     for path in ("", "a\0b", "a" * 5000, "\udcff"):
         with pytest.raises(ToolError):
             coder.edit(path, "a", "b")
@@ -170,12 +170,12 @@ def test_a_file_of_windows_keeps_its_line_endings(coder: Coder) -> None:
 def test_what_is_wrong_with_an_edit_is_said_and_the_file_stays(coder: Coder) -> None:
     coder.put("/testbed/wrong", b"a b\nx\na b\n")
     assert "no such file" in refusal(coder, "missing", "a", "b")
-    assert "say create" in refusal(coder, "missing", "", "b")
-    assert "there already" in refusal(coder, "wrong", "", "b", create=True)
-    assert "there already" in refusal(coder, "wrong", "", "b")
+    assert "set create" in refusal(coder, "missing", "", "b")
+    assert "exists already" in refusal(coder, "wrong", "", "b", create=True)
+    assert "exists already" in refusal(coder, "wrong", "", "b")
     assert "no old text" in refusal(coder, "missing", "a", "b", create=True)
     assert "not in the file:" in refusal(coder, "wrong", "y", "b")
-    assert "other white space" in refusal(coder, "wrong", "a  b\n  x", "b")
+    assert "different white space" in refusal(coder, "wrong", "a  b\n  x", "b")
     assert "2 times (lines 1, 3)" in refusal(coder, "wrong", "a b", "c")
     assert "the same" in refusal(coder, "wrong", "x", "x")
     assert "surrogate" in refusal(coder, "wrong", "x", "\ud800")

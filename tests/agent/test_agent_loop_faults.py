@@ -82,7 +82,7 @@ async def finish(context: Context) -> Answer:
     ("faulty", "said"),
     [
         (nothing, "returned NoneType"),
-        (number, "an Answer with text"),
+        (number, "a ToolAnswer with text"),
         (leave, "SystemExit: 5"),
         (several, "ExceptionGroup"),
         (odd_fact, "not JSON serializable"),

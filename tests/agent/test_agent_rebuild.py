@@ -65,6 +65,6 @@ def test_a_call_that_ends_otherwise_is_told_and_its_first_answer_stands(tmp_path
     found = talk(tmp_path, number=3)
     assert found["told"][-1] == "[exit code 1]"
     (note,) = found["notes"]
-    assert "turn-4/tool-2: bash was run again in a new box and ended otherwise" in note
-    assert "exit code 3; was: exit code 1" in note
+    assert "turn-4/tool-2: bash was repeated in a new sandbox and ended differently" in note
+    assert "exit code 3; before: exit code 1" in note
     assert found["status"] == "done"

@@ -48,7 +48,7 @@ def test_rules_come_in_order_with_the_line_where_they_start() -> None:
     [
         (GOOD.replace("pattern: bar", "pattern: 'bar"), 12, "quoted scalar"),
         (GOOD.replace("  languages:\n", "\tlanguages:\n"), 10, "cannot start any token"),
-        (GOOD.replace("  pattern: bar", "  pattern: bar\n  id: again"), 13, "'id' is there twice"),
+        (GOOD.replace("  pattern: bar", "  pattern: bar\n  id: again"), 13, "'id' appears twice"),
         (GOOD.encode().replace(b"bar", b"b\xe4r"), 12, "not UTF-8"),
         (GOOD.replace("bar", "b\0r"), 12, "not allowed"),
         (GOOD.replace("id: second", "id: first"), 7, "used twice; the first is at line 2"),

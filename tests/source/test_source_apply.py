@@ -132,7 +132,7 @@ async def test_a_patch_that_does_not_apply_is_told_with_file_and_hunk(base: Path
     error = await refused(base, diff(tmp_path, newer, old=other), tmp_path / "scratch")
     assert "'a.py', hunk at line 17" in str(error)
     assert "first of 2 such files" in str(error)
-    assert "made against another commit: R's 'a.py' and 1 more" in str(error)
+    assert "made against another commit: 'a.py' and 1 more differ in R" in str(error)
     assert error.other_base
 
 

@@ -33,5 +33,5 @@ def test_many_who_come_at_once_agree_on_one_secret(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file in the way")
-    with pytest.raises(SourceError, match="cannot keep"):
+    with pytest.raises(SourceError, match="cannot write"):
         hidden_name(tmp_path / "cache", "git-1")

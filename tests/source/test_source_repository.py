@@ -134,7 +134,7 @@ def test_a_commit_that_is_not_there_says_which_clone_to_bring_up_to_date(tmp_pat
     made.commit({b"a": b"1"})
     with pytest.raises(SourceError, match=rf"{made.path} has no commit {'0' * 40}; .*git -C .* fetch --all"):
         both(made.path, "0" * 40, "1" * 40, tmp_path / "cache")
-    with pytest.raises(SourceError, match="not a whole commit hash"):
+    with pytest.raises(SourceError, match="not a full commit hash"):
         both(made.path, "--output=x", "1" * 40, tmp_path / "cache")
 
 

@@ -1,1 +1,1 @@
-"""Our own agent: tools, the tool-use loop, and the rule agent's tools."""
+"""Our own agent: tools, the tool-use loop, and the tools of the rule agent and the coding agent."""

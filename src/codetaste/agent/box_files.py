@@ -1,7 +1,8 @@
-"""Reading and writing one file inside a box, with nothing but the shell that every image has.
+"""Read and write one file in a sandbox with /bin/sh, which every image has.
 
-The box contains; what is kept here is that an edit changes the file that was meant: below /testbed or /output
-once all links are resolved, whole or not at all, with its mode, and byte for byte what was asked for.
+The sandbox provides the containment. This module ensures that an edit changes the intended file: it is below
+/testbed or /output after resolving all links, it is replaced atomically with exactly the given bytes, and it
+keeps its mode.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
 FILE_BYTES = 4 * 1024**2
 """The largest file that can be edited."""
 PLACES = (TESTBED, OUTPUT)
-_WITHIN_S = 60.0
-_SAID_CHARACTERS = 500
+_TIMEOUT_S = 60.0
+_ERROR_CHARACTERS = 500
 _PATH_BYTES = 4095
-_MISSING = 80
-_REFUSED = {
+_MISSING_EXIT_CODE = 80
+_REASONS = {
     81: "it leads out of /testbed and /output",
     82: "it is a directory",
-    83: "it is no regular file",
-    84: f"it is larger than {FILE_BYTES:,} bytes; change it by a command",
+    83: "it is not a regular file",
+    84: f"it is larger than {FILE_BYTES:,} bytes; change it with a command",
 }
-# Sets t to what $1 resolves to. A part that is not there yet is no link; what is above it must lie inside.
+# Sets t to the resolved $1. Parts that do not exist yet are not links; their existing parent must be inside.
 _RESOLVE = """
 LC_ALL=C; export LC_ALL
 nl='
@@ -43,7 +44,7 @@ case $t in /testbed/?* | /output/?*) ;; *) exit 81 ;; esac
 """
 _READ = f"""{_RESOLVE}
 [ -d "$t" ] && exit 82
-[ -e "$t" ] || exit {_MISSING}
+[ -e "$t" ] || exit {_MISSING_EXIT_CODE}
 [ -f "$t" ] || exit 83
 size=$(wc -c <"$t") || exit 1
 [ "$size" -le {FILE_BYTES} ] || exit 84
@@ -65,10 +66,10 @@ mv -f "$new" "$t"
 
 
 def place(path: str) -> str:
-    """Return ``path``, relative to /testbed or whole, in the one form that the box is asked for.
+    """Return ``path`` (absolute, or relative to /testbed) as a normalised absolute path.
 
     Raises:
-        ToolError: it lies elsewhere, or is no path.
+        ToolError: it is outside the editable folders, or not a path.
     """
     raw = encoded(path, "the path")
     whole = posixpath.normpath(posixpath.join(TESTBED, path))
@@ -83,24 +84,24 @@ def encoded(text: str, what: str) -> bytes:
     """Return ``text`` as UTF-8.
 
     Raises:
-        ToolError: it has none.
+        ToolError: it contains a lone surrogate.
     """
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ToolError(f"{what} holds half of a surrogate pair, which is no character") from None
+        raise ToolError(f"{what} contains half of a surrogate pair, which is not a character") from None
 
 
 async def read_file(box: Box, path: str) -> bytes | None:
-    """Return what the file at ``path``, as :func:`place` gives it, holds; None where there is none.
+    """Return the content of the file at ``path`` (a result of ``sandbox_path``), None if it does not exist.
 
     Raises:
-        ToolError: it cannot be edited, whatever is changed in it.
-        SandboxError: the box is gone.
+        ToolError: the file cannot be edited.
+        SandboxError: the sandbox has ended.
     """
-    limits = Limits(wall_s=_WITHIN_S, output_bytes=FILE_BYTES + 1)
+    limits = Limits(wall_s=_TIMEOUT_S, output_bytes=FILE_BYTES + 1)
     done = await box.run(["/bin/sh", "-c", _READ, "sh", path], limits=limits)
-    if done.exit_code == _MISSING:
+    if done.exit_code == _MISSING_EXIT_CODE:
         return None
     _check(done, path, "read")
     if done.truncated:
@@ -109,23 +110,23 @@ async def read_file(box: Box, path: str) -> bytes | None:
 
 
 async def write_file(box: Box, path: str, content: bytes) -> None:
-    """Replace or make the file at ``path``, as :func:`place` gives it; folders that are missing are made.
+    """Write the file at ``path`` (a result of ``sandbox_path``), and make missing folders.
 
     Raises:
-        ToolError: it could not be written, and is as it was.
-        SandboxError: the box is gone.
+        ToolError: the file could not be written, and is unchanged.
+        SandboxError: the sandbox has ended.
     """
     if len(content) > FILE_BYTES:
-        raise ToolError(f"{path}: it would be {_REFUSED[84]}")
+        raise ToolError(f"{path}: it would be {_REASONS[84]}")
     command = ["/bin/sh", "-c", _WRITE, "sh", path, str(len(content))]
-    done = await box.run(command, limits=Limits(wall_s=_WITHIN_S), stdin=content)
+    done = await box.run(command, limits=Limits(wall_s=_TIMEOUT_S), stdin=content)
     _check(done, path, "written")
 
 
 def _check(done: Completed, path: str, what: str) -> None:
-    if done.exit_code in _REFUSED:
-        raise ToolError(f"{path}: {_REFUSED[done.exit_code]}")
+    if done.exit_code in _REASONS:
+        raise ToolError(f"{path}: {_REASONS[done.exit_code]}")
     if done.exit_code != 0:
-        said = " ".join(done.stderr.decode(errors="replace").split())[:_SAID_CHARACTERS]
-        why = "it took too long" if done.timed_out else said or f"exit code {done.exit_code}"
+        output = " ".join(done.stderr.decode(errors="replace").split())[:_ERROR_CHARACTERS]
+        why = "it took too long" if done.timed_out else output or f"exit code {done.exit_code}"
         raise ToolError(f"{path} could not be {what}: {why}")

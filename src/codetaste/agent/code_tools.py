@@ -1,7 +1,7 @@
-"""The tools of our own coding agent: run commands in a box, edit a file there exactly, finish.
+"""Tools of our own coding agent: run commands in a sandbox, edit a file there exactly, finish.
 
-Both that change the box are run again when a conversation is taken up in a new box, so that its files are
-there again (``agent/rebuild.py``); their recorded answers stand.
+``bash`` and ``edit`` change the sandbox, so their recorded calls are repeated when a loop is resumed in a new
+sandbox (``agent/replay.py``).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Box
 
 MAX_COMMAND_BYTES = 100_000
-"""Linux takes no argument of 128 KiB."""
+"""Below the 128 KiB limit of Linux for one argument."""
 EXIT_CODE = "exit code"
-"""The kind of the facts that hold how commands ended: what a command run again is compared by."""
+"""Kind of the facts that record exit codes; a repeated command is compared by them."""
 _SHOWN_LINES = 10
 _LONE_NEWLINE = re.compile(rb"(?<!\r)\n")
-# One stream, so that a model reads what was said in the order in which it was said.
+# One stream, so that the model reads the output in the order in which it was written.
 _SHELL = 'exec 2>&1; command -v bash >/dev/null && exec bash -c "$0"; exec sh -c "$0"'
 
 
@@ -36,11 +36,11 @@ class CodeContext:
     """What the tools work on.
 
     Attributes:
-        box: where the agent works.
-        facts: what the tools have established.
-        note: shows a line of text to the person who watches.
-        command_s: the longest time that one command may ask for, in seconds.
-        output_bytes: of one command's output that are kept, its beginning and its end.
+        sandbox: the sandbox of the agent.
+        facts: journalled state of the tools.
+        note: shows a line of progress text to the user.
+        max_command_s: upper limit of a command's timeout, seconds.
+        output_bytes: limit of one command's output; beginning and end are returned.
     """
 
     box: Box
@@ -71,24 +71,19 @@ async def bash(context: CodeContext, command: str, timeout_s: float = 120.0) -> 
     limits = Limits(wall_s=wall_s, output_bytes=context.output_bytes)
     done = await context.box.run(["/bin/sh", "-c", _SHELL, command], limits=limits)
     context.facts.add(EXIT_CODE, done.exit_code)
-    said = (done.stdout + done.stderr).decode(errors="replace")
+    output = (done.stdout + done.stderr).decode(errors="replace")
     if done.timed_out:
         ending = f"[ended after {wall_s:g} s]"
     elif done.exit_code:
         ending = f"[exit code {done.exit_code}]"
     else:
-        return said or "[no output, exit code 0]"
-    return f"{said}{'' if not said or said.endswith(chr(10)) else chr(10)}{ending}"
+        return output or "[no output, exit code 0]"
+    return f"{output}{'' if not output or output.endswith(chr(10)) else chr(10)}{ending}"
 
 
 @tool(rebuilds=True)
 async def edit(
-    context: CodeContext,
-    path: str,
-    old: str,
-    new: str,
-    replace_all: bool = False,
-    create: bool = False,
+    context: CodeContext, path: str, old: str, new: str, replace_all: bool = False, create: bool = False
 ) -> str:
     """Replace a piece of text in a file, or make a new file.
 
@@ -97,24 +92,24 @@ async def edit(
 
     Args:
         context: What the tools work on.
-        path: The file, below /testbed (where relative paths begin) or /output.
+        path: The file, below /testbed (full_path relative paths begin) or /output.
         old: The text that is there now; empty to make a new file.
         new: The text that is to be there instead; empty to delete the old one.
-        replace_all: Replace every place where the old text is.
+        replace_all: Replace every place full_path the old text is.
         create: Make a new file that holds the new text, and the folders it needs.
     """
-    where = place(path)
+    full_path = place(path)
     before, after = encoded(old, "the old text"), encoded(new, "the new text")
-    content = await read_file(context.box, where)
+    content = await read_file(context.box, full_path)
     if create or not old:
         _check_new(path, old, content, create=create)
-        await write_file(context.box, where, after)
+        await write_file(context.box, full_path, after)
         context.note(f"made {path}")
         return f"Made {path}."
     if content is None:
         raise ToolError(f"{path}: there is no such file")
     changed, lines = replaced(content, before, after, every=replace_all)
-    await write_file(context.box, where, changed)
+    await write_file(context.box, full_path, changed)
     context.note(f"edited {path}")
     return f"Edited {path} at {_lines(lines)}."
 
@@ -135,12 +130,12 @@ CODE_TOOLS = (bash, edit, finish)
 
 
 def replaced(content: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, list[int]]:
-    r"""Return ``content`` with ``old`` replaced by ``new``, and the lines, from 1, where ``old`` began.
+    r"""Return ``content`` with ``old`` replaced by ``new``, and the lines, from 1, full_path ``old`` began.
 
-    Where all lines of ``content`` end with \r\n, so do those of ``old`` and ``new``.
+    If all lines of ``content`` end with \r\n, line ends of ``old`` and ``new`` are converted to \r\n.
 
     Raises:
-        ToolError: ``old`` is not there, or more often than once and not ``every`` place is meant.
+        ToolError: ``old`` does not occur, or occurs several times and ``every`` is False.
     """
     if b"\r\n" in content and not _LONE_NEWLINE.search(content):
         old, new = (_LONE_NEWLINE.sub(b"\r\n", text) for text in (old, new))
@@ -153,12 +148,14 @@ def replaced(content: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[by
         lines.append(line)
         at = content.find(old, at + len(old))
     if not lines:
-        hint = "; it is there with other white space" if _squeezed(old) in _squeezed(content) else ""
+        hint = (
+            "; it occurs with different white space" if _without_space(old) in _without_space(content) else ""
+        )
         raise ToolError(f"the old text is not in the file{hint}: look at the file again")
     if len(lines) > 1 and not every:
         raise ToolError(
-            f"the old text is in the file {len(lines)} times ({_lines(lines)}): give more of what is around "
-            "the place that is meant, or replace_all"
+            f"the old text is in the file {len(lines)} times ({_lines(lines)}): give more of the text around "
+            "the intended place, or set replace_all"
         )
     return content.replace(old, new), lines
 
@@ -167,12 +164,12 @@ def _check_new(path: str, old: str, content: bytes | None, *, create: bool) -> N
     if old:
         raise ToolError("a new file has no old text: leave it empty, or leave create out")
     if content is not None:
-        raise ToolError(f"{path}: the file is there already; give the old text that is to be replaced")
+        raise ToolError(f"{path}: the file exists already; give the old text that is to be replaced")
     if not create:
-        raise ToolError(f"{path}: there is no such file; to make it, say create")
+        raise ToolError(f"{path}: there is no such file; set create to make it")
 
 
-def _squeezed(text: bytes) -> bytes:
+def _without_space(text: bytes) -> bytes:
     return b"".join(text.split())
 
 

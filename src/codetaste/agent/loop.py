@@ -1,10 +1,10 @@
-"""The tool-use loop: a model speaks, its tools answer, until it finishes or something ends it.
+"""The tool-use loop: call the model, run its tool calls, and repeat until it finishes or a limit is reached.
 
-Every reply and every answer is an effect of the job (``orchestration/job.py``): after a crash the same loop
-runs through what was recorded without buying anything twice, and goes on with the next turn. Only calls of
-tools that say so are made again, for what they changed died with the process (``agent/rebuild.py``). What a
-model gets wrong (a reply cut off, a call that cannot be read, a tool that does not exist) goes back to it as
-an error, a bounded number of times in a row.
+Every reply and every tool answer is an effect of the job (``orchestration/job.py``). After a crash the loop
+reads the recorded effects without paying for any of them twice, and continues with the next turn. Only calls
+of tools with ``replay_on_resume`` are repeated, because their changes were lost with the process
+(``agent/replay.py``). Mistakes of the model (a truncated reply, an unreadable call, an unknown tool) are
+returned to it as errors, a limited number of times in a row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CUT_OFF = "Your reply was cut off at its limit of {limit} tokens."
 
 
 class End(StrEnum):
-    """Why a conversation ended."""
+    """Why a loop ended."""
 
     FINISHED = "finished"
     MAX_TURNS = "max_turns"
@@ -45,18 +45,26 @@ class End(StrEnum):
 
 
 class Asked(Protocol):
-    """Who speaks in a conversation: a metered model, or what stands in front of one."""
+    """The model of a loop: a metered model, or a wrapper of one."""
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
-        """Answer ``request`` as effect ``name`` of the job; see ``MeteredModel.complete``."""
+        """Return the reply to ``request``, as effect ``name`` of the job; see ``MeteredModel.complete``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What an agent is told and may use. ``patience`` bounds mistakes in a row before it is given up.
+    """Prompts, tools and limits of a loop.
 
-    ``ends_in_words``: a reply that calls no tool says that it has finished, and is no mistake. ``prefix`` is
-    what the names of its effects begin with: where a job has several conversations, each has its own.
+    Attributes:
+        system: system prompt.
+        task: first user message.
+        tools: tools that the model may call.
+        max_turns: limit of model calls.
+        max_output_tokens: limit of one reply.
+        max_mistakes_in_a_row: the loop ends after so many turns in a row that contain only mistakes.
+        options: provider options of each request.
+        finishes_without_tool_call: a reply without tool call ends the loop and is not a mistake.
+        effect_prefix: start of the effect names; each loop of a job needs its own.
     """
 
     system: str
@@ -70,11 +78,11 @@ class Brief:
     prefix: str = ""
 
     def opening(self) -> list[Message]:
-        """Return what the conversation begins with."""
+        """Return the messages before the first turn."""
         return [Message("user", (Text(self.task),))]
 
     def request(self, messages: Sequence[Message]) -> Request:
-        """Return what the model is asked after ``messages``."""
+        """Return the request for the reply to ``messages``."""
         return Request(
             system=self.system,
             messages=tuple(messages),
@@ -86,7 +94,7 @@ class Brief:
 
 @dataclass(slots=True)
 class Conversation:
-    """A conversation as far as it has come; still readable when the loop was cancelled."""
+    """Messages and counts of a loop so far; valid also after the loop was cancelled."""
 
     messages: list[Message]
     turns: int = 0
@@ -96,105 +104,108 @@ class Conversation:
 
 
 async def converse(
-    brief: Brief, model: Asked, context: HasFacts, job: JobContext, conversation: Conversation
+    settings: Brief, model: Asked, context: HasFacts, job: JobContext, state: Conversation
 ) -> End:
-    """Let ``model`` work with ``brief.tools`` until it finishes, gives up, or exhausts turns or budget.
+    """Run ``model`` with ``settings.tools`` until it finishes or a limit is reached.
 
-    Cancellation (a deadline) passes through; ``conversation`` then holds what was said until there.
+    Cancellation (a deadline) passes through; ``state`` then holds the messages so far.
 
     Raises:
-        ModelError: the provider stayed unusable after all retries.
-        SandboxError: a tool's command could not be contained.
-        EngineError: a tool could not run the rule engine.
+        ModelError: the provider still failed after all retries.
+        SandboxError: the sandbox or its containment failed.
+        EngineError: the rule engine failed.
     """
     try:
-        conversation.end = await _turns(brief, model, context, job, conversation)
+        state.end = await _turns(settings, model, context, job, state)
     except BudgetExceeded as error:
         job.note(str(error))
-        conversation.end = End.BUDGET_EXCEEDED
-    return conversation.end
+        state.end = End.BUDGET_EXCEEDED
+    return state.end
 
 
 async def _turns(
-    brief: Brief, model: Asked, context: HasFacts, job: JobContext, conversation: Conversation
+    settings: Brief, model: Asked, context: HasFacts, job: JobContext, state: Conversation
 ) -> End:
     mistakes_in_a_row = 0
-    while conversation.turns < brief.max_turns:
-        conversation.turns += 1
-        request = brief.request(conversation.messages)
-        name = f"{brief.prefix}turn-{conversation.turns}"
+    while state.turns < settings.max_turns:
+        state.turns += 1
+        request = settings.request(state.messages)
+        name = f"{settings.prefix}turn-{state.turns}"
         reply = await model.complete(request, ctx=job, name=f"{name}/reply")
         if reply.stop is Stop.REFUSAL:
             return End.REFUSED
         if reply.message.content:
-            conversation.messages.append(reply.message)
+            state.messages.append(reply.message)
         calls = reply.message.tool_calls
         if calls:
-            answers = await _answer_all(calls, reply.stop, brief, context, job, conversation)
-            conversation.messages.append(Message("user", tuple(answer.result for answer in answers)))
+            answers = await _run_tools(calls, reply.stop, settings, context, job, state)
+            state.messages.append(Message("user", tuple(answer.result for answer in answers)))
             if any(answer.finish for answer in answers):
                 return End.FINISHED
             mistaken = all(answer.mistake for answer in answers)
-        elif brief.ends_in_words and reply.message.text.strip() and reply.stop is not Stop.LENGTH:
+        elif settings.ends_in_words and reply.message.text.strip() and reply.stop is not Stop.LENGTH:
             return End.FINISHED
         else:
-            conversation.messages.append(Message("user", (Text(_nudge(reply, brief)),)))
+            state.messages.append(Message("user", (Text(_continue_prompt(reply, settings)),)))
             mistaken = True
         mistakes_in_a_row = mistakes_in_a_row + 1 if mistaken else 0
-        conversation.mistakes += mistaken
-        if mistakes_in_a_row >= brief.patience:
+        state.mistakes += mistaken
+        if mistakes_in_a_row >= settings.patience:
             return End.MALFORMED if calls or reply.stop is Stop.LENGTH else End.NO_TOOL_CALL
     return End.MAX_TURNS
 
 
-def _nudge(reply: Reply, brief: Brief) -> str:
-    """What to tell a model that did not call a tool."""
+def _continue_prompt(reply: Reply, settings: Brief) -> str:
     if reply.stop is Stop.LENGTH:
-        return f"{CUT_OFF.format(limit=brief.max_output_tokens)} Go on in smaller steps."
+        return f"{CUT_OFF.format(limit=settings.max_output_tokens)} Go on in smaller steps."
     if not reply.message.content:
         return "Your reply was empty. Go on with a tool call."
-    names = ", ".join(tool.spec.name for tool in brief.tools)
+    names = ", ".join(tool.spec.name for tool in settings.tools)
     return f"Your reply called no tool, so nothing happened. Work by calling tools ({names})."
 
 
 @dataclass(frozen=True, slots=True)
-class _Answered:
-    """A tool call's answer; ``mistake`` when the call itself was wrong and nothing was run."""
+class _ToolOutcome:
+    """The result of a tool call; ``mistake``: the call was invalid and nothing was run."""
 
     result: ToolResult
     mistake: bool = False
     finish: bool = False
 
 
-async def _answer_all(
+async def _run_tools(
     calls: Sequence[ToolCall],
     stop: Stop,
-    brief: Brief,
+    settings: Brief,
     context: HasFacts,
     job: JobContext,
-    conversation: Conversation,
-) -> list[_Answered]:
-    """Answer the calls of one turn in their order: an earlier one may change what a later one sees."""
-    tools = {tool.spec.name: tool for tool in brief.tools}
-    answers: list[_Answered] = []
+    state: Conversation,
+) -> list[_ToolOutcome]:
+    """Run the calls of one turn in order: an earlier call may affect a later one."""
+    tools = {tool.spec.name: tool for tool in settings.tools}
+    answers: list[_ToolOutcome] = []
     for number, call in enumerate(calls, 1):
         if stop is Stop.LENGTH:
-            fault = f"{CUT_OFF.format(limit=brief.max_output_tokens)} This call was not run; make it smaller."
+            fault = (
+                f"{CUT_OFF.format(limit=settings.max_output_tokens)} This call was not run; make it smaller."
+            )
         elif call.fault is not None:
             fault = f"This call could not be read and was not run: {call.fault}"
         elif call.name not in tools:
             fault = f"There is no tool {call.name!r}. Tools: {', '.join(tools)}."
         else:
-            name = f"{brief.prefix}turn-{conversation.turns}/tool-{number}"
+            name = f"{settings.prefix}turn-{state.turns}/tool-{number}"
             answers.append(await _run_tool(tools[call.name], call, context, job, name))
-            conversation.tool_calls += 1
+            state.tool_calls += 1
             continue
-        answers.append(_Answered(ToolResult(call.id, fault, is_error=True), mistake=True))
+        answers.append(_ToolOutcome(ToolResult(call.id, fault, is_error=True), mistake=True))
     return answers
 
 
-async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobContext, name: str) -> _Answered:
-    """Run one tool, or take its answer and its facts from the journal."""
+async def _run_tool(
+    tool: Tool, call: ToolCall, context: HasFacts, job: JobContext, name: str
+) -> _ToolOutcome:
+    """Run one tool call, or take its answer and facts from the journal."""
     replayed = job.recorded(name)
 
     async def run() -> dict[str, Any]:
@@ -209,7 +220,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
             content, is_error = str(error), True
         except NOT_THE_MODELS:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool that fails must not end the run
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing tool must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
             job.note(content)
         job.publish(ToolCalled(job.key, call.name, name, time.monotonic() - began_s, is_error))
@@ -228,7 +239,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: HasFacts, job: JobConte
         if tool.rebuilds and not recorded["mistake"]:
             await make_again(tool, call, context, job, name, recorded)
         context.facts.restore(recorded["facts"])
-    return _Answered(
+    return _ToolOutcome(
         ToolResult(call.id, recorded["content"], is_error=recorded["is_error"]),
         mistake=recorded["mistake"],
         finish=recorded["finish"],

@@ -1,9 +1,9 @@
-"""Recorded tool calls made again, so that what died with an earlier process is there once more.
+"""Replay recorded tool calls in a new sandbox, to restore the changes lost with the old one.
 
-A box and its files end with the process that opened it. When a conversation is taken up from the journal,
-each recorded call of a tool that changes the box is made again in the new one, in order. Nothing is bought:
-the model was told the recorded answers, and they stand. Where a call now ends otherwise than it did, the
-files may differ from what the model believes, and the person who watches is told.
+A sandbox and its files end with the process that opened it. When a loop is resumed from the journal, each
+recorded call of a tool with ``replay_on_resume`` is repeated in the new sandbox, in order. No model call is
+paid for: the recorded answers stay valid. If a repeated call ends differently, the files may differ from what
+the model saw, and a note says so.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
 
 NOT_THE_MODELS = (BudgetExceeded, EngineError, JournalError, SandboxError)
-"""What no model can mend, and no answer may record: the job's own retries make the call again."""
+"""Errors that a model cannot correct: they are not recorded as answers, and the job is retried."""
 WAIT = "the box to be as it was"
 
 
 async def make_again(
     tool: Tool, call: ToolCall, context: HasFacts, job: JobContext, name: str, recorded: Mapping[str, Any]
 ) -> None:
-    """Make a recorded call again. Its time was charged when it was first made, and is not charged again.
+    """Repeat a recorded call; its time is not charged a second time.
 
     Raises:
-        SandboxError: the new box is gone as well, or whatever else no model can mend.
+        SandboxError: the new sandbox has ended, too; likewise for the other ``INFRASTRUCTURE_ERRORS``.
     """
     failed = False
     with job.waiting(WAIT):
@@ -39,18 +39,19 @@ async def make_again(
             await tool.call(context, call.arguments)
         except NOT_THE_MODELS:
             raise
-        except (Exception, SystemExit):  # noqa: BLE001 - as the first time, when it was an answer
+        except (Exception, SystemExit):  # noqa: BLE001 - the first time it was recorded as an answer
             failed = True
     facts = context.facts.drop_pending()
     if failed:
         facts = []
     if failed != recorded["is_error"] or facts != recorded["facts"]:
-        was, now = (_told(*each) for each in ((recorded["is_error"], recorded["facts"]), (failed, facts)))
+        before = _describe(recorded["is_error"], recorded["facts"])
         job.note(
-            f"{name}: {call.name} was run again in a new box and ended otherwise ({now}; was: {was}): "
+            f"{name}: {call.name} was repeated in a new sandbox and ended differently "
+            f"(now: {_describe(failed, facts)}; before: {before}): "
             "files may differ from what the model saw"
         )
 
 
-def _told(failed: bool, facts: list[list[Any]]) -> str:
+def _describe(failed: bool, facts: list[list[Any]]) -> str:
     return "refused" if failed else ", ".join(f"{kind} {fact}" for kind, fact in facts) or "done"

@@ -1,7 +1,7 @@
-"""The rule agent's three tools (CodeTaste A.3): look around in R, register rules, finish.
+"""The rule agent's three tools (CodeTaste A.3): explore R, register rules, finish.
 
-They are the example for everyone who writes tools: each is an async function over a ``RuleContext``, keeps no
-state but facts, and answers in short text that a model can act on.
+They are also the example for new tools: each is an async function with a ``RuleContext``, has no state except
+facts, and returns short text that a model can act on.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from codetaste.sandbox.sandbox import Sandbox
 
 MAX_CANDIDATES = 50
-"""Rules in one ``register`` call: each costs two scans."""
+"""Limit of rules in one ``register`` call: each rule is matched in two trees."""
 MAX_COMMAND_S = 300.0
 MAX_COMMAND_BYTES = 100_000
-"""Linux takes no argument of 128 KiB."""
+"""Below the 128 KiB limit of Linux for one argument."""
 REGISTERED = "registered"
-"""The kind of the facts that hold registered rules."""
+"""Kind of the facts that hold registered rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class RuleContext:
     """What the rule agent's tools work on.
 
     Attributes:
-        instance: the task.
-        direction: what kind of rules this pass looks for.
-        base: R as a folder. Read it only through ``shell``: a repository may hold links that lead out of it.
-        golden: R∘X* as a folder. Nothing of it may reach the model but counts and places.
-        scanner: matches rules against either.
-        shell: runs commands that see R and nothing else.
-        facts: what the tools have established.
-        note: shows a line of text to the person who watches.
-        command_memory: bytes that one shell command may use.
+        instance: the benchmark instance.
+        direction: kind of rules that this pass looks for.
+        base: R as a folder. Read it only through ``shell``: a repository may contain links out of it.
+        golden: R∘X* as a folder. Only counts and locations of it may reach the model.
+        scanner: scans R and R∘X* with rules.
+        shell: runs commands that can read only R and system programs.
+        facts: journalled state of the tools.
+        note: shows a line of progress text to the user.
+        command_memory_bytes: memory limit of one shell command, bytes.
     """
 
     instance: Instance
@@ -102,22 +102,22 @@ async def bash_explore(context: RuleContext, command: str, timeout_s: float = 30
     )
     context.note(f"$ {command}")
     done = await context.shell.run(["bash", "-c", command], limits=limits)
-    said = (done.stdout + (b"\n" if done.stdout and done.stderr else b"") + done.stderr).decode(
+    output = (done.stdout + (b"\n" if done.stdout and done.stderr else b"") + done.stderr).decode(
         "utf-8", "replace"
     )
     if done.timed_out:
-        return f"{said}\n[killed after {limits.wall_s:g} s]".lstrip()
+        return f"{output}\n[killed after {limits.wall_s:g} s]".lstrip()
     if done.exit_code != 0:
-        return f"{said}\n[exit code {done.exit_code}]".lstrip()
-    return said or "[no output]"
+        return f"{output}\n[exit code {done.exit_code}]".lstrip()
+    return output or "[no output]"
 
 
 def _check_command(command: str) -> None:
-    """Refuse what no program can be given: then it is the model's mistake and not the sandbox's."""
+    """Reject a command that cannot be an argument: that is a mistake of the model, not of the sandbox."""
     try:
         raw = os.fsencode(command)
     except UnicodeEncodeError:
-        raise ToolError("the command holds half of a surrogate pair, which is no character") from None
+        raise ToolError("the command contains half of a surrogate pair, which is not a character") from None
     if b"\0" in raw or len(raw) > MAX_COMMAND_BYTES:
         raise ToolError(f"a command has at most {MAX_COMMAND_BYTES:,} bytes, and none of them is NUL")
 
@@ -138,7 +138,7 @@ async def register(context: RuleContext, rules: str) -> str:
         raise ToolError(
             f"{len(candidates.rules)} rules in one call; submit at most {MAX_CANDIDATES} at a time"
         )
-    said = [
+    lines = [
         f"{error.rule_id or 'a rule'}: not read{f' (line {error.line})' if error.line else ''}: {error}"
         for error in candidates.errors
     ]
@@ -147,21 +147,21 @@ async def register(context: RuleContext, rules: str) -> str:
         try:
             base, golden = await context.scan_both(candidates.rules)
         except EngineError as error:
-            # Its text may name files of R∘X*: it is for the person, not for the model.
+            # Its text may name files of R∘X*, so it is shown to the user but not to the model.
             context.note(f"the rule engine failed: {error}")
             raise ToolError("the rule engine failed and nothing was registered; try again later") from error
-        judgement = judge(context.direction, candidates.rules, base, golden, already)
-        for accepted in judgement.registered[len(already) :]:
+        registration = judge(context.direction, candidates.rules, base, golden, already)
+        for accepted in registration.registered[len(already) :]:
             context.facts.add(REGISTERED, accepted.to_json())
-        verdicts = await to_thread.run_sync(
-            show_witnesses, context.direction, judgement.verdicts, context.base
+        results = await to_thread.run_sync(
+            show_witnesses, context.direction, registration.verdicts, context.base
         )
-        said.extend(render(verdict) for verdict in verdicts)
-    if not said:
+        lines.extend(render(result) for result in results)
+    if not lines:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))
-    context.note(f"registered {total - len(already)} of {len(said)} candidates, {total} in all")
-    return "\n".join([*said, f"{total} {context.direction.value} rules are registered."])
+    context.note(f"registered {total - len(already)} of {len(lines)} candidates, {total} in all")
+    return "\n".join([*lines, f"{total} {context.direction.value} rules are registered."])
 
 
 @tool

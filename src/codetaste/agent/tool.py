@@ -1,4 +1,4 @@
-"""A tool that a model can call: an async function whose signature and docstring say all that is needed.
+"""Tools that a model can call: async functions, described by their signature and docstring.
 
 ::
 
@@ -6,8 +6,8 @@
     async def count_lines(context: RuleContext, path: str, limit: int = 100) -> str:
         ...
 
-The docstring's first lines become the tool's description, its ``Args:`` section describes the parameters.
-The first parameter is the agent's context and is not shown to the model; the others become the JSON schema.
+The docstring's text becomes the tool's description, its ``Args:`` section describes the parameters. The first
+parameter is the agent's context and is hidden from the model; the others become the JSON schema.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import inspect
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
 from codetaste.errors import ConfigError, ToolError
 from codetaste.import_path import load_object
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 OUTPUT_LIMIT = 24_000
-"""Characters of one answer that reach the model, unless the tool says otherwise."""
+"""Default limit of one answer, characters; longer answers are truncated for the model."""
 
 
 class BadArguments(ToolError):
@@ -37,7 +37,7 @@ class BadArguments(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool says to the model; ``finish`` ends the conversation after it."""
+    """Answer of a tool to the model; ``finish`` ends the loop after it."""
 
     text: str
     finish: bool = False
@@ -45,10 +45,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model can call. ``digest`` changes when the code of its file does.
+    """A function that a model can call. ``digest`` changes when the file of the function changes.
 
-    ``rebuilds``: its calls change something that dies with the process (a box), so that recorded ones are
-    made again when a conversation is taken up; what they answered the first time stands.
+    ``replay_on_resume``: calls change something that is lost with the process (a sandbox), so recorded calls
+    are repeated when a loop is resumed; the recorded answers stay valid.
     """
 
     spec: ToolSpec
@@ -59,11 +59,11 @@ class Tool:
     rebuilds: bool = False
 
     async def call(self, context: Any, arguments: Mapping[str, Any]) -> Answer:  # noqa: ANN401 - the agent's own
-        """Check ``arguments`` against the schema, run the function, bound what it says.
+        """Check ``arguments`` against the schema, run the function, and truncate its answer.
 
         Raises:
-            BadArguments: the arguments do not fit; the message tells the model how.
-            Exception: whatever the function raises.
+            BadArguments: the arguments do not fit; the message tells the model why.
+            Exception: any error of the function.
         """
         checked = _check(self, arguments)
         answer = await self.function(context, **checked)
@@ -71,7 +71,7 @@ class Tool:
             answer = Answer(answer)
         if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
             raise TypeError(
-                f"it returned {type(answer).__name__}; a tool returns text or an Answer with text"
+                f"it returned {type(answer).__name__}; a tool returns text or a ToolAnswer with text"
             )
         return Answer(bound(answer.text, self.output_limit), finish=answer.finish)
 
@@ -89,10 +89,10 @@ def tool(
     output_limit: int = OUTPUT_LIMIT,
     rebuilds: bool = False,
 ) -> Tool | Callable[[Callable[..., Awaitable[str | Answer]]], Tool]:
-    """Make a tool of an async function; ``output_limit`` is in characters, ``rebuilds`` as ``Tool`` says.
+    """Make a tool of an async function; ``output_limit`` in characters, ``replay_on_resume`` as in ``Tool``.
 
     Raises:
-        TypeError: the function cannot be described to a model; the message says what is missing.
+        TypeError: signature or docstring is not sufficient; the message says what is missing.
     """
     if function is not None:
         return _make(function, output_limit, rebuilds=rebuilds)
@@ -100,10 +100,10 @@ def tool(
 
 
 def load_tools(paths: Sequence[str], *, base_dir: Path) -> tuple[Tool, ...]:
-    """Import the tools that a config names; files are looked up from ``base_dir``.
+    """Import the tools that a config names; file paths are relative to ``base_dir``.
 
     Raises:
-        ConfigError: every path that names no tool, and every name that two tools share.
+        ConfigError: paths that name no tool, or names that two tools share; all are listed.
     """
     problems: list[str] = []
     tools: dict[str, Tool] = {}
@@ -127,7 +127,7 @@ def load_tools(paths: Sequence[str], *, base_dir: Path) -> tuple[Tool, ...]:
 
 
 def bound(text: str, limit: int) -> str:
-    """Shorten ``text`` to about ``limit`` characters, keeping both ends and saying what was left out."""
+    """Shorten ``text`` to about ``limit`` characters: both ends, and a note of how much is left out."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
@@ -149,13 +149,13 @@ def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int, *
     spec = ToolSpec(
         name=name,
         description="\n\n".join(filter(None, [docstring.short_description, docstring.long_description])),
-        parameters=_schema(arguments),
+        parameters={**_without_titles(arguments.model_json_schema()), "type": "object"},
     )
     return Tool(spec, function, arguments, output_limit, _digest(function), rebuilds)
 
 
 def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:
-    """A pydantic model of every parameter but the first, which is the agent's context."""
+    """Return a pydantic model of all parameters except the first, the agent's context."""
     from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 - heavy
 
     parameters = list(inspect.signature(function).parameters.values())
@@ -167,7 +167,7 @@ def _arguments_model(function: Callable[..., Any], described: Mapping[str, str])
             raise TypeError(f"tool {function.__name__}: parameter {parameter.name!r} needs a type annotation")
         if parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
             raise TypeError(f"tool {function.__name__}: a model cannot fill *{parameter.name}")
-    # Only these are resolved: the context's type is often imported for type checkers alone.
+    # The context's annotation is not resolved: its type is often imported only for type checking.
     holder = type("holder", (), {"__annotations__": {each.name: each.annotation for each in shown}})
     hints = get_type_hints(holder, globalns=function.__globals__, include_extras=True)
     fields: dict[str, Any] = {
@@ -183,21 +183,16 @@ def _arguments_model(function: Callable[..., Any], described: Mapping[str, str])
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _schema(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    """The JSON schema of a tool's arguments, without the titles that pydantic adds."""
-    schema = arguments.model_json_schema()
-    return cast("Mapping[str, Any]", {**_untitled(schema), "type": "object"})
-
-
-def _untitled(node: Any) -> Any:  # noqa: ANN401 - JSON data
+def _without_titles(node: Any) -> Any:  # noqa: ANN401 - JSON data
+    """Remove the titles that pydantic adds to a schema."""
     if isinstance(node, list):
-        return [_untitled(item) for item in node]
+        return [_without_titles(item) for item in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: {name: _untitled(value) for name, value in item.items()}
+        key: {name: _without_titles(value) for name, value in item.items()}
         if key == "properties"
-        else _untitled(item)
+        else _without_titles(item)
         for key, item in node.items()
         if key != "title"
     }
@@ -218,6 +213,6 @@ def _check(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(function: Callable[..., Any]) -> str:
-    """A hash of the file that holds ``function``: its answers may change when that file does."""
+    """Return a hash of the file of ``function``, whose answers may change with that file."""
     path = Path(inspect.getfile(function))
     return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

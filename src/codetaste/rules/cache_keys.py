@@ -1,8 +1,8 @@
-"""What decides the matches of a rule in a file, as digests: of the engine, of the rule, of the file.
+"""Cache keys: digests of everything that determines the matches of a rule in a file.
 
-The engine looks at one file at a time: at its path (for the rule's ``paths``, and its language), its content
-(for its language too, by a first line ``#!``) and whether it may be executed. A rule's ``metadata`` is only
-carried along. Its ``message`` does decide: matches in one place are told once if their messages are the same.
+The engine reads one file at a time: its path (for the rule's ``paths``, and for its language), its content
+(also for its language, by a first line ``#!``) and its executable bit. A rule's ``metadata`` has no effect.
+Its ``message`` has: matches at the same place with the same message are reported once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from codetaste.rules.rule import Rule
 
 FORMAT = 1
-"""Raise it when the engine's flags change, or what is asked of it, or how answers are kept."""
+"""Increase it when the engine's flags, its input, or the format of cache entries change."""
 KEY_BYTES = 16
 
 _IGNORED = frozenset(("id", "metadata"))
@@ -36,10 +36,10 @@ Stamp = tuple[int, ...]
 
 
 class FileState(NamedTuple):
-    """A file as it was when it was read.
+    """Key and stamp of a file when it was read.
 
-    ``settled`` says that a later change cannot leave ``stamp`` as it is: like git, we do not trust the times
-    of a file that was changed a moment before it was read.
+    ``stable``: a later change must change ``stamp``. As in git, the times of a file that was modified
+    immediately before it was read are not trusted.
     """
 
     key: bytes
@@ -48,48 +48,48 @@ class FileState(NamedTuple):
 
 
 def engine_name(engine: Engine) -> str:
-    """Say which engine answers, "" for one that cannot be told from another that answers differently."""
-    # Only a core is known by its hash; what a wrapper starts may change behind it.
+    """Return a name that identifies the engine's answers, "" if the engine cannot be identified."""
+    # The hash identifies only a core; a wrapper may start a program that changes.
     return f"{FORMAT} {engine.version} {engine.sha256}" if engine.core else ""
 
 
 def independent(rules: Iterable[Rule]) -> bool:
-    """Whether each rule's matches are its own affair: modes other than these two combine rules."""
+    """Whether the matches of each rule are independent of the others: other modes combine rules."""
     return all(rule.body.get("mode") in _MODES for rule in rules)
 
 
 def rule_key(rule: Rule) -> bytes:
-    """Digest of all of ``rule`` that decides its matches."""
-    deciding = {key: rule.body[key] for key in sorted(rule.body) if key not in _IGNORED}
-    return _short(json.dumps(deciding).encode())
+    """Return the digest of all parts of ``rule`` that affect its matches."""
+    relevant = {key: rule.body[key] for key in sorted(rule.body) if key not in _IGNORED}
+    return _short(json.dumps(relevant).encode())
 
 
 def scope_key(rule: Rule) -> bytes:
-    """Digest of what decides which files the engine looks at for ``rule``."""
+    """Return the digest of what determines which files the engine scans for ``rule``."""
     return _short(json.dumps([rule.languages, rule.body.get("paths")]).encode())
 
 
 def set_key(rules: Iterable[bytes]) -> bytes:
-    """Digest of a set of rules (with repetitions, if there are any), given by their keys."""
+    """Return the digest of a set of rules (possibly with repetitions), given by their keys."""
     return _short(b"".join(sorted(rules)))
 
 
 class FileKeys:
-    """Digests of files; what is known of a tree's files is kept, within bounds, for as long as they rest."""
+    """Digests of files, memoised (up to a limit) as long as the files do not change."""
 
     def __init__(self) -> None:
         self._trees: dict[str, dict[str, FileState]] = {}
 
     def read(self, tree: Path | Layers, files: Sequence[str]) -> dict[str, FileState]:
-        """Return the state of each of ``files`` that can be read. Blocks."""
+        """Return the state of each of ``files`` that can be read."""
         if not isinstance(tree, Layers):
-            return self._remembered(tree, files)
-        # What a patch makes is there for one scan or two.
-        made = [path for path in files if path in tree.changed]
-        kept = [path for path in files if path not in tree.changed]
-        return self._remembered(tree.base, kept) | _states(tree.over, made, {})
+            return self._memoised(tree, files)
+        # Files written by a patch exist only for one or two scans, so they are not memoised.
+        patched = [path for path in files if path in tree.changed]
+        from_base = [path for path in files if path not in tree.changed]
+        return self._memoised(tree.base, from_base) | _states(tree.over, patched, {})
 
-    def _remembered(self, folder: Path, files: Sequence[str]) -> dict[str, FileState]:
+    def _memoised(self, folder: Path, files: Sequence[str]) -> dict[str, FileState]:
         before = self._trees.get(str(folder), {})
         states = _states(folder, files, before)
         if sum(map(len, self._trees.values())) + len(states) > _MEMO_FILES:
@@ -98,7 +98,7 @@ class FileKeys:
         return states
 
     def unchanged(self, tree: Path | Layers, states: Mapping[str, FileState]) -> dict[str, FileState]:
-        """Return those of ``states`` whose files surely did not change since they were read. Blocks."""
+        """Return those of ``states`` whose files have certainly not changed since they were read."""
         if isinstance(tree, Layers):
             now: dict[str, FileState] = {}
             for folder in (tree.base, tree.over):
@@ -114,7 +114,6 @@ class FileKeys:
 
 
 def _states(folder: Path, files: Iterable[str], before: Mapping[str, FileState]) -> dict[str, FileState]:
-    """The state of each of ``files`` that can be read."""
     root = os.fsencode(folder)
     states = {}
     for path in files:
@@ -126,14 +125,14 @@ def _states(folder: Path, files: Iterable[str], before: Mapping[str, FileState])
 
 
 def _state(root: bytes, path: str, before: FileState | None) -> FileState:
-    """Read a file again unless nothing can have changed since ``before``."""
+    """Read a file, unless it cannot have changed since ``before``."""
     name = os.fsencode(path)
-    place = b"%s/%s" % (root, name)
-    stamp = _stamp(os.lstat(place))
+    full_path = b"%s/%s" % (root, name)
+    stamp = _stamp(os.lstat(full_path))
     if before is not None and before.settled and before.stamp == stamp:
         return before
     now_ns = time.time_ns()
-    descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(full_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         digest = hashlib.sha256(b"%o %d %s\n" % (status.st_mode & _EXECUTABLE, len(name), name))
@@ -147,7 +146,7 @@ def _state(root: bytes, path: str, before: FileState | None) -> FileState:
 
 
 def _stamp(status: os.stat_result) -> Stamp:
-    """All that a change of content or mode would change; nobody can set the time of the last change."""
+    """Return the file attributes that a change of content or mode alters; ctime cannot be set."""
     return (
         status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
     )  # fmt: skip

@@ -1,9 +1,9 @@
-"""Laying sheets together until they answer about files as one call of the engine with all rules would.
+"""Combine cache entries into the answer that one call of the engine with all rules would give.
 
-What one call says of a file depends on the other rules of that call in three ways: what did not parse is told
-once for all of them; the engine drops all matches in a file that has too many; and it tells that it looked at
-a file, but not for which rule. So an answer is put together from several sheets only where no more than one
-of them has matches in the file, and none has problems with it. Other files are asked about again.
+The answer of a call for a file depends on the other rules of that call in three ways: a parse failure is
+reported once for all rules; the engine drops all matches in a file that has too many; and it reports that it
+scanned a file, but not for which rule. So answers from several entries are combined only if at most one of
+them has matches in the file, and none has problems with it. Other files are scanned again.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Part:
-    """What is known of a file so far; ``covered`` has a bit for each rule that has answered."""
+    """The partial answer for a file; ``covered`` has one bit per rule that has answered."""
 
     covered: int = 0
     matches: dict[bytes, tuple[Region, ...]] = field(default_factory=dict)
     scanned: bool = False
-    unsure: bool = False
-    torn: bool = False
+    maybe_scanned: bool = False
+    invalid: bool = False
 
 
 class Gap(NamedTuple):
-    """Rules that have not answered about files, by key."""
+    """Rules that have not answered for some files, by key."""
 
     rules: frozenset[bytes]
     files: list[bytes]
 
 
 class Mosaic:
-    """The answers about ``files`` under ``rules``, all by key."""
+    """Merged answers of ``rules`` for ``files``, all by key."""
 
     def __init__(self, rules: Iterable[bytes], files: Iterable[bytes]) -> None:
         self.rules = tuple(sorted(rules))
@@ -49,71 +49,75 @@ class Mosaic:
         self._repeated = {key for key, times in Counter(self.rules).items() if times > 1}
         self._open: dict[bytes, _Part | None] = dict.fromkeys(files)
 
-    def lay(self, sheet: Sheet) -> bool:
-        """Take from ``sheet`` what it adds; returns whether it was about exactly these rules."""
-        if sheet.rules == self.rules:
-            known = sheet.files
+    def lay(self, entry: Sheet) -> bool:
+        """Add the new answers of ``entry``; return whether its rules are exactly these."""
+        if entry.rules == self.rules:
+            known = entry.files
             found = {key: known[key] for key in self._open if key in known}
             self.answers |= found
             self._open = {key: part for key, part in self._open.items() if key not in found}
             return True
-        bits = sum({key: self._bits[key] for key in sheet.rules if key in self._bits}.values())
-        ours = all(key in self._bits for key in sheet.rules)
+        bits = sum({key: self._bits[key] for key in entry.rules if key in self._bits}.values())
+        ours = all(key in self._bits for key in entry.rules)
         for key, part in self._open.items():
-            said = sheet.files.get(key)
-            if said is None or not bits & ~(part.covered if part else 0):
+            answer = entry.files.get(key)
+            if answer is None or not bits & ~(part.covered if part else 0):
                 continue
-            part = part or _Part()  # noqa: PLW2901 - it is put back
+            part = part or _Part()  # noqa: PLW2901 - stored on the next line
             self._open[key] = part
-            self._add(part, said, bits, ours=ours)
+            self._add_answer(part, answer, bits, ours=ours)
         return False
 
-    def _add(self, part: _Part, said: Said, bits: int, *, ours: bool) -> None:
+    def _add_answer(self, part: _Part, answer: Said, bits: int, *, ours: bool) -> None:
         fresh = bits & ~part.covered
         part.covered |= bits
-        added = {key: where for key, where in said.matches.items() if self._bits.get(key, 0) & fresh}
-        part.torn |= bool(said.problems or (added and (part.matches or not self._repeated.isdisjoint(added))))
+        added = {key: where for key, where in answer.matches.items() if self._bits.get(key, 0) & fresh}
+        part.invalid |= bool(
+            answer.problems or (added and (part.matches or not self._repeated.isdisjoint(added)))
+        )
         part.matches |= added
-        part.scanned |= said.scanned and (ours or bool(added))
-        part.unsure |= said.scanned
+        part.scanned |= answer.scanned and (ours or bool(added))
+        part.maybe_scanned |= answer.scanned
 
     def tear(self, files: Iterable[bytes]) -> None:
-        """Have ``files``, as far as they are still open, asked about again."""
+        """Mark those of ``files`` that have no final answer, so that they are scanned again."""
         for key in files:
             if part := self._open.get(key):
-                part.torn = True
+                part.invalid = True
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to ask."""
+        """Whether all files have an answer."""
         return not self._open
 
     def gap(self) -> Gap | None:
-        """The largest set of files about which the same rules, but not all, have yet to answer."""
-        lacking = {
+        """Return the largest set of files for which the same rules, but not all rules, have no answer yet."""
+        missing_bits = {
             key: self._all & ~part.covered
             for key, part in self._open.items()
-            if part and not part.torn and part.covered != self._all
+            if part and not part.invalid and part.covered != self._all
         }
-        if not lacking:
+        if not missing_bits:
             return None
-        (most, _), *_ = Counter(lacking.values()).most_common(1)
+        (most, _), *_ = Counter(missing_bits.values()).most_common(1)
         rules = frozenset(key for key, bit in self._bits.items() if bit & most)
-        return Gap(rules, [key for key, bits in lacking.items() if bits == most])
+        return Gap(rules, [key for key, bits in missing_bits.items() if bits == most])
 
     def rest(self) -> list[bytes]:
-        """The files about which all rules have to be asked at once."""
-        return [key for key, part in self._open.items() if not part or part.torn or part.covered != self._all]
+        """Return the files that have to be scanned with all rules."""
+        return [
+            key for key, part in self._open.items() if not part or part.invalid or part.covered != self._all
+        ]
 
     def doubtful(self) -> list[bytes]:
-        """Of the other files, those of which nobody can say whether the engine would look at them."""
-        return [key for key, part in self._open.items() if part and part.unsure and not part.scanned]
+        """Return those of the other files for which it is unknown whether the engine would scan them."""
+        return [key for key, part in self._open.items() if part and part.maybe_scanned and not part.scanned]
 
     def close(self, scanned: Mapping[bytes, bool]) -> dict[bytes, Said]:
-        """Make answers of everything that is still open; ``scanned`` is for the doubtful. Returns these."""
+        """Finish and return the open answers; ``scanned``: whether the engine scans uncertain files."""
         made = {}
         for key, part in self._open.items():
-            assert part is not None  # noqa: S101 - ``rest`` was asked about
+            assert part is not None  # noqa: S101 - ``missing`` files were scanned before
             if part.matches:
                 made[key] = Said(scanned=True, matches=part.matches)
             else:
@@ -123,7 +127,7 @@ class Mosaic:
         return made
 
 
-def by_use(sheets: Sequence[Sheet], rules: Iterable[bytes]) -> list[Sheet]:
-    """Order ``sheets`` by how many of ``rules`` they answer for, most first."""
+def by_use(entries: Sequence[Sheet], rules: Iterable[bytes]) -> list[Sheet]:
+    """Sort ``entries`` by how many of ``rules`` they answer for, most first."""
     wanted = frozenset(rules)
-    return sorted(sheets, key=lambda sheet: -len(wanted.intersection(sheet.rules)))
+    return sorted(entries, key=lambda entry: -len(wanted.intersection(entry.rules)))

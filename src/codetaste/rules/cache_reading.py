@@ -1,4 +1,7 @@
-"""What of a scan may be kept, file by file: all in which nothing went wrong but the parsing of a file."""
+"""Split a scan into answers per file, and decide which of them may be cached.
+
+Answers may be cached unless something other than the parsing of the file failed.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A scan, taken apart.
+    """A scan split into answers per file.
 
     Attributes:
-        sheet: what it says of each file.
-        loose: problems that are not part of the sheet.
-        broken: ids of rules that could not be read; all others have answered as if these were not there.
-        spoilt: files whose answers another scan may not repeat.
-        whole: False when nothing of it may be kept.
+        entry: the answer for each file.
+        other_problems: problems that are not part of the entry.
+        broken_rules: ids of rules that could not be parsed; they did not affect the other rules.
+        uncacheable_files: files for which another scan may answer differently.
+        cacheable: False if no answer may be cached.
     """
 
     sheet: Sheet
@@ -35,7 +38,7 @@ class Reading:
 
 
 def read_scan(scan: Scan, rules: Mapping[str, bytes], files: Mapping[str, bytes]) -> Reading:
-    """Take apart the ``scan`` of ``files`` with ``rules``: keys by path and by id."""
+    """Split the ``scan`` of ``files`` (keys by path) with ``rules`` (keys by id)."""
     firsts = {key: name for name, key in reversed([*rules.items()])}
     matches: dict[str, dict[bytes, list[Region]]] = defaultdict(lambda: defaultdict(list))
     for match in scan.matches:
@@ -46,21 +49,21 @@ def read_scan(scan: Scan, rules: Mapping[str, bytes], files: Mapping[str, bytes]
     problems: dict[str, list[tuple[str, int]]] = defaultdict(list)
     loose = []
     for problem in scan.problems:
-        if _repeatable(problem, files):
+        if _is_repeatable(problem, files):
             problems[problem.path].append((problem.message, problem.line))
         else:
             loose.append(problem)
-    told = matches.keys() | problems.keys()
+    reported = matches.keys() | problems.keys()
     answers = {}
     for path, name in files.items():
         scanned = path in scan.scanned
-        if path in told:
+        if path in reported:
             found = {key: tuple(regions) for key, regions in matches[path].items()}
             answers[name] = Said(scanned, found, tuple(problems[path]))
         else:
             answers[name] = LOOKED_AT if scanned else LEFT_ALONE
-    broken = frozenset(p.rule_id for p in loose if _breaks(p))
-    spoilt = frozenset(files[p.path] for p in loose if _spoils(p, files))
+    broken = frozenset(p.rule_id for p in loose if _breaks_rule(p))
+    spoilt = frozenset(files[p.path] for p in loose if _spoils_file(p, files))
     contradicted = any(match.rule_id in broken for match in scan.matches)
     return Reading(
         sheet=Sheet(tuple(sorted(rules.values())), answers),
@@ -68,24 +71,26 @@ def read_scan(scan: Scan, rules: Mapping[str, bytes], files: Mapping[str, bytes]
         broken=broken,
         spoilt=spoilt,
         whole=not contradicted
-        and all(_breaks(p) or _spoils(p, files) for p in loose)
+        and all(_breaks_rule(p) or _spoils_file(p, files) for p in loose)
         and matches.keys() <= files.keys(),
     )
 
 
-def _repeatable(problem: Problem, files: Mapping[str, bytes]) -> bool:
-    """Whether the file alone is the reason, always."""
-    return problem.kind == "parse" and not problem.rule_id and problem.path in files and not _hurried(problem)
+def _is_repeatable(problem: Problem, files: Mapping[str, bytes]) -> bool:
+    """Whether the file alone causes the problem, in every scan."""
+    return (
+        problem.kind == "parse" and not problem.rule_id and problem.path in files and not _is_timeout(problem)
+    )
 
 
-def _hurried(problem: Problem) -> bool:
-    """Whether the engine gave up part of its work after some time: on another day it may not."""
+def _is_timeout(problem: Problem) -> bool:
+    """Whether the engine ran into a time limit, which another scan may not."""
     return "timeout" in "".join(problem.message.partition(":")[0].split()).lower()
 
 
-def _breaks(problem: Problem) -> bool:
+def _breaks_rule(problem: Problem) -> bool:
     return problem.kind == "rule" and bool(problem.rule_id) and not problem.path
 
 
-def _spoils(problem: Problem, files: Mapping[str, bytes]) -> bool:
+def _spoils_file(problem: Problem, files: Mapping[str, bytes]) -> bool:
     return problem.kind in {"rule", "parse"} and problem.path in files

@@ -1,6 +1,6 @@
-"""A sheet: what the engine said of files when it was asked about one set of rules, as data and as bytes.
+"""A cache entry: the engine's answers for files with one set of rules, as data and as bytes.
 
-The bytes carry a checksum: whatever was damaged, cut off or written by somebody else is no sheet.
+The bytes carry a checksum, so damaged, truncated and foreign data is rejected.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Region = tuple[int, int, int, int]
 
 
 class Damaged(ValueError):
-    """These bytes are no sheet."""
+    """The bytes are not a valid cache entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one call of the engine said of one file.
+    """The answer of one call of the engine for one file.
 
     Attributes:
-        scanned: it looked at the file.
-        matches: of each rule that has any, by its key.
-        problems: message and line of each piece that it could not parse.
+        scanned: the engine scanned the file.
+        matches: the matches of each rule that has any, by rule key.
+        problems: message and line of each piece that the engine could not parse.
     """
 
     scanned: bool
@@ -42,26 +42,26 @@ class Said:
 
 
 LOOKED_AT, LEFT_ALONE = Said(scanned=True), Said(scanned=False)
-"""A file without matches and problems: nearly all of them."""
+"""The answers for files without matches and problems: nearly all files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The answers about ``files`` (by key) to one set of ``rules`` (keys, sorted; some may be repeated)."""
+    """The answers for ``files`` (by key) with one set of ``rules`` (keys, sorted, possibly repeated)."""
 
     rules: tuple[bytes, ...]
     files: Mapping[bytes, Said]
 
     def to_bytes(self) -> bytes:
-        """Return the sheet as bytes."""
-        places = {key: number for number, key in enumerate(self.rules)}
+        """Return the entry as bytes."""
+        positions = {key: number for number, key in enumerate(self.rules)}
         found = {
             number: (
-                [[places[key], *map(list, regions)] for key, regions in said.matches.items()],
-                said.problems,
+                [[positions[key], *map(list, regions)] for key, regions in answer.matches.items()],
+                answer.problems,
             )
-            for number, said in enumerate(self.files.values())
-            if said.matches or said.problems
+            for number, answer in enumerate(self.files.values())
+            if answer.matches or answer.problems
         }
         head = {"rules": len(self.rules), "files": len(self.files), "found": found}
         body = b"".join((
@@ -69,16 +69,16 @@ class Sheet:
             b"\n",
             *self.rules,
             *self.files,
-            bytes(said.scanned for said in self.files.values()),
+            bytes(answer.scanned for answer in self.files.values()),
         ))  # fmt: skip
         return _MAGIC + hashlib.sha256(body).digest() + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sheet:
-        """Read what ``to_bytes`` made.
+        """Parse the result of ``to_bytes``.
 
         Raises:
-            Damaged: it is something else.
+            DamagedEntry: ``data`` is not a valid entry.
         """
         start = len(_MAGIC) + _SUM_BYTES
         body = data[start:]
@@ -100,9 +100,9 @@ class Sheet:
         flags = rest[files_end:]
         files = {key: LOOKED_AT if flag else LEFT_ALONE for key, flag in zip(keys, flags, strict=True)}
         for number, (matches, problems) in head["found"].items():
-            place = int(number)
-            files[keys[place]] = Said(
-                scanned=bool(flags[place]),
+            position = int(number)
+            files[keys[position]] = Said(
+                scanned=bool(flags[position]),
                 matches={
                     rules[rule]: tuple(_region(*each) for each in regions) for rule, *regions in matches
                 },

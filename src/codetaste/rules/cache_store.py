@@ -1,9 +1,10 @@
-"""The cache of matches on disk: sheets in files, bounded in size, shared by any number of processes.
+"""On-disk cache of matches, limited in size, shared by any number of processes.
 
-Below the cache folder there is one folder for each engine, with a name that nobody can guess: whoever can
-only ask which paths exist must not learn which rules were scanned. In it, ``sheets/`` has a file for each set
-of rules, replaced whole, and ``rules/`` tells for each rule in which sets it is. Any file may vanish at any
-time, or hold anything: then there is no answer, but never a wrong one. What was used last is removed last.
+The cache folder has one folder per engine with an unguessable name: a program that can only test which paths
+exist must not learn which rules were scanned. In it, ``sheets/`` has one entry file per set of rules,
+replaced atomically, and ``rules/`` lists for each rule the sets that contain it. Any file may be missing or
+damaged at any time: then there is no answer, but never a wrong one. The least recently used files are removed
+first.
 """
 
 from __future__ import annotations
@@ -26,68 +27,68 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIZE = 1024**3
-"""Bytes, where nothing else is said."""
-_SHEETS, _RULES = "sheets", "rules"
-_OURS = re.compile(r"[0-9a-f]{32}/(sheets|rules)/([0-9a-f]{32}|\.[0-9a-f]{32}\.[0-9a-f]{8})")
-_MOST_FILES = 250_000
-_MOST_SHEETS = 24
+"""Default size limit, bytes."""
+_ENTRIES, _RULES = "sheets", "rules"
+_CACHE_FILE = re.compile(r"[0-9a-f]{32}/(sheets|rules)/([0-9a-f]{32}|\.[0-9a-f]{32}\.[0-9a-f]{8})")
+_MAX_FILES = 250_000
+_MAX_ENTRIES = 24
 _STALE_S = 3600.0
 _BLOCK = 512
 
 
 class MatchStore:
-    """Sheets of one engine. All of it blocks: call it in a thread. It raises nothing; it warns, once."""
+    """Cache entries of one engine, for use in a worker thread. It never raises; it warns once."""
 
     def __init__(
         self, root: Path, engine: str, *, size: int = SIZE, warn: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Prepare; nothing is touched yet.
+        """Prepare the store; nothing is read or written yet.
 
         Args:
-            root: the cache folder; what it holds besides is left alone.
-            engine: what tells this engine's answers from any other's.
-            size: bytes that the folder may take.
-            warn: is told, at most once, that the cache cannot be used as it should.
+            root: the cache folder; other files in it are left alone.
+            engine: identifies the engine whose answers are stored.
+            size: size limit of the folder, bytes.
+            warn: called at most once, with the reason why the cache does not work.
         """
         self._root, self._engine, self._size, self._warn = root, engine, size, warn
-        self._unswept = size  # so that the first writer looks
+        self._bytes_since_cleanup = size  # so that the first write checks the size
         self._writable = True
 
     def exact(self, rules: Iterable[bytes]) -> Sheet | None:
-        """Return the sheet of exactly these rules (keys, sorted)."""
+        """Return the entry of exactly these rules (keys, sorted)."""
         rules = tuple(rules)
-        sheet = self._load(set_key(rules))
-        return sheet if sheet is not None and sheet.rules == rules else None
+        entry = self._load(set_key(rules))
+        return entry if entry is not None and entry.rules == rules else None
 
     def others(self, rules: Iterable[bytes]) -> list[Sheet]:
-        """Return the latest sheets that answer for some of ``rules``, but for exactly these."""
+        """Return the latest entries that answer for some of ``rules``, without the one of exactly these."""
         rules = tuple(rules)
         names: dict[bytes, None] = {}
         for rule in dict.fromkeys(rules):
-            for name in self._sets_with(rule)[-_MOST_SHEETS:]:
+            for name in self._sets_with(rule)[-_MAX_ENTRIES:]:
                 names[name] = None
         names.pop(set_key(rules), None)
-        found = (self._load(name) for name in [*names][-_MOST_SHEETS:])
-        return [sheet for sheet in found if sheet is not None]
+        found = (self._load(name) for name in [*names][-_MAX_ENTRIES:])
+        return [entry for entry in found if entry is not None]
 
-    def add(self, sheet: Sheet, *, used: Iterable[bytes] = ()) -> None:
-        """Keep ``sheet`` beside what is known of its rules; if that is too much, only of it and ``used``."""
-        if not sheet.files or not sheet.rules or not self._writable or self._place is None:
+    def add(self, entry: Sheet, *, used: Iterable[bytes] = ()) -> None:
+        """Merge ``entry`` into the stored one; if that is too large, only its files and ``used`` stay."""
+        if not entry.files or not entry.rules or not self._writable or self._place is None:
             return
-        before = self.exact(sheet.rules)
-        files = {**before.files, **sheet.files} if before else dict(sheet.files)
-        if len(files) > _MOST_FILES:
-            files = {key: files[key] for key in dict.fromkeys((*used, *sheet.files)) if key in files}
-        name = set_key(sheet.rules)
+        before = self.exact(entry.rules)
+        files = {**before.files, **entry.files} if before else dict(entry.files)
+        if len(files) > _MAX_FILES:
+            files = {key: files[key] for key in dict.fromkeys((*used, *entry.files)) if key in files}
+        name = set_key(entry.rules)
         try:
-            self._replace(self._path(_SHEETS, name), Sheet(sheet.rules, files).to_bytes())
+            self._replace(self._path(_ENTRIES, name), Sheet(entry.rules, files).to_bytes())
             if before is None:
-                for rule in dict.fromkeys(sheet.rules):
+                for rule in dict.fromkeys(entry.rules):
                     self._append(self._path(_RULES, rule), name)
             self._make_room()
         except OSError as error:
             self._writable = False
-            self._complain(f"cannot be written: {error.strerror or error}; scans go on without it")
+            self._warn_once(f"cannot be written: {error.strerror or error}; scans go on without it")
 
     @cached_property
     def _place(self) -> Path | None:
@@ -95,27 +96,27 @@ class MatchStore:
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
             return self._root / hidden_name(self._root, f"matches {self._engine}")
         except (OSError, CodetasteError) as error:
-            self._complain(f"cannot be used: {error}; scans go on without it")
+            self._warn_once(f"cannot be used: {error}; scans go on without it")
             return None
 
     def _path(self, kind: str, key: bytes) -> Path:
-        assert self._place is not None  # noqa: S101 - the callers have looked
+        assert self._place is not None  # noqa: S101 - checked by the callers
         return self._place / kind / key.hex()
 
     def _load(self, name: bytes) -> Sheet | None:
-        data = self._bytes(_SHEETS, name)
+        data = self._bytes(_ENTRIES, name)
         if data is None:
             return None
         try:
             return Sheet.from_bytes(data)
         except Damaged:
-            self._complain("was damaged; what is lost is matched again")
-            with suppress(OSError):  # somebody else's, or on a disk that cannot be written
-                self._path(_SHEETS, name).unlink(missing_ok=True)
+            self._warn_once("was damaged; the lost entries are computed again")
+            with suppress(OSError):  # owned by another user, or on a read-only disk
+                self._path(_ENTRIES, name).unlink(missing_ok=True)
             return None
 
     def _sets_with(self, rule: bytes) -> list[bytes]:
-        """The names of the sheets that answer for ``rule``, the latest last; some may be gone."""
+        """Return the names of the entries that answer for ``rule``, latest last; some may be removed."""
         data = self._bytes(_RULES, rule) or b""
         names = [data[at : at + KEY_BYTES] for at in range(0, len(data) - KEY_BYTES + 1, KEY_BYTES)]
         return [*dict.fromkeys(reversed(names))][::-1]
@@ -129,16 +130,11 @@ class MatchStore:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._complain(f"cannot be read: {error.strerror or error}; scans go on without it")
+            self._warn_once(f"cannot be read: {error.strerror or error}; scans go on without it")
             return None
-        self._touch(path)
-        return data
-
-    def _touch(self, path: Path) -> None:
-        try:
+        with suppress(OSError):  # owned by another user, or removed
             os.utime(path)
-        except OSError:  # somebody else's, or gone
-            return
+        return data
 
     def _replace(self, path: Path, data: bytes) -> None:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -148,7 +144,7 @@ class MatchStore:
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
-        self._unswept += len(data)
+        self._bytes_since_cleanup += len(data)
 
     def _append(self, path: Path, name: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -156,10 +152,10 @@ class MatchStore:
             file.write(name)
 
     def _make_room(self) -> None:
-        """Remove what was not used for longest, once enough was written since the last look."""
-        if self._unswept < self._size // 32:
+        """Remove the least recently used files, if enough was written since the last clean-up."""
+        if self._bytes_since_cleanup < self._size // 32:
             return
-        self._unswept = 0
+        self._bytes_since_cleanup = 0
         entries, now_s = [], time.time()
         for path, state in _files(self._root):
             draft = path.name.startswith(".")
@@ -174,15 +170,14 @@ class MatchStore:
             if total <= self._size * 3 // 4:
                 return
 
-    def _complain(self, what: str) -> None:
+    def _warn_once(self, what: str) -> None:
         warn, self._warn = self._warn, lambda _: None
         warn(f"the cache of rule matches in {self._root} {what}")
 
 
 def _files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """All files of any engine's folder."""
     for path in root.glob("*/*/*"):
-        if _OURS.fullmatch(path.relative_to(root).as_posix()):
+        if _CACHE_FILE.fullmatch(path.relative_to(root).as_posix()):
             try:
                 yield path, path.lstat()
             except OSError:

@@ -1,4 +1,4 @@
-"""Recomputing the match counts that a published rule file states (``codetaste rules check``)."""
+"""Recount the matches that a published rule file states (``codetaste rules check``)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A rule whose counts are not the stated ones; None where a count is not stated or could not be made.
+    """A rule whose counts differ from the stated ones; None: the count is not stated or could not be made.
 
     Attributes:
         file: "rules_positive.yml" or "rules_negative.yml".
-        rule_id: its id, which is unique in that file.
+        rule_id: its id, unique in that file.
         line: where the rule starts in the file.
         stated_base: ``nr_legacy_patterns``.
         stated_golden: ``nr_refactored_patterns``.
         base: M(γ, R).
         golden: M(γ, R∘X*).
-        reason: why a count could not be made.
+        reason: why a count could not be made, else "".
     """
 
     file: str
@@ -42,7 +42,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What checking the rules of one instance found. ``problems`` name the tree, "base" or "golden"."""
+    """Result of recounting the rules of one instance; ``problems`` have the tree, "base" or "golden"."""
 
     rules: int
     disagreements: tuple[Disagreement, ...]
@@ -50,7 +50,7 @@ class Report:
 
     @property
     def agrees(self) -> bool:
-        """True when every count is the stated one."""
+        """True when every count equals the stated one."""
         return not self.disagreements
 
 
@@ -61,9 +61,9 @@ async def check_rules(
     positive_text: str | bytes,
     negative_text: str | bytes,
 ) -> Report:
-    """Count every rule of two rule files in R and R∘X* and compare with the metadata.
+    """Count the matches of two rule files in R and R∘X* and compare them with the rules' metadata.
 
-    All rules go through one scan of each tree. ``""`` stands for a file that is not there.
+    Each tree is scanned once with all rules. ``""`` stands for a missing file.
 
     Raises:
         RuleError: a file is malformed.
@@ -71,18 +71,21 @@ async def check_rules(
     """
     texts = {"rules_positive.yml": positive_text, "rules_negative.yml": negative_text}
     named = [(name, rule) for name, text in texts.items() if text for rule in parse_rules(text, source=name)]
-    # Ids are unique for each file only.
+    # Ids are unique within each file only.
     rules = [Rule(f"rule-{number}", rule.languages, rule.body) for number, (_, rule) in enumerate(named)]
     base, golden = await together([partial(scanner.scan, rules, tree) for tree in (base_tree, golden_tree)])
     found = (
         _compare(name, rule, alias.id, base, golden) for (name, rule), alias in zip(named, rules, strict=True)
     )
-    own = {alias.id: rule.id for (_, rule), alias in zip(named, rules, strict=True)}
+    own_ids = {alias.id: rule.id for (_, rule), alias in zip(named, rules, strict=True)}
     problems = [(side, p) for side, scan in (("base", base), ("golden", golden)) for p in scan.problems]
     return Report(
         rules=len(rules),
         disagreements=tuple(entry for entry in found if entry),
-        problems=tuple((side, _renamed(problem, own)) for side, problem in problems),
+        problems=tuple(
+            (side, replace(problem, rule_id=own_ids.get(problem.rule_id, problem.rule_id)))
+            for side, problem in problems
+        ),
     )
 
 
@@ -102,7 +105,3 @@ def _compare(name: str, rule: Rule, alias: str, base: Scan, golden: Scan) -> Dis
 
 def _stated(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _renamed(problem: Problem, own: dict[str, str]) -> Problem:
-    return replace(problem, rule_id=own.get(problem.rule_id, problem.rule_id))

@@ -1,4 +1,4 @@
-"""``[rules]``: the rule engine."""
+"""``[rules]``: settings of the rule engine."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from codetaste.units import Bytes, Seconds
 
 
 class RulesConfig(Section):
-    """Which OpenGrep, and how long it may take."""
+    """Program, limits and cache of OpenGrep."""
 
     opengrep: Path | None = None
     """The program, relative to the config file; otherwise OPENGREP_BIN, then PATH, then the one that was
     installed with codetaste."""
     scan_limit: Seconds = 900.0
-    """Wall time of one scan of one tree; what hangs is then found and named."""
+    """Wall time of one scan of one tree; a scan that takes longer is bisected to find what hangs."""
     processes: int = Field(default=2, ge=1, le=1024)
-    """Engine processes at once."""
+    """Number of concurrent engine processes."""
     cache: Literal["off"] | Path | None = None
-    """Where matches are kept between scans: a folder, relative to the config file, or "off"; otherwise in
-    codetaste's own cache folder."""
+    """Cache of matches: a folder, relative to the config file, or "off"; by default in codetaste's cache
+    folder."""
     cache_size: Bytes = 1024**3
-    """Bytes that they may take; what was used last is removed last."""
+    """Size limit of the cache, bytes; the least recently used files are removed first."""

@@ -1,6 +1,6 @@
-"""Writing rules in the published layout.
+"""Write rules as YAML in the published layout.
 
-Text is written so that YAML 1.1 and 1.2 readers see the same: the engine's reader is a 1.1 one in places.
+Text is written so that YAML 1.1 and 1.2 parsers read the same: the engine follows 1.1 in places.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FIRST = ("id", "message", "severity", "languages", "mode")
 _LAST = ("metadata", "paths", "options")
 _PLAIN = re.compile(r"[A-Za-z$_/^(\\](?:[!-9;-~]|:(?=[!-~])| (?=[!-\"$-~]))*")
-_TRAPS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+_RESERVED_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -27,14 +27,13 @@ def dump_rules(rules: Iterable[Rule]) -> str:
 
 
 def _ordered(body: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` with its keys in the published order."""
     middle = (key for key in body if key not in _FIRST and key not in _LAST)
     keys = (*_FIRST, *middle, *_LAST)
     return {key: body[key] for key in keys if key in body}
 
 
 def _item(value: object) -> Iterator[str]:
-    """The lines of one list item: its block, moved two to the right, behind a dash."""
+    """Yield the lines of one list item: its block, indented by two, after a dash."""
     for number, line in enumerate(_block(value)):
         yield ("- " if number == 0 else "  " if line else "") + line
 
@@ -66,7 +65,7 @@ def _entry(key: str, value: object) -> Iterator[str]:
 
 
 def _fits_literal(text: str) -> bool:
-    """True when a literal block shows ``text`` exactly, whatever reads it."""
+    """True when every parser reads ``text`` back exactly from a literal block."""
     body = text.removesuffix("\n")
     lines = body.split("\n")
     return (
@@ -99,7 +98,7 @@ def _inline(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    if _PLAIN.fullmatch(text) and text.lower() not in _TRAPS:
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED_WORDS:
         return text
     if text.isprintable():
         return "'" + text.replace("'", "''") + "'"

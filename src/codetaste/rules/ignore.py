@@ -1,8 +1,7 @@
-"""An ignore file in gitignore syntax, as the engine understands ``.semgrepignore``.
+"""Matcher of an ignore file in gitignore syntax, as the engine reads ``.semgrepignore``.
 
-Matching a long ignore file is what makes the engine's own selection of files dear (three quarters of a
-scan of ten thousand files). Here all patterns are one regular expression, tried once for each file and
-folder.
+The engine's own matching of a long ignore file is slow (three quarters of a scan of ten thousand files).
+Here all patterns are compiled to few regular expressions, tried once for each file and folder.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_REMEMBERED = 65_536
+_CACHED_PATHS = 65_536
 _CLASS = re.compile(r"\[(!|\^)?(\]?(?:\\.|[^\]\\])*)\]")
 
 
@@ -26,7 +25,7 @@ class _Pattern:
 
 
 class IgnoreFile:
-    """The patterns of one ignore file that stands at the root of a tree; the last one that fits decides."""
+    """The patterns of an ignore file at the root of a tree; the last matching pattern decides."""
 
     def __init__(self, text: str) -> None:
         groups: list[tuple[bool, list[str]]] = []
@@ -41,18 +40,18 @@ class IgnoreFile:
             _Pattern(re.compile("|".join(regexes), re.DOTALL), negated)
             for negated, regexes in reversed(groups)
         )
-        # The trees of a run share most of their paths, and a long file is dear to try.
-        self._verdict = lru_cache(_REMEMBERED)(self._decide)
+        # The trees of a run share most of their paths, and a long file is slow to match.
+        self._decide_cached = lru_cache(_CACHED_PATHS)(self._decide)
 
     def ignores(self, path: str, *, folder: bool) -> bool:
-        """True when ``path`` (POSIX, below the root) is ignored by itself, not for a folder above it."""
-        return self._verdict(path + "/" if folder else path)
+        """True when a pattern ignores ``path`` (POSIX, below the root); parent folders are not checked."""
+        return self._decide_cached(path + "/" if folder else path)
 
     def _decide(self, subject: str) -> bool:
         return next((not p.negated for p in self._patterns if p.regex.fullmatch(subject)), False)
 
     def survivors(self, paths: Iterable[str]) -> list[str]:
-        """Those of ``paths`` (files) that are not ignored, nor is any folder above them."""
+        """Return the files of ``paths`` that are not ignored, and in no ignored folder."""
         folders: dict[str, bool] = {"": False}
 
         def inside_ignored(folder: str) -> bool:
@@ -69,7 +68,7 @@ class IgnoreFile:
 
 
 def _strip(line: str) -> tuple[str, bool]:
-    """The pattern of a line ("" for none), and whether it is negated."""
+    """Return the pattern of a line ("" for none), and whether it is negated."""
     while line.endswith(" ") and not line.endswith("\\ "):
         line = line[:-1]
     if not line or line.startswith("#"):
@@ -80,7 +79,7 @@ def _strip(line: str) -> tuple[str, bool]:
 
 
 def _translate(pattern: str) -> str:
-    """A regular expression for one pattern; the subjects of folders end in a slash."""
+    """Return the regular expression of one pattern; the paths of folders end in a slash."""
     only_folders = pattern.endswith("/")
     pattern = pattern.rstrip("/")
     anchored = "/" in pattern

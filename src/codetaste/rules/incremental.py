@@ -1,7 +1,8 @@
-"""A scanner that asks the engine only what it has not answered yet; its answer is that of a full scan.
+"""Incremental scanner: the engine runs only where the cache has no answer; the result is that of a full scan.
 
-Which files are scanned is decided anew for each tree. What the engine says of a file is kept
-(``cache_store``) under all that decides it (``cache_keys``), and laid together again (``cache_mosaic``).
+The files to scan are selected for each tree. The engine's answer for a file is cached (``cache/store.py``)
+under a key of everything it depends on (``cache/keys.py``); cached answers are combined by
+``cache/merge.py``.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class IncrementalScanner:
-    """A scanner over a store of matches."""
+    """A scanner with a cache of matches."""
 
     def __init__(self, engine: Matcher, store: MatchStore, ignore: str = "") -> None:
-        """Prepare.
+        """Create the scanner.
 
         Args:
-            engine: what matches.
-            store: what it has said before, and nobody else.
+            engine: the rule engine.
+            store: cached answers of this engine, and of no other.
             ignore: the text of the benchmark's ignore file (``default.semgrepignore``).
         """
         self._engine, self._store = engine, store
@@ -53,7 +54,7 @@ class IncrementalScanner:
     async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
         """Scan ``tree`` with ``rules``, whose ids are unique.
 
-        Scans with the same rules go one after the other, so that none asks what another is asking.
+        Scans with the same rules run one after the other, so that nothing is computed twice.
 
         Raises:
             EngineError: the engine could not be run at all, or the tree cannot be listed.
@@ -65,13 +66,15 @@ class IncrementalScanner:
         keys = {rule.id: rule_key(rule) for rule in rules}
         async with self._turns.setdefault(set_key(keys.values()), anyio.Lock()):
             states = await to_thread.run_sync(self._files.read, tree, files)
-            inquiry = _Inquiry(self._engine, self._store, self._files, tree, rules, keys, files, states)
-            return with_skipped(await inquiry.answer(), selection)
+            incremental = _IncrementalScan(
+                self._engine, self._store, self._files, tree, rules, keys, files, states
+            )
+            return with_skipped(await incremental.run(), selection)
 
 
 @dataclass(slots=True)
-class _Inquiry:
-    """One scan: what is known, what the engine is asked, and what comes of it."""
+class _IncrementalScan:
+    """The state of one incremental scan."""
 
     engine: Matcher
     store: MatchStore
@@ -79,122 +82,117 @@ class _Inquiry:
     tree: Path | Layers
     rules: Sequence[Rule]
     keys: dict[str, bytes]
-    """Of the rules, by id."""
+    """Keys of the rules, by id."""
     files: Sequence[str]
     states: dict[str, FileState]
-    mosaic: Mosaic = field(init=False)
+    merge: Mosaic = field(init=False)
     names: dict[bytes, str] = field(init=False)
-    """Paths by their keys. A file that could not be read has a key that no sheet has."""
-    broken: set[str] = field(default_factory=set)
-    loose: list[Problem] = field(default_factory=list)
-    whole: bool = True
-    """Whether every answer so far may be kept."""
+    """Paths by file key. An unreadable file has a key that no cache entry contains."""
+    broken_rules: set[str] = field(default_factory=set)
+    other_problems: list[Problem] = field(default_factory=list)
+    cacheable: bool = True
+    """Whether every answer so far may be cached."""
 
     def __post_init__(self) -> None:
         self.names = {
             state.key if (state := self.states.get(path)) else b"?" + os.fsencode(path): path
             for path in self.files
         }
-        self.mosaic = Mosaic(self.keys.values(), self.names)
+        self.merge = Mosaic(self.keys.values(), self.names)
 
-    async def answer(self) -> Scan:
-        """Find out everything, and say it."""
-        await to_thread.run_sync(self._recall)
-        if gap := self.mosaic.gap():
-            some = [rule for rule in self.rules if self.keys[rule.id] in gap.rules]
-            await self._ask(some, gap.files, again=True)
-        if rest := self.mosaic.rest():
-            await self._ask(self.rules, rest)
-        if not self.mosaic.complete:
-            await self._close()
-        return await to_thread.run_sync(self._said)
+    async def run(self) -> Scan:
+        """Use the cache, run the engine for the missing answers, and return the result."""
+        await to_thread.run_sync(self._load_cached)
+        if subset := self.merge.gap():
+            some = [rule for rule in self.rules if self.keys[rule.id] in subset.rules]
+            await self._match(some, subset.files, repeat_faulty=True)
+        if missing := self.merge.rest():
+            await self._match(self.rules, missing)
+        if not self.merge.complete:
+            await self._finish()
+        return await to_thread.run_sync(self._result)
 
-    def _recall(self) -> None:
-        """Lay what is known."""
-        exact = self.store.exact(self.mosaic.rules)
+    def _load_cached(self) -> None:
+        exact = self.store.exact(self.merge.rules)
         if exact is not None:
-            self.mosaic.lay(exact)
-        if not self.mosaic.complete:
-            for sheet in by_use(self.store.others(self.mosaic.rules), self.mosaic.rules):
-                self.mosaic.lay(sheet)
+            self.merge.lay(exact)
+        if not self.merge.complete:
+            for entry in by_use(self.store.others(self.merge.rules), self.merge.rules):
+                self.merge.lay(entry)
 
-    async def _ask(self, rules: Sequence[Rule], files: Iterable[bytes], *, again: bool = False) -> None:
-        """Have the engine match ``rules`` against ``files``, and keep what may be kept.
+    async def _match(
+        self, rules: Sequence[Rule], files: Iterable[bytes], *, repeat_faulty: bool = False
+    ) -> None:
+        """Run the engine with ``rules`` on ``files``, and cache the answers that may be cached.
 
-        ``again`` says that what went wrong in a single file shall be asked again, with all rules.
+        With ``repeat_faulty``, files in which something failed are scanned again later, with all rules.
         """
         paths = sorted(self.names[key] for key in files)
         scan = await match_in(self.engine, rules, self.tree, paths)
-        named = {path: key for key, path in self.names.items()}
-        reading = read_scan(
-            scan, {rule.id: self.keys[rule.id] for rule in rules}, {p: named[p] for p in paths}
+        keys_by_path = {path: key for key, path in self.names.items()}
+        split = read_scan(
+            scan, {rule.id: self.keys[rule.id] for rule in rules}, {p: keys_by_path[p] for p in paths}
         )
-        self.mosaic.lay(reading.sheet)
-        if again:
-            self.mosaic.tear(reading.spoilt)
-        torn = reading.spoilt if again else frozenset()
-        self.loose += [p for p in reading.loose if named.get(p.path) not in torn]
-        self.broken |= reading.broken
-        self.whole &= reading.whole
-        if reading.whole:
-            good = [self.keys[rule.id] for rule in rules if rule.id not in reading.broken]
-            await to_thread.run_sync(self._keep, good, reading.sheet, reading.spoilt)
+        self.merge.lay(split.sheet)
+        repeated = split.spoilt if repeat_faulty else frozenset()
+        self.merge.tear(repeated)
+        self.other_problems += [p for p in split.loose if keys_by_path.get(p.path) not in repeated]
+        self.broken_rules |= split.broken
+        self.cacheable &= split.whole
+        if split.whole:
+            good = [self.keys[rule.id] for rule in rules if rule.id not in split.broken]
+            await to_thread.run_sync(self._store, good, split.sheet, split.spoilt)
 
-    async def _close(self) -> None:
-        """Put together the answers that have several sources.
+    async def _finish(self) -> None:
+        """Combine the answers that come from several cache entries.
 
-        Where nobody knows whether the engine looks at a file it is asked, with rules that cost nothing.
+        Where it is unknown whether the engine scans a file, it runs with rules that match nothing.
         """
         scanned: dict[bytes, bool] = {}
-        if doubtful := self.mosaic.doubtful():
-            good = [rule for rule in self.rules if rule.id not in self.broken]
-            paths = {self.names[key]: key for key in doubtful}
+        if uncertain := self.merge.doubtful():
+            good = [rule for rule in self.rules if rule.id not in self.broken_rules]
+            paths = {self.names[key]: key for key in uncertain}
             scan = await match_in(self.engine, _probes(good), self.tree, sorted(paths))
             scanned = {key: path in scan.scanned for path, key in paths.items()}
             if scan.problems:
-                await self._ask(self.rules, doubtful)
-        made = self.mosaic.close(scanned)
-        if self.whole:
-            good_keys = [self.keys[rule.id] for rule in self.rules if rule.id not in self.broken]
-            await to_thread.run_sync(self._keep, good_keys, Sheet((), made), frozenset())
+                await self._match(self.rules, uncertain)
+        made = self.merge.close(scanned)
+        if self.cacheable:
+            good_keys = [self.keys[rule.id] for rule in self.rules if rule.id not in self.broken_rules]
+            await to_thread.run_sync(self._store, good_keys, Sheet((), made), frozenset())
 
-    def _keep(self, rules: Iterable[bytes], sheet: Sheet, spoilt: frozenset[bytes]) -> None:
-        """Store what ``sheet`` says as the answers to ``rules``, where the files are still what they were."""
-        asked = {
-            self.names[key]: self.states.get(self.names[key]) for key in sheet.files if key not in spoilt
-        }
-        same = self.memo.unchanged(self.tree, {path: state for path, state in asked.items() if state})
-        files = {state.key: sheet.files[state.key] for state in same.values()}
+    def _store(self, rules: Iterable[bytes], entry: Sheet, excluded: frozenset[bytes]) -> None:
+        """Cache the answers of ``entry`` for ``rules``, except of files that have changed since."""
+        paths = [self.names[key] for key in entry.files if key not in excluded]
+        states = {path: state for path in paths if (state := self.states.get(path))}
+        same = self.memo.unchanged(self.tree, states)
+        files = {state.key: entry.files[state.key] for state in same.values()}
         self.store.add(Sheet(tuple(sorted(rules)), files), used=self.names)
 
-    def _said(self) -> Scan:
+    def _result(self) -> Scan:
         ids: dict[bytes, list[str]] = {}
         for name, key in self.keys.items():
             ids.setdefault(key, []).append(name)
-        matches, problems, scanned = [], list(self.loose), []
-        for key, said in self.mosaic.answers.items():
+        matches, problems, scanned = [], list(self.other_problems), []
+        for key, answer in self.merge.answers.items():
             path = self.names[key]
-            if said.scanned:
+            if answer.scanned:
                 scanned.append(path)
             matches += [
                 Match(name, path, *region)
-                for rule, regions in said.matches.items()
+                for rule, regions in answer.matches.items()
                 for name in ids[rule]
                 for region in regions
             ]
-            problems += [Problem("parse", message, path=path, line=line) for message, line in said.problems]
+            problems += [Problem("parse", message, path=path, line=line) for message, line in answer.problems]
         return Scan(tuple(sorted(matches)), tuple(dict.fromkeys(problems)), frozenset(scanned))
 
 
 def _probes(rules: Iterable[Rule]) -> list[Rule]:
-    """Rules that match nothing, at no cost, in the files that ``rules`` are for."""
-    scopes = {scope_key(rule): rule for rule in rules}
-    return [
-        Rule(f"scope-{number}", rule.languages, _probe(rule)) for number, rule in enumerate(scopes.values())
-    ]
-
-
-def _probe(rule: Rule) -> dict[str, object]:
-    body: dict[str, object] = {"message": "-", "severity": "INFO", "languages": list(rule.languages)}
-    paths = {"paths": rule.body["paths"]} if "paths" in rule.body else {}
-    return {**body, **paths, "pattern-regex": r"\A(?!)"}
+    """Return rules that match nothing, for the same files as ``rules``."""
+    probes = []
+    for number, rule in enumerate({scope_key(rule): rule for rule in rules}.values()):
+        body = {"message": "-", "severity": "INFO", "languages": list(rule.languages)}
+        paths = {"paths": rule.body["paths"]} if "paths" in rule.body else {}
+        probes.append(Rule(f"scope-{number}", rule.languages, {**body, **paths, "pattern-regex": r"\A(?!)"}))
+    return probes

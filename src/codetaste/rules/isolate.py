@@ -1,7 +1,7 @@
-"""Finding the rule and the file that make the engine hang or crash, and the answers of all the others.
+"""Bisect a failed scan: find the rule and the file that make the engine hang or crash, and scan all others.
 
-A failed attempt is cut in halves until what fails is one rule on one file, or until time is up: what is then
-still unknown is named as a problem of each rule concerned. Pure logic over a function that makes one attempt.
+A failed attempt is split into halves until one rule on one file fails, or until time is up; what is unknown
+then becomes a problem of each rule concerned. Pure logic over a function that makes one attempt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt without an answer. ``kind`` is that of the problem it becomes."""
+    """An attempt without an answer; ``kind`` is the ``ScanProblem.kind`` it is reported as."""
 
     kind: str
     message: str
@@ -43,31 +43,31 @@ async def isolate(
     extra_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Scan:
-    """Return what can be known of ``rules`` on ``files``, an attempt at which ended in ``failure``.
+    """Return all answers of ``rules`` on ``files`` that can be had after an attempt ended in ``failure``.
 
     Args:
         attempt: scans some rules on some files for at most so many seconds; without files the
-            rules are only read.
-        rules: all of them.
-        files: all of them.
-        failure: how the whole failed.
-        extra_s: for all attempts together.
+            rules are only parsed.
+        rules: all rules of the scan.
+        files: all files of the scan.
+        failure: the result of the failed attempt.
+        extra_s: time limit of all further attempts together, seconds.
         clock: the time now, in seconds.
     """
-    search = _Search(attempt, clock() + extra_s, clock)
-    bad = await search.ask(rules, ())
-    good = await search.readable(rules, bad) if bad else rules
+    bisection = _Bisection(attempt, clock() + extra_s, clock)
+    bad = await bisection.attempt(rules, ())
+    good = await bisection.parseable(rules, bad) if bad else rules
     if bad and good:
-        failure_of_good = await search.ask(good, files)
+        failure_of_good = await bisection.attempt(good, files)
         if failure_of_good:
-            await search.cut(good, files, failure_of_good)
+            await bisection.split(good, files, failure_of_good)
     elif good:
-        await search.cut(good, files, failure)
-    return merge([*search.found, Scan((), tuple(search.problems))])
+        await bisection.split(good, files, failure)
+    return merge([*bisection.answers, Scan((), tuple(bisection.problems))])
 
 
-class _Search:
-    """The state of one search: answers and problems so far, and what is left of time and patience."""
+class _Bisection:
+    """The state of one bisection: answers and problems so far, deadline and number of failures."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class _Search:
         deadline: float,
         clock: Callable[[], float],
     ) -> None:
-        self.found: list[Scan] = []
+        self.answers: list[Scan] = []
         self.problems: list[Problem] = []
         self._attempt, self._deadline, self._clock = attempt, deadline, clock
         self._failures = 0
@@ -84,81 +84,81 @@ class _Search:
     def _over(self) -> bool:
         return self._failures >= MAX_FAILURES or self._clock() >= self._deadline
 
-    async def ask(self, rules: Rules, files: Files) -> Failure | None:
-        """Scan a piece; None when it was answered."""
+    async def attempt(self, rules: Rules, files: Files) -> Failure | None:
+        """Scan some rules on some files; return None on success."""
         if self._over:
             return Failure(
                 "timeout", "not scanned: no time left to find out which rule and file are at fault"
             )
-        # One culprit costs a death for each halving that is still to come; two culprits somewhat more.
+        # One culprit costs one failed attempt per remaining halving; two culprits cost somewhat more.
         halvings = log2(len(rules)) + log2(len(files) or 1)
         limit_s = (self._deadline - self._clock()) / (1.5 * halvings + 3)
         answer = await self._attempt(rules, files, limit_s)
         if isinstance(answer, Scan):
-            self.found.append(answer)
+            self.answers.append(answer)
             return None
         self._failures += 1
         return answer
 
-    async def readable(self, rules: Rules, failure: Failure) -> Rules:
-        """Those rules that the engine can read; the others become problems."""
+    async def parseable(self, rules: Rules, failure: Failure) -> Rules:
+        """Return the rules that the engine can parse; the others become problems."""
         if len(rules) == 1 or self._over:
-            self._blame(rules, "", failure)
+            self._report(rules, "", failure)
             return ()
         good: list[Rule] = []
         for half in _halves(rules):
-            bad = await self.ask(half, ())
-            good += await self.readable(half, bad) if bad else half
+            bad = await self.attempt(half, ())
+            good += await self.parseable(half, bad) if bad else half
         return good
 
-    async def cut(self, rules: Rules, files: Files, failure: Failure) -> None:
-        """Answer as much as possible of a piece that failed."""
+    async def split(self, rules: Rules, files: Files, failure: Failure) -> None:
+        """Split a failed attempt and scan as much of it as possible."""
         if self._over or (len(rules) == 1 and len(files) <= 1):
-            self._blame(rules, files[0] if len(files) == 1 else "", failure)
+            self._report(rules, files[0] if len(files) == 1 else "", failure)
         elif len(files) > 1:
-            await self._cut_files(rules, files)
+            await self._split_files(rules, files)
         else:
-            await self._cut_rules(rules, files, failure)
+            await self._split_rules(rules, files, failure)
 
-    async def _cut_files(self, rules: Rules, files: Files) -> None:
+    async def _split_files(self, rules: Rules, files: Files) -> None:
         halves = _halves(files)
-        failures = [await self.ask(rules, half) for half in halves]
+        failures = [await self.attempt(rules, half) for half in halves]
         failing = [(half, bad) for half, bad in zip(halves, failures, strict=True) if bad]
         if len(failing) < len(halves):
             for half, bad in failing:
-                await self.cut(rules, half, bad)
+                await self.split(rules, half, bad)
         elif len(rules) == 1:
             half, bad = failing[0]
-            self.problems.append(Problem(bad.kind, f"{bad.message}; so on several files", rules[0].id))
-            await self.cut(rules, half, bad)
+            self.problems.append(Problem(bad.kind, f"{bad.message}; also on other files", rules[0].id))
+            await self.split(rules, half, bad)
         else:
-            await self._cut_both(rules, files, failing)
+            await self._split_both(rules, files, failing)
 
-    async def _cut_both(self, rules: Rules, files: Files, failing: list[tuple[Files, Failure]]) -> None:
-        """Both halves of the files fail: one rule that fails everywhere, or several bad files."""
+    async def _split_both(self, rules: Rules, files: Files, failing: list[tuple[Files, Failure]]) -> None:
+        """Split if both halves of the files fail: one rule fails everywhere, or several files are bad."""
         halves = _halves(rules)
-        failures = [await self.ask(half, files) for half in halves]
+        failures = [await self.attempt(half, files) for half in halves]
         if all(failures):
             for half, bad in failing:
-                await self.cut(rules, half, bad)
+                await self.split(rules, half, bad)
             return
-        for part, trouble in zip(halves, failures, strict=True):
-            if trouble:
-                await self.cut(part, files, trouble)
+        for part, part_failure in zip(halves, failures, strict=True):
+            if part_failure:
+                await self.split(part, files, part_failure)
 
-    async def _cut_rules(self, rules: Rules, files: Files, failure: Failure, both: int = 0) -> None:
-        """One file, many rules. Where both halves fail twice in a row the file is bad for every rule."""
+    async def _split_rules(self, rules: Rules, files: Files, failure: Failure, both: int = 0) -> None:
+        """Split the rules of one file; both halves failing twice in a row means a bad file."""
         if len(rules) == 1 or self._over or both > 1:
-            self._blame(rules, files[0], failure)
+            self._report(rules, files[0], failure)
             return
         halves = _halves(rules)
-        failures = [await self.ask(half, files) for half in halves]
+        failures = [await self.attempt(half, files) for half in halves]
         both = both + 1 if all(failures) else 0
         for half, bad in zip(halves, failures, strict=True):
             if bad:
-                await self._cut_rules(half, files, bad, both)
+                await self._split_rules(half, files, bad, both)
 
-    def _blame(self, rules: Rules, path: str, failure: Failure) -> None:
+    def _report(self, rules: Rules, path: str, failure: Failure) -> None:
         self.problems += [Problem(failure.kind, failure.message, rule.id, path) for rule in rules]
 
 

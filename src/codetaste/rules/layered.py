@@ -1,6 +1,6 @@
-"""Matching files of a tree that lies in two folders (``source/layers.py``): the engine wants one.
+"""Match files of an overlay tree (``source/tree/overlay.py``): the engine needs them in one folder.
 
-Mostly it is asked about what a patch changed and nothing else, which lies in a folder already.
+Usually all of them are files that a patch changed, which are in the overlay folder already.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SWEEP_S = 60.0
 
 
 async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, files: Sequence[str]) -> Scan:
-    """Have ``engine`` match ``rules`` against ``files`` of ``tree``, all in one call.
+    """Match ``rules`` against ``files`` of ``tree`` in one call of ``engine``.
 
     Raises:
         EngineError: the engine could not be run at all.
@@ -48,11 +48,11 @@ async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, 
 
 
 def _one_folder(tree: Layers, files: Sequence[str]) -> Path | None:
-    """The folder that has all of ``files``, None where they are spread over both."""
-    made = sum(path in tree.changed for path in files)
-    if made == 0:
+    """Return the folder that holds all of ``files``, None if they are in both folders."""
+    changed = sum(path in tree.changed for path in files)
+    if changed == 0:
         return tree.base
-    return tree.over if made == len(files) else None
+    return tree.over if changed == len(files) else None
 
 
 def _new_folder(tree: Layers) -> Path:
@@ -63,7 +63,7 @@ def _new_folder(tree: Layers) -> Path:
 
 
 def _gather(tree: Layers, files: Sequence[str], into: Path) -> None:
-    """Copy ``files`` with their modes: a link would be a way into R, and change the times of its files."""
+    """Copy ``files`` with their modes; hard links would give access to R and change its files' times."""
     made: set[Path] = set()
     for path in files:
         from_thread.check_cancelled()

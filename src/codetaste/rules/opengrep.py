@@ -1,8 +1,8 @@
-"""Running the OpenGrep engine on given files: one program per call, bounded in time, memory and output.
+"""Run the OpenGrep engine on given files: one process per call, limited in time, memory and output.
 
-Flags and meaning are the published ones (DESIGN §7). The engine is told its files by name: which they
-are is decided in ``selection.py``. It gets no environment of ours, no home, and its output goes to
-files of a private folder.
+Flags and meaning are the published ones (DESIGN §7). The files are passed by name; ``scan/targets.py``
+selects them. The engine does not inherit our environment or home, and its output goes to files in a
+private folder.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _CORE_FLAGS = ("--experimental", "--project-root", ".", "--x-ignore-semgrepignor
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What one call of the engine may use.
+    """Limits of one call of the engine.
 
     Attributes:
-        wall_s: for a scan; finding out what hung may take as long again, or 20 seconds.
-        pair_s: the engine's own limit for one rule on one file, set only once a scan ran out of time.
+        wall_s: wall time of a scan; finding what hung may take the same time again, at least 20 seconds.
+        pair_s: the engine's own limit for one rule on one file, used only after a scan has timed out.
         memory_bytes: address space of a process (Linux).
-        output_bytes: of each file that it writes (Linux).
+        output_bytes: size of each file that it writes (Linux).
     """
 
     wall_s: float = 900.0
@@ -65,7 +65,7 @@ class EngineLimits:
 
 
 class OpenGrep:
-    """The engine; ``match`` may be called many times at once."""
+    """The engine; ``match`` may be called concurrently."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class OpenGrep:
         jobs: int = 0,
         scratch: Path | None = None,
     ) -> None:
-        """Prepare; nothing is started yet.
+        """Prepare the engine; no process is started.
 
         Args:
             engine: from ``find_engine``.
-            limits: of one call.
-            processes: how many engine processes run at once, shared between engines; default 2.
+            limits: limits of one call.
+            processes: limiter of concurrent engine processes, shared between engines; default 2.
             jobs: cores that one process uses; default an even share.
-            scratch: where private folders are made; default the system's.
+            scratch: parent of the private folders; default the system's temporary folder.
         """
         self.engine = engine
         self._limits = limits or EngineLimits()
@@ -94,7 +94,7 @@ class OpenGrep:
     async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
         """Match ``rules``, whose ids are unique, against ``files`` of ``tree``.
 
-        Rules are read by the engine even if there are no files.
+        The engine parses the rules even if there are no files.
 
         Raises:
             EngineError: the engine cannot be run at all, or the disk is full.
@@ -110,7 +110,7 @@ class OpenGrep:
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
         if isinstance(answer, Failure) and answer.kind == "timeout" and files:
-            # The engine's own clock is off (DESIGN §7), but it finds every rule that hangs on a file at once.
+            # The engine's own time limit, off before (DESIGN §7), finds all rules that hang in one scan.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
             answer, left_s = (second if isinstance(second, Scan) else answer), wall_s / 2
@@ -123,7 +123,6 @@ class OpenGrep:
     async def _attempt(
         self, tree: Path, pair_s: float, rules: Sequence[Rule], files: Sequence[str], wall_s: float
     ) -> Scan | Failure:
-        """Run the engine once."""
         async with self._processes:
             try:
                 folder = await anyio.to_thread.run_sync(self._prepare, rules)
@@ -139,7 +138,7 @@ class OpenGrep:
         folder = new_folder(self._scratch)
         bodies = [{**rule.body, "id": ALIAS.format(number)} for number, rule in enumerate(rules)]
         (folder / "nothing").mkdir()
-        # JSON is YAML that every YAML reader understands alike.
+        # JSON is YAML that every YAML parser reads the same way.
         (folder / "rules.json").write_text(json.dumps({"rules": bodies}, ensure_ascii=False), "utf-8")
         return folder
 
@@ -155,7 +154,7 @@ class OpenGrep:
         command, env = self._command(folder, files, pair_s)
         if not os.access(self.engine.program, os.X_OK):
             raise EngineError(f"the rule engine cannot be run: {self.engine.program} is not there")
-        # The engine's own time limits are off, so it would go on for ever if we were killed.
+        # The engine's own time limits are off, so it would run forever if this process were killed.
         guard = new_guard()
         try:
             with (folder / "out.sarif").open("wb") as out, (folder / "errors").open("wb") as errors:
@@ -176,7 +175,6 @@ class OpenGrep:
     async def _answer(
         self, process: Process, wall_s: float, folder: Path, rules: Sequence[Rule], files: Sequence[str]
     ) -> Scan | Failure:
-        """Wait for the engine, no longer than ``wall_s``, and read what it found."""
         try:
             self._bound(process.pid)
             with anyio.move_on_after(wall_s) as scope:
@@ -190,29 +188,17 @@ class OpenGrep:
     def _command(self, folder: Path, files: Sequence[str], pair_s: float) -> tuple[list[str], dict[str, str]]:
         special = _CORE_FLAGS if self.engine.core else ()
         command = [str(self.engine.program), "scan", *special, *_FLAGS]
-        command += [
-            "--timeout",
-            f"{pair_s:g}",
-            "--jobs",
-            str(self._jobs),
-            "--config",
-            str(folder / "rules.json"),
-        ]
-        command += [
-            "--sarif",
-            "--json-output",
-            str(folder / "out.json"),
-            "--",
-            *(files or ["."]),
-        ]
+        command += ["--timeout", f"{pair_s:g}", "--jobs", str(self._jobs)]
+        command += ["--config", str(folder / "rules.json"), "--sarif"]
+        command += ["--json-output", str(folder / "out.json"), "--", *(files or ["."])]
         env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
-        if not self.engine.core:  # a bundle unpacks itself into a cache, and wants a home
+        if not self.engine.core:  # a bundle unpacks itself into a cache and needs a home
             env |= {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder)}
             env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(_home(folder) / ".cache")
         return command, env
 
     def _bound(self, pid: int) -> None:
-        """Limit the process that just started: it takes a tenth of a second to read its rules."""
+        """Set resource limits of the new process; it needs a tenth of a second to parse its rules first."""
         if sys.platform != "linux":
             return
         import resource  # noqa: PLC0415  (not on every platform)
@@ -225,7 +211,7 @@ class OpenGrep:
         for which, amount in bounds.items():
             try:
                 resource.prlimit(pid, which, (amount, amount))
-            except (OSError, ValueError):  # it has ended already, or a lower limit holds
+            except (OSError, ValueError):  # it has ended, or a lower limit is set
                 continue
 
 
@@ -235,7 +221,7 @@ def _home(otherwise: Path) -> Path:
 
 
 def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Runs of ``files`` that fit on a command line; one empty run when there are none."""
+    """Split ``files`` into chunks that fit on a command line; yields one empty chunk if there are none."""
     start, size = 0, 0
     for number, path in enumerate(files):
         cost = len(os.fsencode(path)) + 1 + 8
@@ -247,7 +233,7 @@ def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 async def _end(process: Process) -> None:
-    """Kill whatever is left of the process group, and wait for it; bounded, and not cancelled itself."""
+    """Kill the process group and wait for it, for at most ``REAP_S`` seconds; shielded from cancellation."""
     with anyio.move_on_after(REAP_S, shield=True):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -273,10 +259,10 @@ def _read(
     except Unreadable as error:
         if error.rules_refused:
             return Failure("rule", str(error))
-        return Failure("engine", f"the engine {_death(returncode)}: {error}")
+        return Failure("engine", f"the engine {_exit_description(returncode)}: {error}")
 
 
-def _death(returncode: int | None) -> str:
+def _exit_description(returncode: int | None) -> str:
     if returncode is None or returncode >= 0:
         return f"ended with exit code {returncode}"
     try:

@@ -1,12 +1,13 @@
-"""Which candidate rules are registered (CodeTaste §3.4 and A.3): validity and distinctness.
+"""Registration of candidate rules (CodeTaste §3.4 and A.3): validity and distinctness.
 
-An additive rule matches in R∘X* and not in R, a reductive one the other way round; the lines it covers on the
-side where it matches overlap those of every registered rule by at most 0.95 (Jaccard). Everything here is a
-pure function of scans and of what is registered already.
+A valid additive rule matches in R∘X* and not in R, a valid reductive rule in R and not in R∘X*. A distinct
+rule covers lines, in the tree where it matches, that overlap those of every registered rule by at most 0.95
+(Jaccard). All functions are pure.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from codetaste.rules.verdict import Direction, Judgement, Registered, Verdict, Witness, times
@@ -35,7 +36,7 @@ def overlap_allowed(one: frozenset[Line], other: frozenset[Line]) -> bool:
 
 
 def jaccard(one: frozenset[Line], other: frozenset[Line]) -> float:
-    """Shared lines over all lines, 0 for two empty sets."""
+    """Return shared lines over all lines, 0 for two empty sets."""
     union = len(one | other)
     return len(one & other) / union if union else 0.0
 
@@ -45,30 +46,30 @@ def judge(
     candidates: Sequence[Rule],
     base: Scan,
     golden: Scan,
-    registered: Sequence[Registered] = (),
+    already_registered: Sequence[Registered] = (),
 ) -> Judgement:
-    """Decide about ``candidates`` in the order given; one that is accepted counts for those after it.
+    """Register the valid and distinct rules of ``candidates``, in the order given.
 
     Args:
-        direction: what the rules must speak of.
-        candidates: as they were submitted.
-        base: the scan of R with them.
-        golden: the scan of R∘X* with them.
-        registered: what was accepted before.
+        direction: the kind of rules.
+        candidates: the submitted rules.
+        base: the scan of R with the candidates.
+        golden: the scan of R∘X* with the candidates.
+        already_registered: rules registered before.
     """
-    verdicts: list[Verdict] = []
-    known = list(registered)
+    results: list[Verdict] = []
+    known = list(already_registered)
     for rule in candidates:
-        verdict = _judge_one(direction, rule.id, base, golden, known)
-        verdicts.append(verdict)
-        if verdict.accepted:
+        result = _register_one(direction, rule.id, base, golden, known)
+        results.append(result)
+        if result.accepted:
             side = golden if direction is Direction.ADDITIVE else base
             counts = base.count(rule.id), golden.count(rule.id)
             known.append(Registered(rule.id, rule.body, *counts, side.coverage(rule.id)))
-    return Judgement(tuple(verdicts), tuple(known))
+    return Judgement(tuple(results), tuple(known))
 
 
-def _judge_one(
+def _register_one(
     direction: Direction, rule_id: str, base: Scan, golden: Scan, known: Sequence[Registered]
 ) -> Verdict:
     failures = {"base": base.failures(rule_id), "refactored": golden.failures(rule_id)}
@@ -76,12 +77,13 @@ def _judge_one(
         None if failures["base"] else base.count(rule_id),
         None if failures["refactored"] else golden.count(rule_id),
     )
+    reject = partial(Verdict, rule_id, accepted=False, base_count=counts[0], golden_count=counts[1])
     if any(failures.values()):
         error = _error(failures)
-        return Verdict(rule_id, False, *counts, "it could not be scanned in full", error)  # noqa: FBT003
+        return reject(reason="it could not be scanned in full", error=error)
     if any(rule.id == rule_id for rule in known):
         reason = f"the id {rule_id} is registered already; choose another for another rule"
-        return Verdict(rule_id, False, *counts, reason)  # noqa: FBT003
+        return reject(reason=reason)
     additive = direction is Direction.ADDITIVE
     there, gone = (golden, base) if additive else (base, golden)
     there_name, gone_name = ("refactored", "base") if additive else ("base", "refactored")
@@ -89,7 +91,7 @@ def _judge_one(
     if not wanted or unwanted:
         reason = _invalid(wanted, unwanted, there_name, gone_name)
         witness = _witness(gone.by_rule[rule_id]) if wanted > WITNESS_FACTOR * unwanted > 0 else None
-        return Verdict(rule_id, False, *counts, reason, witness=witness)  # noqa: FBT003
+        return reject(reason=reason, witness=witness)
     coverage = there.coverage(rule_id)
     for rule in known:
         if not overlap_allowed(coverage, rule.coverage):
@@ -97,8 +99,8 @@ def _judge_one(
             reason = (
                 f"its lines overlap those of the registered {rule.id} by {share:.3f}; at most 0.95 is allowed"
             )
-            return Verdict(rule_id, False, *counts, reason)  # noqa: FBT003
-    return Verdict(rule_id, True, *counts)  # noqa: FBT003
+            return reject(reason=reason)
+    return Verdict(rule_id, accepted=True, base_count=counts[0], golden_count=counts[1])
 
 
 def _invalid(wanted: int, unwanted: int, there: str, gone: str) -> str:
@@ -110,7 +112,7 @@ def _invalid(wanted: int, unwanted: int, there: str, gone: str) -> str:
 
 
 def _error(failures: Mapping[str, tuple[Problem, ...]]) -> str:
-    """Why a rule has no answer: of the engine only what it says of the rule itself is quoted (DESIGN §8)."""
+    """Return why a rule was not scanned; only engine errors about the rule are quoted (DESIGN §8)."""
     for side, problems in failures.items():
         for problem in problems:
             if problem.kind == "rule" and not problem.path:
@@ -122,6 +124,5 @@ def _error(failures: Mapping[str, tuple[Problem, ...]]) -> str:
 
 
 def _witness(matches: Sequence[Match]) -> Witness:
-    """The smallest match, the first of several."""
     match = min(matches, key=lambda match: (match.end_line - match.start_line, match))
     return Witness(match.path, match.start_line, match.end_line)

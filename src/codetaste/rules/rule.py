@@ -1,7 +1,7 @@
-"""OpenGrep rules as data: reading them from YAML with line-accurate errors.
+"""OpenGrep rules as data, parsed from YAML with line-accurate errors.
 
-A rule is kept as plain data, whatever keys it has: which of them make sense is the engine's to say.
-Writing rules is in ``dump.py``.
+A rule is plain data with any keys; the engine decides which of them are valid. ``yaml_writer.py`` writes
+rules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ITEM = re.compile(r"^([ ]*)-(?:[ ]|$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule γ: ``body`` is all of it as plain data, ``line`` where it starts in its text."""
+    """One rule γ: ``body`` is the whole rule as plain data, ``line`` the line where it starts in its text."""
 
     id: str
     languages: tuple[str, ...]
@@ -39,17 +39,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a text held: the well-formed rules in order, and what is wrong with the others."""
+    """Result of parsing candidates: the well-formed rules in order, and the errors of the others."""
 
     rules: tuple[Rule, ...]
     errors: tuple[RuleError, ...]
 
 
 def make_rule(body: Mapping[str, Any], *, line: int = 0) -> Rule:
-    """Return ``body`` as a rule, having checked what every rule needs.
+    """Return ``body`` as a rule after checking the required keys.
 
     Raises:
-        RuleError: an id with other characters than letters, digits, ``_``, ``-``; a missing or mistyped key.
+        RuleError: an id with characters other than letters, digits, ``_``, ``-``; a missing or mistyped key.
     """
     rule_id = body.get("id")
     known = rule_id[:128] if isinstance(rule_id, str) else ""
@@ -80,10 +80,10 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
 
     Args:
         text: the file, at most 2 MiB.
-        source: what to call it in messages.
+        source: name of the file in messages.
 
     Raises:
-        RuleError: anything is wrong; the message has one line for each fault, ``line`` is that of the first.
+        RuleError: the file is invalid; the message has one line per fault, ``line`` is that of the first.
     """
     try:
         found = _read_items(_listed_in_file(yaml_text.compose(yaml_text.decode(text))))
@@ -96,9 +96,9 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
 
 
 def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
-    """Read a rule file as ``parse_rules`` does; one that is blank, or lists none, has no rules.
+    """Read a rule file like ``parse_rules``, but accept a blank file and an empty list.
 
-    So is what a pass writes that has found none.
+    A discovery pass that found no rules writes such a file.
 
     Raises:
         RuleError: as ``parse_rules``.
@@ -112,15 +112,15 @@ def _lists_none(content: bytes) -> bool:
     try:
         root = yaml_text.compose(yaml_text.decode(content))
     except RuleError:
-        return False  # reading the rules says why
+        return False  # parse_rules reports the error
     listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
     return listed is not None and yaml_text.is_sequence(listed) and not listed.value
 
 
 def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:
-    """Read what an agent submits: rules with or without the key ``rules``.
+    """Parse rules that an agent submits, with or without the key ``rules``.
 
-    One bad rule does not sink the others. Nothing that the text says raises; what is wrong is in ``errors``.
+    A bad rule does not affect the others. No text raises; faults are in ``errors``.
     """
     try:
         decoded = yaml_text.decode(text, max_bytes=max_bytes)
@@ -129,7 +129,7 @@ def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) 
     try:
         return _read_items(_listed(yaml_text.compose(decoded)))
     except RuleError as error:
-        return _read_apart(decoded) or Candidates((), (error,))
+        return _read_items_separately(decoded) or Candidates((), (error,))
 
 
 def _listed_in_file(root: Node) -> Node:
@@ -144,7 +144,7 @@ def _listed_in_file(root: Node) -> Node:
 
 
 def _listed(root: Node) -> Node:
-    """The node that lists the rules, whichever of the three shapes the text has."""
+    """Return the node (or list of nodes) of the rules, for any of the three accepted shapes of the text."""
     if root is None:
         raise RuleError("there are no rules in this text")
     if yaml_text.is_mapping(root):
@@ -161,7 +161,6 @@ def _listed(root: Node) -> Node:
 
 
 def _read_items(listed: Node) -> Candidates:
-    """Read each item of a sequence node (or of a list of nodes) on its own."""
     nodes = listed if isinstance(listed, list) else listed.value
     if not nodes:
         return Candidates((), (RuleError("the list of rules is empty", line=0),))
@@ -196,13 +195,12 @@ def _read_rule(node: Node, reader: yaml_text.Reader) -> Rule:
 
 
 def _id_of(node: Node) -> str:
-    """The id of a rule that cannot be read, for the message about it."""
     texts = (value.value for key, value in node.value if key.value == "id" and value.id == "scalar")
     return str(next(texts, ""))[:128]
 
 
-def _read_apart(text: str) -> Candidates | None:
-    """Read a list whose YAML is broken item by item; None when it does not fall into two or more items."""
+def _read_items_separately(text: str) -> Candidates | None:
+    """Read a list with broken YAML item by item; None if it has fewer than two items."""
     pieces = list(_pieces(text))
     if len(pieces) < 2:  # noqa: PLR2004  (one piece is the text that failed)
         return None
@@ -224,7 +222,7 @@ def _read_apart(text: str) -> Candidates | None:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The items of the outermost list, each preceded by as many empty lines as keep its line numbers."""
+    """Yield the items of the outermost list, padded with empty lines to keep their line numbers."""
     first = _ITEM.search(text)
     if first is None:
         return

@@ -1,7 +1,7 @@
-"""Reading what the engine wrote: SARIF for the matches, its JSON for errors and scanned files.
+"""Parse the engine's output: SARIF for the matches, JSON for errors and scanned files.
 
-The JSON drops results that a ``nosemgrep`` comment suppresses, which count (DESIGN §7); SARIF keeps
-them. Only the JSON names the rule and file of an error.
+The JSON omits results that a ``nosemgrep`` comment suppresses; SARIF includes them, and they count
+(DESIGN §7). Only the JSON names the rule and file of an error.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 600
 ALIAS = "codetaste-rule-{:05d}"
-"""What a rule is called while the engine has it: ids of its own choosing may be anything."""
+"""Rule id inside the engine: the rule's own id may be anything."""
 _ALIAS = re.compile(r"codetaste-rule-[0-9]{5}")
 
-# The names of errors, which the engine writes with or without spaces.
+# Names of errors, in lower case without spaces: the engine writes them with or without.
 _PARSE = frozenset({"syntaxerror", "lexicalerror", "othersyntaxerror", "astbuildererror", "partialparsing"})
 _RULE = frozenset({
     "ruleparseerror", "patternparseerror", "patternparseerror0", "invalidyaml", "invalidruleschemaerror",
@@ -32,7 +32,7 @@ _TIME = frozenset({"timeout", "fixpointtimeout", "timeoutduringinterfileanalysis
 
 
 class Unreadable(ValueError):
-    """The engine's output is not what it should be: it died, or refused the rules as a whole."""
+    """The engine's output is invalid: it crashed, or rejected the rules as a whole."""
 
     def __init__(self, message: str, *, rules_refused: bool = False) -> None:
         super().__init__(message)
@@ -40,16 +40,16 @@ class Unreadable(ValueError):
 
 
 def read_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Collection[str]) -> Scan:
-    """Return what the engine found.
+    """Parse the output of one call.
 
     Args:
-        sarif: its SARIF.
-        report: its JSON.
-        ids: the rule's own id for each id that the engine was given.
-        files: the paths that it was given.
+        sarif: the SARIF output.
+        report: the JSON output.
+        ids: the rule's own id for each id that was passed to the engine.
+        files: the paths that were passed to the engine.
 
     Raises:
-        Unreadable: one of the two is damaged, or an error concerns the rules as a whole.
+        UnreadableOutput: one of the two is damaged, or an error concerns the rules as a whole.
     """
     stated = _json(report)
     errors = [error for error in _list(stated, "errors") if isinstance(error, dict)]
@@ -62,14 +62,14 @@ def read_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Coll
     try:
         matches = tuple(sorted(_match(result, ids, files) for result in results))
     except (KeyError, IndexError, TypeError) as error:
-        raise Unreadable(f"a result without {error}") from None
+        raise Unreadable(f"a result has no {error}") from None
     paths = stated.get("paths")
     scanned = _list(paths, "scanned") if isinstance(paths, dict) else []
     return Scan(matches, problems, frozenset(_path(path, files) for path in scanned))
 
 
 def _json(text: bytes) -> dict[str, Any]:
-    """Paths that are not UTF-8 stand in the output as they are."""
+    """Parse JSON that may contain paths in other encodings than UTF-8."""
     try:
         value = json.loads(text.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
@@ -85,7 +85,7 @@ def _list(value: object, key: str) -> list[Any]:
 
 
 def _path(text: str, files: Collection[str]) -> str:
-    """The core writes paths as they are, other versions percent-encode them in SARIF."""
+    """Return the path of ``files`` that ``text`` names; some versions of the engine percent-encode it."""
     for candidate in (text, text.removeprefix("./")):
         if candidate in files:
             return candidate
@@ -98,12 +98,12 @@ def _path(text: str, files: Collection[str]) -> str:
 
 
 def _match(result: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> Match:
-    place = result["locations"][0]["physicalLocation"]
-    region = place["region"]
+    location = result["locations"][0]["physicalLocation"]
+    region = location["region"]
     start = int(region["startLine"])
     return Match(
         rule_id=ids[result["ruleId"]],
-        path=_path(place["artifactLocation"]["uri"], files),
+        path=_path(location["artifactLocation"]["uri"], files),
         start_line=start,
         end_line=int(region.get("endLine", start)),
         start_column=int(region.get("startColumn", 0)),
@@ -121,9 +121,9 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
     for alias in named:
         message = message.replace(alias, ids.get(alias, alias))
     if kind == "rule":
-        # The first line repeats what the problem says anyway: the kind of error, and the rule.
+        # The first line repeats the kind of error and the rule, which the problem has in its fields.
         message = message.partition(":\n")[2] or message
-    # A broken rule's is sometimes that of the private file in which the engine was given it.
+    # For a broken rule this is sometimes the path of the private rule file.
     path = str(error.get("path") or "")
     shown = f"{name}: {' '.join(message.split())[:MAX_MESSAGE]}"
     return Problem(
@@ -136,7 +136,7 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
 
 
 def _kind(name: str, rule_id: str) -> str:
-    # Propagating symbols through a huge function is given up after a while, whatever the rule: routine.
+    # The engine stops propagating symbols through a huge function after a while, for any rule: routine.
     if name in _PARSE or (name == "fixpointtimeout" and not rule_id):
         return "parse"
     if name in _RULE:

@@ -1,4 +1,4 @@
-"""Scanning a tree with rules: what comes out, and the seam behind which full and incremental scans live."""
+"""Results of a scan, and the protocols that full and incremental scanners implement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Line = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Match:
-    """One witness ω of a rule (CodeTaste §3.4): ``start_line`` and ``end_line`` count from 1, inclusive."""
+    """One witness ω of a rule (CodeTaste §3.4); ``start_line`` and ``end_line`` count from 1, inclusive."""
 
     rule_id: str
     path: str
@@ -40,11 +40,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Something that kept a rule or a file from being scanned in full.
+    """A reason why a rule or a file was not scanned in full.
 
     ``kind`` is "rule" (the rule is broken), "parse" (a file did not parse, routine), "skipped" (too large,
-    unreadable), "timeout" (our wall clock ended it) or "engine" (a crash). ``rule_id`` and ``path`` are ""
-    where unknown.
+    unreadable), "timeout" (a wall-time limit) or "engine" (a crash). ``rule_id`` and ``path`` are "" if
+    unknown.
     """
 
     kind: str
@@ -56,12 +56,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Scan:
-    """What scanning one tree with some rules found.
+    """The result of scanning one tree with some rules.
 
     Attributes:
         matches: Ω(γ, R) of every rule, sorted.
-        problems: everything that was not scanned in full, sorted by a scanner.
-        scanned: paths that the engine looked at.
+        problems: everything that was not scanned in full; a scanner returns them sorted.
+        scanned: paths that the engine scanned.
     """
 
     matches: tuple[Match, ...]
@@ -78,16 +78,16 @@ class Scan:
 
     @property
     def partial(self) -> bool:
-        """True when matches may be missing: the engine crashed, a rule failed or time ran out."""
+        """True if matches may be missing: the engine crashed, a rule failed or a limit was exceeded."""
         return any(problem.kind in _PARTIAL for problem in self.problems)
 
     def failures(self, rule_id: str) -> tuple[Problem, ...]:
-        """What may have kept matches of this rule from being found; empty when its count is exact."""
+        """Return the problems that may hide matches of this rule; empty if its count is exact."""
         concerned = {"", rule_id}
         return tuple(p for p in self.problems if p.kind in _PARTIAL and p.rule_id in concerned)
 
     def count(self, rule_id: str) -> int:
-        """M(γ, R): how many witnesses the rule has (CodeTaste §3.4)."""
+        """M(γ, R): the number of witnesses of the rule (CodeTaste §3.4)."""
         return len(self.by_rule.get(rule_id, ()))
 
     def coverage(self, rule_id: str) -> frozenset[Line]:
@@ -100,19 +100,19 @@ class Scan:
 
 
 class Scanner(Protocol):
-    """Anything that scans trees; the answer is that of a full scan, however it was come by."""
+    """Scans trees; the result is always that of a full scan."""
 
     async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
-        """Scan ``tree`` (a folder, or R with what a patch made of it) with ``rules``, whose ids are unique.
+        """Scan ``tree`` (a folder, or R with a patch) with ``rules``, whose ids are unique.
 
         Raises:
-            EngineError: the engine could not be run at all; lesser trouble is in ``problems``.
+            EngineError: the engine could not be run at all; other faults are in ``problems``.
         """
         ...
 
 
 class Matcher(Protocol):
-    """Anything that matches rules against given files of a tree (``opengrep.OpenGrep``)."""
+    """Matches rules against given files of a tree (``opengrep.OpenGrep``)."""
 
     async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
         """Match ``rules`` against ``files``, POSIX paths below ``tree``."""
@@ -123,10 +123,10 @@ class FullScanner:
     """A scanner that matches every rule against every file each time."""
 
     def __init__(self, engine: Matcher, ignore: str = "") -> None:
-        """Prepare.
+        """Create the scanner.
 
         Args:
-            engine: what matches.
+            engine: the rule engine.
             ignore: the text of the benchmark's ignore file (``default.semgrepignore``).
         """
         self._engine = engine
@@ -144,13 +144,13 @@ class FullScanner:
 
 
 def with_skipped(scan: Scan, selection: Selection) -> Scan:
-    """Return ``scan`` of the selected files as that of the tree."""
+    """Return ``scan`` with a problem added for each skipped file, all problems sorted."""
     skipped = (Problem("skipped", reason, path=path) for path, reason in selection.skipped)
     return Scan(scan.matches, tuple(sorted({*skipped, *scan.problems})), scan.scanned)
 
 
 def merge(scans: Iterable[Scan]) -> Scan:
-    """Return what several scans of one tree found together; no match may be in two of them."""
+    """Combine several scans of one tree; no match may be in two of them."""
     scans = list(scans)
     return Scan(
         matches=tuple(sorted(match for scan in scans for match in scan.matches)),

@@ -1,4 +1,4 @@
-"""The private folder of one call of the engine, and those that killed runs have left behind."""
+"""Private temporary folder of one call of the engine, and removal of folders left by killed runs."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-_PREFIX = "codetaste-scan-"
+_FOLDER_PREFIX = "codetaste-scan-"
 _STALE_S = 3600.0
 
 
 def new_folder(parent: Path | None) -> Path:
-    """Make a folder below ``parent``, by default the system's temporary one. Blocks."""
-    place = Path(parent or tempfile.gettempdir())
-    _sweep(place)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place))
+    """Make a folder below ``parent``, by default the system's temporary folder."""
+    folder = Path(parent or tempfile.gettempdir())
+    _sweep(folder)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-", dir=folder))
 
 
 @lru_cache(maxsize=8)
-def _sweep(place: Path) -> None:
-    """Remove, once in a process, what processes that are no more left in ``place``."""
-    for left in place.glob(f"{_PREFIX}*"):
+def _sweep(folder: Path) -> None:
+    """Remove folders of ended processes from ``folder``, once per process."""
+    for left in folder.glob(f"{_FOLDER_PREFIX}*"):
         try:
-            # Old too, for a process of that number may live where we cannot see it.
-            if time.time() - left.stat().st_mtime > _STALE_S and not _alive(left.name):
+            # Only old folders: the process may exist in another PID namespace.
+            if time.time() - left.stat().st_mtime > _STALE_S and not _is_alive(left.name):
                 shutil.rmtree(left, ignore_errors=True)
         except OSError:
             continue
 
 
-def _alive(name: str) -> bool:
-    number = name.removeprefix(_PREFIX).partition("-")[0]
+def _is_alive(name: str) -> bool:
+    number = name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
     return number.isdigit() and Path(f"/proc/{number}").exists()

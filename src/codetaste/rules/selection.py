@@ -1,12 +1,11 @@
-"""Which files of a tree are scanned.
+"""Select the files of a tree that are scanned.
 
 The published harness scans a git work tree in which everything was committed: tracked files count even
-if ``.gitignore`` names them, untracked ones count unless it does, the benchmark's ignore file stands at
-the root in place of the repository's, nested ignore files mean nothing, links and files over 1,000,000
-bytes are skipped. A plain folder, which is how the content of one commit is materialised, is the case
-that all files are tracked. That rule is kept here, for the engine's core would decide otherwise in two
-of these points; it is then given the files by name. Only the ignore file itself is no target: it is not
-part of the tree.
+if ``.gitignore`` names them, untracked ones count unless it does, the benchmark's ignore file replaces
+the one at the repository's root, nested ignore files have no effect, links and files over 1,000,000 bytes
+are skipped. In a plain folder, the form in which a commit is exported, all files count as tracked. These
+rules are implemented here because the engine's core differs in two of them; it gets the files by name.
+The ignore file itself is not scanned: it is not part of the tree.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _GIT_ENV = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-# A repository is untrusted: its own config must not name a program to run.
+# The repository is untrusted: its config must not make git run a program.
 _GIT_CONFIG = (
     "safe.directory=*",
     "core.fsmonitor=false",
@@ -48,24 +47,24 @@ _GIT_CONFIG = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The files to scan, sorted, and those that are skipped although nothing ignores them, with why."""
+    """The files to scan, sorted, and (path, reason) of files that are skipped although not ignored."""
 
     files: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...]
 
 
 def select(tree: Path | Layers, ignore: IgnoreFile | None) -> Selection:
-    """Walk ``tree`` and decide; paths are POSIX with surrogateescape. Blocking: call it in a thread.
+    """Return the files of ``tree`` to scan; paths are POSIX with surrogateescape.
 
     Raises:
         EngineError: ``tree`` is not a readable folder, or a git work tree that git cannot list.
     """
     present = _present(tree)
-    present.pop(".semgrepignore", None)  # the benchmark's stands in its place
-    kept = ignore.survivors(present) if ignore else list(present)
+    present.pop(".semgrepignore", None)  # replaced by the benchmark's
+    paths = ignore.survivors(present) if ignore else list(present)
     files, skipped = [], []
-    for path in sorted(kept):
-        reason = _why_not(tree, path, present[path])
+    for path in sorted(paths):
+        reason = _skip_reason(tree, path, present[path])
         if reason:
             skipped.append((path, reason))
         elif present[path]:
@@ -74,11 +73,11 @@ def select(tree: Path | Layers, ignore: IgnoreFile | None) -> Selection:
 
 
 def _present(tree: Path | Layers) -> dict[str, os.stat_result | None]:
-    """Every regular file that counts as part of ``tree``; what a patch makes is tracked from then on."""
+    """Return every regular file that is part of ``tree``; files written by a patch count as tracked."""
     if isinstance(tree, Layers):
         hidden = tree.changed | tree.gone
-        kept = {path: entry for path, entry in _present(tree.base).items() if path not in hidden}
-        return kept | dict(_walk(tree.over))
+        unchanged = {path: entry for path, entry in _present(tree.base).items() if path not in hidden}
+        return unchanged | dict(_walk(tree.over))
     if not tree.is_dir():
         raise EngineError(f"{tree} is not a folder; there is nothing to scan")
     present = dict(_walk(tree))
@@ -89,7 +88,7 @@ def _present(tree: Path | Layers) -> dict[str, os.stat_result | None]:
 
 
 def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Every regular file below ``tree`` with its state, None for an unreadable folder; follows no link."""
+    """Yield every regular file below ``tree`` with its state, None for an unreadable folder."""
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -109,8 +108,8 @@ def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
                 yield path, entry.stat(follow_symlinks=False)
 
 
-def _why_not(tree: Path | Layers, path: str, state: os.stat_result | None) -> str:
-    """Why a file that nothing ignores is not scanned, "" when it is."""
+def _skip_reason(tree: Path | Layers, path: str, state: os.stat_result | None) -> str:
+    """Return why a file that is not ignored is skipped, "" if it is scanned."""
     if state is None:
         return "the folder cannot be read"
     if state.st_size > MAX_TARGET_BYTES:
@@ -121,11 +120,10 @@ def _why_not(tree: Path | Layers, path: str, state: os.stat_result | None) -> st
 
 
 def _git_files(tree: Path) -> frozenset[str]:
-    """What git tracks, and what it does not track but does not ignore."""
     config = [word for entry in _GIT_CONFIG for word in ("-c", entry)]
     command = ["git", *config, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             command, cwd=tree, env=_GIT_ENV, capture_output=True, timeout=GIT_S, check=False
         )
     except FileNotFoundError:
@@ -134,7 +132,7 @@ def _git_files(tree: Path) -> frozenset[str]:
         ) from None
     except subprocess.TimeoutExpired:
         raise EngineError(f"git could not list the files of {tree} in {GIT_S:.0f} s") from None
-    if said.returncode:
-        complaint = " ".join(said.stderr.decode(errors="replace").split())[:300]
+    if result.returncode:
+        complaint = " ".join(result.stderr.decode(errors="replace").split())[:300]
         raise EngineError(f"git cannot list the files of {tree}: {complaint}")
-    return frozenset(os.fsdecode(name) for name in said.stdout.split(b"\0") if name)
+    return frozenset(os.fsdecode(name) for name in result.stdout.split(b"\0") if name)

@@ -1,4 +1,4 @@
-"""Running a few coroutines at once, whose error comes out as itself and not as a group of one."""
+"""Run a few coroutines concurrently; an error is raised as itself, not as an exception group."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from codetaste.errors import CodetasteError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
 
-async def together(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+async def together(calls: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
     """Return the results of ``calls`` in order; the first CodetasteError cancels the others and is raised."""
-    results: dict[int, T] = {}
+    results: dict[int, _Result] = {}
     errors: list[CodetasteError] = []
 
     async def one(number: int) -> None:

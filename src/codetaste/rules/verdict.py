@@ -1,4 +1,4 @@
-"""What registering a rule says and keeps, as plain data for a journal: verdicts and registered rules."""
+"""Results of rule registration, and registered rules, as plain data for the journal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Direction(StrEnum):
-    """What a rule speaks of: patterns that the refactoring introduces, or that it removes."""
+    """Kind of a rule: it matches patterns that the refactoring introduces, or that it removes."""
 
     ADDITIVE = "additive"
     REDUCTIVE = "reductive"
@@ -24,7 +24,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A match that keeps a rule from being valid; ``text`` is "" where the agent must not see it."""
+    """A match that makes a rule invalid; ``text`` is "" if the agent must not see it."""
 
     path: str
     start_line: int
@@ -34,7 +34,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A rule that was accepted: its body, both match counts, and the lines it covers where it matches."""
+    """An accepted rule: its body, both match counts, and the lines it covers in the tree where it matches."""
 
     id: str
     body: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Registered:
     coverage: frozenset[Line]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; the lines as ``[first, last]`` pairs for each path."""
+        """Return JSON data; lines as ``[first, last]`` pairs per path."""
         return {
             "id": self.id,
             "body": dict(self.body),
@@ -54,7 +54,7 @@ class Registered:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Registered:
-        """The inverse of ``to_json``."""
+        """Inverse of ``to_json``."""
         lines = frozenset(
             (path, line)
             for path, ranges in data["coverage"].items()
@@ -64,22 +64,22 @@ class Registered:
         return cls(data["id"], data["body"], data["base_count"], data["golden_count"], lines)
 
     def to_rule(self) -> Rule:
-        """The rule as it is published: both counts in its metadata."""
+        """Return the rule as published, with both counts in its metadata."""
         counts = {"nr_refactored_patterns": self.golden_count, "nr_legacy_patterns": self.base_count}
         return make_rule({**self.body, "metadata": {**(self.body.get("metadata") or {}), **counts}})
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one candidate.
+    """The registration result of one candidate.
 
     Attributes:
         rule_id: its id.
-        accepted: True when it is registered now.
+        accepted: True if it was registered.
         base_count: M(γ, R), None where it could not be counted.
         golden_count: M(γ, R∘X*), None where it could not be counted.
         reason: why it was rejected, "" when accepted.
-        error: what the engine said, when the rule could not be scanned in full; without text of either tree.
+        error: the engine's error if the rule was not scanned in full; without text of either tree.
         witness: a match to exempt, for a rule that is discriminative but not valid.
     """
 
@@ -91,21 +91,10 @@ class Verdict:
     error: str = ""
     witness: Witness | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        witness = self.witness and {name: getattr(self.witness, name) for name in Witness.__slots__}
-        return {name: getattr(self, name) for name in Verdict.__slots__} | {"witness": witness}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Verdict:
-        """The inverse of ``to_json``."""
-        witness = data["witness"] and Witness(**data["witness"])
-        return cls(**{**data, "witness": witness})
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of the candidates of one call, and the rules registered after it."""
+    """The results of all candidates of one call, and all rules registered after it."""
 
     verdicts: tuple[Verdict, ...]
     registered: tuple[Registered, ...]
@@ -124,5 +113,5 @@ def _ranges(lines: frozenset[Line]) -> dict[str, list[list[int]]]:
 
 
 def times(count: int) -> str:
-    """A number of matches in words."""
+    """Return ``count`` as text, for example "1 match" or "2,000 matches"."""
     return f"{count:,} match{'' if count == 1 else 'es'}"

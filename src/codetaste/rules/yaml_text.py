@@ -1,7 +1,7 @@
-"""YAML 1.2 from strangers: bounded in size, depth and aliases, duplicate keys refused, errors with lines.
+"""Reader of untrusted YAML 1.2: limits of size, depth and aliases, no duplicate keys, errors with lines.
 
-ruamel.yaml composes the nodes; turning them into plain data is done here, because the core schema of YAML 1.2
-(``on``, ``yes`` and ``1:20`` are text) and the bounds are ours.
+ruamel.yaml composes the nodes. This module checks the limits and converts the nodes to plain data by the core
+schema of YAML 1.2 (``on``, ``yes`` and ``1:20`` are text).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Node = Any
-"""A node of ruamel's, whose classes say nothing about their attributes."""
+"""A ruamel.yaml node; its classes declare no attribute types."""
 
 Plain = Any
 """dict, list, str, int, float, bool or None, nested."""
 
 MAX_BYTES = 2 * 1024**2
-"""Ten times the largest published rule file; composing it takes seconds, not minutes."""
+"""Ten times the largest published rule file; parsing it takes seconds, not minutes."""
 MAX_DEPTH = 64
 MAX_NODES = 250_000
 MAX_KEY = 128
@@ -56,31 +56,31 @@ def decode(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def compose(text: str) -> Node:
-    """Return the root node of the one document in ``text``, None when it is empty.
+    """Return the root node of the single document in ``text``, None if it is empty.
 
     Raises:
         RuleError: it is not YAML.
     """
-    from ruamel.yaml import YAML  # noqa: PLC0415  (heavy: only who reads rules pays)
+    from ruamel.yaml import YAML  # noqa: PLC0415  (heavy)
     from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
     from ruamel.yaml.reader import ReaderError  # noqa: PLC0415
 
     try:
         return YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
-        # What is never closed is best named where it begins.
+        # For something that is never closed, report the line where it begins.
         unclosed = "end of stream" in (error.problem or "")
         mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
         line = 0 if mark is None else mark.line + 1
-        said = "; ".join(part for part in (error.context, error.problem) if part)
-        raise RuleError(f"not YAML: {said}", line=line) from None
+        message = "; ".join(part for part in (error.context, error.problem) if part)
+        raise RuleError(f"not YAML: {message}", line=line) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise RuleError(f"not YAML: the character {error.character!r} is not allowed", line=line) from None
     except RecursionError:
         raise RuleError(f"nested too deeply; at most {MAX_DEPTH} levels are read") from None
     except (YAMLError, ValueError, TypeError, IndexError, KeyError, AttributeError, AssertionError) as error:
-        # ruamel lets some of these escape on damaged text.
+        # ruamel raises some of these for damaged text.
         raise RuleError(f"not YAML: {' '.join(str(error).split())[:200]}") from None
 
 
@@ -95,15 +95,15 @@ def is_sequence(node: Node) -> bool:
 
 
 def line_of(node: Node) -> int:
-    """The line, from 1, where a node starts."""
+    """Return the line, from 1, where a node starts."""
     return int(node.start_mark.line) + 1
 
 
 def pairs(node: Node) -> Iterator[tuple[str, Node]]:
-    """The keys and value nodes of a mapping node, whose keys must be distinct text.
+    """Yield the keys and value nodes of a mapping node; keys must be distinct text.
 
     Raises:
-        RuleError: a key is not text, too long, a merge, or there twice.
+        RuleError: a key is not text, too long, a merge key, or a duplicate.
     """
     _check_tag(node, "map")
     seen: set[str] = set()
@@ -117,13 +117,13 @@ def pairs(node: Node) -> Iterator[tuple[str, Node]]:
         if key.tag == _CORE + "merge":
             raise RuleError("merge keys (<<) are not supported; write the keys out", line=line)
         if name in seen:
-            raise RuleError(f"the key {name!r} is there twice", line=line)
+            raise RuleError(f"the key {name!r} appears twice", line=line)
         seen.add(name)
         yield name, value
 
 
 class Reader:
-    """Turns nodes into plain data; one reader counts all nodes of a text, aliases expanded."""
+    """Converts nodes to plain data; one reader counts all nodes of a text, with aliases expanded."""
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self._left = max_nodes
@@ -132,7 +132,7 @@ class Reader:
         """Return ``node`` as dict, list, str, int, float, bool or None.
 
         Raises:
-            RuleError: it is too deep, too large, or uses a tag that is not plain data.
+            RuleError: the node is too deep, too large, or has a tag that is not plain data.
         """
         self._left -= 1
         if self._left < 0:
@@ -161,7 +161,7 @@ def _scalar(node: Node) -> str | int | float | bool | None:
 
 
 def _resolve(text: str) -> str | int | float | bool | None:
-    """The core schema of YAML 1.2; what it does not know is text."""
+    """Resolve a plain scalar by the core schema of YAML 1.2; anything else is text."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):

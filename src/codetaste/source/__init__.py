@@ -1,1 +1,1 @@
-"""Source code as data: git objects, archives, patches, and where R and R∘X* come from."""
+"""Source code as data: git, archives, trees and patches, and the origin of R and R∘X*."""

@@ -1,8 +1,8 @@
-"""A patch applied to R, which stays as it is: the tree R∘X̂, for as long as somebody looks at it.
+"""Apply an untrusted patch to R and provide the tree R∘X̂; R itself is not changed.
 
-Git applies it, in a repository of ours that holds only those files of R that the patch names; there is no
-work tree, so that nothing is written through a name of the patch. What comes out differs from R in few files:
-those alone are written to a folder (``layers.py``).
+Git applies the patch in a scratch repository that holds only those files of R that the patch names. There is
+no work tree, so nothing is written through a name of the patch. Only the files that differ from R are written
+to an overlay folder (``tree/overlay.py``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from codetaste.source.scratch_repository import ScratchRepository
 
 TIMEOUT_S = 120.0
-"""For each step of git's, seconds."""
+"""Limit of each git command, seconds."""
 _SWEEP_S = 60.0
 
 
@@ -42,9 +42,9 @@ class Patched:
     """R∘X̂.
 
     Attributes:
-        tree: its files; a ``Scanner`` scans it like a folder.
-        other_base: the patch was made against other contents than R's, and applies all the same.
-        notes: what a reader should know of how it applied, a line each.
+        tree: the files of R∘X̂; a ``Scanner`` scans it like a folder.
+        other_base: the patch was made against contents other than R's, but applies.
+        notes: remarks on how the patch applied, one line each.
     """
 
     tree: Layers
@@ -54,24 +54,24 @@ class Patched:
 
 @asynccontextmanager
 async def patched(base: Path, content: bytes, scratch: Path) -> AsyncIterator[Patched]:
-    """Apply the patch ``content`` to R, the folder ``base``, and have R∘X̂ until the block ends.
+    """Apply the patch ``content`` to R, the folder ``base``; R∘X̂ exists until the block ends.
 
     Args:
         base: R, a plain folder; never changed.
-        content: the patch's bytes; an empty one changes nothing.
-        scratch: an existing folder; all that is written is in a new folder below it, gone at the end.
+        content: the patch; an empty one changes nothing.
+        scratch: an existing folder; everything is written to a new folder below it, removed at the end.
 
     Raises:
-        PatchError: it is no patch.
-        PatchDoesNotApply: it does not apply to R, or does what no patch of a repository may.
+        PatchError: ``content`` is not a patch.
+        PatchDoesNotApply: the patch does not apply to R, or ``check_patch`` rejects it.
         SourceError: R cannot be read, or git took more than two minutes.
         StorageFull: no space left.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     base, folder = await to_thread.run_sync(lambda: (base.absolute(), _new_folder(scratch)))
     try:
-        todo = await to_thread.run_sync(lambda: plan(parse_patch(content), content, base))
-        yield await _apply(todo, base, folder)
+        checked = await to_thread.run_sync(lambda: plan(parse_patch(content), content, base))
+        yield await _apply(checked, base, folder)
     finally:
         with anyio.move_on_after(_SWEEP_S, shield=True):
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -86,35 +86,34 @@ def _new_folder(scratch: Path) -> Path:
     return folder
 
 
-async def _apply(todo: Plan, base: Path, folder: Path) -> Patched:
+async def _apply(checked: Plan, base: Path, folder: Path) -> Patched:
     over = folder / "tree"
-    if not todo.content:
+    if not checked.content:
         await to_thread.run_sync(over.mkdir)
-        return Patched(Layers(base, over, frozenset(), frozenset()), notes=todo.notes)
+        return Patched(Layers(base, over, frozenset(), frozenset()), notes=checked.notes)
     repository = await to_thread.run_sync(scratch_repository, folder / "repository", TIMEOUT_S)
     env = {"GIT_INDEX_FILE": str(repository.folder / "index")}
-    names = (name + b"\0" for name in todo.present)
-    reading = {**env, "GIT_WORK_TREE": str(base)}
-    await repository.fed(names, "update-index", "--add", "-z", "--stdin", env=reading)
+    names = (name + b"\0" for name in checked.present)
+    add_env = {**env, "GIT_WORK_TREE": str(base)}
+    await repository.fed(names, "update-index", "--add", "-z", "--stdin", env=add_env)
     before = await _entries(repository, env)
-    others = strangers(todo.patch, before)
-    notes = [*todo.notes, *base_notes(others)]
-    how = ("apply", "--cached", "--whitespace=nowarn", f"-p{todo.patch.strip}")
-    if others or not todo.identified:
-        tried = await repository.fed([todo.content], *how, "--check", "-v", env=env, may_fail=True)
-        notes += offsets(tried.complaint) if tried.ok else []
-    done = await repository.fed([todo.content], *how, env=env, may_fail=True)
+    foreign = strangers(checked.patch, before)
+    notes = [*checked.notes, *base_notes(foreign)]
+    command = ("apply", "--cached", "--whitespace=nowarn", f"-p{checked.patch.strip}")
+    if foreign or not checked.identified:
+        trial_run = await repository.fed([checked.content], *command, "--check", "-v", env=env, may_fail=True)
+        notes += offsets(trial_run.complaint) if trial_run.ok else []
+    done = await repository.fed([checked.content], *command, env=env, may_fail=True)
     if not done.ok:
-        raise PatchDoesNotApply(reason(done.complaint, others), other_base=bool(others))
+        raise PatchDoesNotApply(reason(done.complaint, foreign), other_base=bool(foreign))
     after = await _entries(repository, env)
     changed = {name: entry for name, entry in after.items() if before.get(name) != entry}
     await to_thread.run_sync(_export, repository.git_dir, changed, over)
     tree = Layers(base, over, _decoded(changed), _decoded(before.keys() - after.keys()))
-    return Patched(tree, bool(others), tuple(notes))
+    return Patched(tree, bool(foreign), tuple(notes))
 
 
 async def _entries(repository: ScratchRepository, env: dict[str, str]) -> Entries:
-    """Return what the index holds: mode and object by name."""
     listed = await repository.git("ls-files", "--stage", "-z", env=env)
     entries = {}
     for line in filter(None, listed.output.split(b"\0")):
@@ -125,7 +124,6 @@ async def _entries(repository: ScratchRepository, env: dict[str, str]) -> Entrie
 
 
 def _export(git_dir: Path, changed: Entries, over: Path) -> None:
-    """Write ``changed`` to the new folder ``over``: folders first, links last."""
     listing = b"".join(
         b"%s blob %s\t%s\0" % (mode, identity, name) for name, (mode, identity) in changed.items()
     )

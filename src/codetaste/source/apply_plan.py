@@ -1,7 +1,7 @@
-"""What a patch needs of R before git may see it, and what no patch may ask for.
+"""Checks of an untrusted patch before git applies it, and the files of R that git needs for it.
 
-Whoever wrote the patch is not trusted, and git holds all that a patch makes in memory at once: names, modes
-and sizes are judged here, from the patch's text and R's files.
+Git holds all files that a patch creates in memory at once, so names, modes and sizes are checked here first,
+from the patch's text and R's files.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIMITS = TreeLimits(members=200_000, total_bytes=1 << 30)
-"""What a patch may make: ten times the largest that a harvest takes."""
+"""Limits of the files that a patch creates: ten times those of patch extraction."""
 _MODES = frozenset((0, 0o100644, 0o100664, 0o100755, LINK, SUBMODULE))
-"""0 is a mode that the patch does not tell; 100664 is what old versions of git wrote."""
-_DEEPEST = 256
-"""Folders within each other: what lies deeper, not every program that walks a tree can remove again."""
+"""0: the patch states no mode; 100664: written by old versions of git."""
+_MAX_DEPTH = 256
+"""Nested folders: not every program that walks a tree can remove a deeper one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A patch that git may apply.
+    """A checked patch that git may apply.
 
     Attributes:
         patch: its files, without submodules.
-        content: its text, without submodules; b"" when nothing is left.
-        present: files and links of R that git must know of, sorted.
-        identified: every file of R that it changes has its content's name in the patch.
-        notes: what is left out.
+        content: its text, without submodules; b"" if nothing is left.
+        present: files and links of R that git needs, sorted.
+        has_blob_ids: the patch names the content (object hash) of every file of R that it changes.
+        notes: remarks, one line each, for example on omitted submodules.
     """
 
     patch: Patch
@@ -47,10 +47,10 @@ class Plan:
 
 
 def plan(patch: Patch, content: bytes, base: Path) -> Plan:
-    """Judge ``patch``, whose text is ``content``, and find out what it needs of R. Blocks.
+    """Check ``patch``, whose text is ``content``, and find the files of R that git needs.
 
     Raises:
-        PatchDoesNotApply: it names what is not below R, makes what git has not, or too much.
+        PatchDoesNotApply: it names a path outside R, uses a mode that git does not have, or creates too much.
         SourceError: R cannot be read.
     """
     files = tuple(file for file in patch.files if not file.submodule)
@@ -59,59 +59,63 @@ def plan(patch: Patch, content: bytes, base: Path) -> Plan:
         first = next(file for file in patch.files if file.submodule)
         many = len(patch.files) - len(files)
         notes = (
-            f"{many} change(s) of submodules are left out, the first {_shown(first)}: R has none of them",
+            f"{many} change(s) of submodules are left out, the first {_shown(first)}: R has no submodules",
         )
         content = b"".join(content[slice(*file.span)] for file in files)
     if files and not patch.strip:
         notes += (
-            "its names have no a/ and b/ before them: read as they stand, which git apply does not by itself",
+            "its names have no a/ and b/ prefixes: they are used as written (git apply would need -p0)",
         )
     for file in patch.files:
-        _judge(file)
-    places = _Places(os.fsencode(base))
+        _check_file(file)
+    base_files = _BaseFiles(os.fsencode(base))
     try:
         for name in _names(files):
-            places.look(name)
+            base_files.look(name)
     except OSError as error:
         raise SourceError(f"{base}: cannot be read: {error.strerror or error}") from error
-    _judge_size(files, places)
-    identified = all(file.old_blob or file.old is None or not _changes_lines(file) for file in files)
+    _check_size(files, base_files)
+    identified = all(
+        file.old_blob or file.old is None or not (file.removed_runs or file.added_runs) for file in files
+    )
     return Plan(
-        Patch(files, patch.strip), content if files else b"", tuple(sorted(places.present)), identified, notes
+        Patch(files, patch.strip),
+        content if files else b"",
+        tuple(sorted(base_files.present)),
+        identified,
+        notes,
     )
 
 
-def _judge(file: FileDiff) -> None:
+def _check_file(file: FileDiff) -> None:
     for path in (file.old, file.new):
         name = b"-" if path is None else os.fsencode(path)
         fault = name_fault(name, LIMITS)
         if not fault and not {b"", b"."}.isdisjoint(name.split(b"/")):
-            fault = "is no name that git has"
-        if not fault and name.count(b"/") > _DEEPEST:
-            fault = f"lies in more than {_DEEPEST} folders"
+            fault = "is not a name that git can store"
+        if not fault and name.count(b"/") > _MAX_DEPTH:
+            fault = f"lies more than {_MAX_DEPTH} folders deep"
         if fault:
             raise PatchDoesNotApply(f"the patch: {show(name)} {fault}; nothing of it is used")
     for mode in (file.old_mode, file.new_mode):
         if mode not in _MODES:
-            raise PatchDoesNotApply(f"the patch: {_shown(file)} has mode {mode:o}, which git has for no file")
+            raise PatchDoesNotApply(
+                f"the patch: {_shown(file)} has mode {mode:o}, which is not a git file mode"
+            )
 
 
-def _judge_size(files: Iterable[FileDiff], places: _Places) -> None:
-    """Refuse what would grow beyond bounds: contents that unpack to more, and many copies of a large file."""
+def _check_size(files: Iterable[FileDiff], base_files: _BaseFiles) -> None:
+    """Reject a patch whose result is too large: binary contents, or many copies of a large file."""
     sizes: dict[str, int] = {}
     total = 0
     for file in files:
-        old = 0 if file.old is None else sizes.get(file.old, places.size(os.fsencode(file.old)))
+        old = 0 if file.old is None else sizes.get(file.old, base_files.size(os.fsencode(file.old)))
         size = old + file.span[1] - file.span[0] + file.made_bytes
         total += size
         if file.new is not None:
             sizes[file.new] = size
         if total > LIMITS.total_bytes:
             raise PatchDoesNotApply(f"the patch makes more than {LIMITS.total_bytes:,} bytes of files")
-
-
-def _changes_lines(file: FileDiff) -> bool:
-    return bool(file.removed_runs or file.added_runs)
 
 
 def _names(files: Iterable[FileDiff]) -> Iterable[bytes]:
@@ -123,8 +127,8 @@ def _shown(file: FileDiff) -> str:
 
 
 @dataclass(slots=True)
-class _Places:
-    """What R, the folder ``root``, has where a patch looks; no link is followed."""
+class _BaseFiles:
+    """Files of R (the folder ``root``) at the paths that a patch names; no link is followed."""
 
     root: bytes
     present: set[bytes] = field(default_factory=set)
@@ -136,7 +140,7 @@ class _Places:
         return self.sizes.get(name, 0)
 
     def look(self, name: bytes) -> None:
-        """Find out what stands at ``name``, or in its way."""
+        """Find what exists at ``name``, or at one of its parents."""
         above = name.rpartition(b"/")[0]
         if self._is_folder(above) and self._is_folder(name):
             self._all_below(name)
@@ -164,7 +168,7 @@ class _Places:
             self.sizes[name] = status.st_size
 
     def _all_below(self, folder: bytes) -> None:
-        """Know all files of a folder where the patch wants a file: git must see whether they all go."""
+        """Enter all files of a folder that the patch replaces by a file: git checks that all are deleted."""
         pending = [folder]
         while pending:
             above = pending.pop()

@@ -1,4 +1,4 @@
-"""Why a patch does not apply, and whether it was made against R at all."""
+"""Explain why a patch does not apply, and whether it was made against R."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from codetaste.source.file_diff import Patch
 
 Entries = dict[bytes, tuple[bytes, bytes]]
-"""Mode and object (hex) of files and links, by name."""
+"""Mode and object hash (hex) of files and links, by name."""
 
 _ERROR = re.compile(r"^error: (.+)$", re.MULTILINE)
 _HUNK_FAILED = re.compile(r"patch failed: (.*):(\d+)\Z")
 _WHAT_FAILED = (
-    ("patch does not apply", "its lines are not R's"),
+    ("patch does not apply", "its lines differ from R's"),
     ("does not exist in index", "R has no such file"),
     ("already exists in index", "R has that file already"),
 )
@@ -28,11 +28,11 @@ _NULL = re.compile(r"0+\Z")
 
 
 def strangers(patch: Patch, before: Entries) -> tuple[str, ...]:
-    """Return the files of R that the patch knows otherwise, by name: with other contents, or not there.
+    """Return the paths whose state in R is not the one that ``patch`` was made from.
 
     Args:
-        patch: whose index lines name the contents that it was made from.
-        before: R, as far as the patch names its files.
+        patch: a patch; its index lines name the contents that it was made from.
+        before: the entries of R that the patch names.
     """
     found: dict[str, None] = {}
     made: set[str] = set()
@@ -48,29 +48,29 @@ def strangers(patch: Patch, before: Entries) -> tuple[str, ...]:
     return tuple(found)
 
 
-def base_notes(others: Sequence[str]) -> list[str]:
-    """Say that a patch was made against other files than R's, if it was."""
-    return [f"the patch was made against another commit: {_which(others)}"] if others else []
+def base_notes(foreign: Sequence[str]) -> list[str]:
+    """Return a note if the patch was made against files other than R's."""
+    return [f"the patch was made against another commit: {_which(foreign)}"] if foreign else []
 
 
-def offsets(said: str) -> list[str]:
-    """Say how many hunks git found in other lines than the patch names, from what ``git apply -v`` said."""
-    many = len(_OFFSET.findall(said))
-    return [f"{many} hunk(s) of the patch apply to other lines than they name"] if many else []
+def offsets(output: str) -> list[str]:
+    """Return a note on hunks that apply at other lines than stated, given the output of ``git apply -v``."""
+    many = len(_OFFSET.findall(output))
+    return [f"{many} hunk(s) of the patch apply at other lines than they state"] if many else []
 
 
-def reason(complaint: str, others: Sequence[str]) -> str:
-    """Return why the patch does not apply, in a line, from what git complained of.
+def reason(complaint: str, foreign: Sequence[str]) -> str:
+    """Return in one line why the patch does not apply.
 
     Args:
         complaint: the standard error of ``git apply``.
-        others: from ``strangers``.
+        foreign: the result of ``foreign_files``.
     """
     errors = _ERROR.findall(complaint)
     failed = {name for error in errors for what, _ in _WHAT_FAILED if (name := _before(error, f": {what}"))}
     why = _first(errors) or (complaint.strip().splitlines() or ["git gave no reason"])[0]
     more = f" (the first of {len(failed)} such files)" if len(failed) > 1 else ""
-    base = f"; it was made against another commit: {_which(others)}" if others else ""
+    base = f"; it was made against another commit: {_which(foreign)}" if foreign else ""
     return f"the patch does not apply: {why}{more}{base}"
 
 
@@ -78,7 +78,7 @@ def _first(errors: Sequence[str]) -> str:
     if not errors:
         return ""
     if hunk := _HUNK_FAILED.match(errors[0]):
-        return f"{_shown(hunk[1])}, hunk at line {hunk[2]}: its lines are not R's"
+        return f"{_shown(hunk[1])}, hunk at line {hunk[2]}: its lines differ from R's"
     for what, why in _WHAT_FAILED:
         if name := _before(errors[0], f": {what}"):
             return f"{_shown(name)}: {why}"
@@ -89,9 +89,9 @@ def _before(text: str, ending: str) -> str:
     return text.removesuffix(ending) if text.endswith(ending) else ""
 
 
-def _which(others: Sequence[str]) -> str:
-    rest = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    return f"R's {_shown(others[0])}{rest} is not what it says"
+def _which(foreign: Sequence[str]) -> str:
+    rest = f" and {len(foreign) - 1} more differ" if len(foreign) > 1 else " differs"
+    return f"{_shown(foreign[0])}{rest} in R"
 
 
 def _shown(path: str) -> str:

@@ -1,8 +1,8 @@
-"""Unpacking an archive that nobody vouches for.
+"""Safe unpacking of untrusted archives.
 
-Tar (plain, gzip, bzip2, xz) and zip are read member by member with Python's readers; what a member may be and
-where it may go is decided here and in ``writing.py``, on every Python alike (3.11.2, Debian 12's, has no
-extraction filters).
+Tar (plain, gzip, bzip2, xz) and zip are read member by member with Python's readers. Which kinds of members
+are allowed and where they are written is decided here and in ``tree/writer.py``, independently of the Python
+version (3.11.2, the one of Debian 12, has no extraction filters).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _BAD_DATA = (
     EOFError,
     ValueError,
     OverflowError,
-    LookupError,  # Python's readers, where a header is empty
-    NotImplementedError,  # a zip's exotic compression
+    LookupError,  # raised by Python's readers for an empty header
+    NotImplementedError,  # an unsupported compression method in a zip
     RecursionError,  # a chain of extended headers
 )
 _ENCRYPTED = 0x1
@@ -46,9 +46,9 @@ _ENCRYPTED = 0x1
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may unpack to. Sizes in bytes.
+    """Limits of an unpacked archive. Sizes in bytes.
 
-    ``ratio`` bounds the unpacked size by the packed one, but never below ``ratio_floor_bytes``.
+    ``ratio`` limits the unpacked size relative to the packed one, but never below ``ratio_floor_bytes``.
     """
 
     tree: TreeLimits = field(default_factory=lambda: TreeLimits(members=100_000, total_bytes=2 * 1024**3))
@@ -64,20 +64,18 @@ def unpack(
     limits: ArchiveLimits | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Unpack ``archive`` to the new folder ``into``, without the single top folder it may have.
-
-    Blocks: call it in a thread.
+    """Unpack ``archive`` to the new folder ``into``; a single top-level folder is stripped.
 
     Args:
-        archive: a tar (plain, gzip, bzip2, xz) or zip file; its content says which.
-        into: must not exist; it appears when all is unpacked.
-        label: what messages call the archive; its name by default.
-        limits: more than that is refused.
-        check: called now and then; it raises to stop the work.
+        archive: a tar (plain, gzip, bzip2, xz) or zip file, recognised by its content.
+        into: must not exist; it appears when everything is unpacked.
+        label: name of the archive in messages; its file name by default.
+        limits: a larger archive is rejected.
+        check: called regularly; it raises to stop the work.
 
     Raises:
-        UnsafeArchive: a member that must not be unpacked, named.
-        SourceError: it is damaged, or no archive.
+        UnsafeArchive: a member must not be unpacked; the message names it.
+        SourceError: the file is damaged, or not an archive.
         StorageFull: no space left.
     """
     label = label or archive.name
@@ -109,7 +107,7 @@ def _read(archive: Path, writer: TreeWriter, limits: ArchiveLimits, label: str) 
         if start.startswith(b"PK"):
             _read_zip(file, writer, min(bound, limits.tree.total_bytes), limits)
             return
-        # Headers and padding count too: no more than this is ever decompressed.
+        # Headers and padding count too: this is the limit of all decompressed bytes.
         overhead = 2048 * limits.tree.members
         stream = _Bounded(_decompressed(file, start), min(bound, limits.tree.total_bytes + overhead), label)
         _read_tar(stream, writer)
@@ -126,7 +124,7 @@ def _decompressed(file: IO[bytes], start: bytes) -> IO[bytes]:
 
 
 class _Bounded:
-    """A stream that refuses to be read beyond a number of bytes."""
+    """A stream that raises when more than ``bound`` bytes are read."""
 
     def __init__(self, stream: IO[bytes], bound: int, label: str) -> None:
         self._stream = stream
@@ -151,13 +149,13 @@ def _read_tar(stream: _Bounded, writer: TreeWriter) -> None:
         errors="surrogateescape",
     ) as tar:
         for member in tar:
-            name = _raw(member.name)
+            name = _encoded_name(member.name)
             if member.isdir():
                 writer.folder(name)
             elif member.issym():
-                writer.link(name, _raw(member.linkname))
+                writer.link(name, _encoded_name(member.linkname))
             elif member.islnk():
-                writer.copy(name, _raw(member.linkname))
+                writer.copy(name, _encoded_name(member.linkname))
             elif member.isreg() and not member.issparse():
                 writer.file(name, _tar_chunks(tar, member), executable=bool(member.mode & 0o100))
             else:
@@ -171,10 +169,10 @@ def _kind(member: tarfile.TarInfo) -> str:
     return kinds.get(member.type, f"of the unknown kind {member.type!r}")
 
 
-def _raw(name: str) -> bytes:
+def _encoded_name(name: str) -> bytes:
     try:
         return name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a lone surrogate, spelt out in an extended header
+    except UnicodeEncodeError:  # a lone surrogate in an extended header
         return name.encode("utf-8", "backslashreplace")
 
 
@@ -184,7 +182,7 @@ def _tar_chunks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes
     while content is not None and left:
         chunk = content.read(min(_CHUNK_BYTES, left))
         if not chunk:
-            raise EOFError(f"it ends within {show(_raw(member.name))}")
+            raise EOFError(f"it ends inside {show(_encoded_name(member.name))}")
         left -= len(chunk)
         yield chunk
 
@@ -193,10 +191,12 @@ def _read_zip(file: IO[bytes], writer: TreeWriter, bound: int, limits: ArchiveLi
     with zipfile.ZipFile(file) as packed:
         members = packed.infolist()
         if len(members) > limits.tree.members:
-            raise writer.refuse(_raw(members[-1].filename), f"is one of {len(members):,} members, too many")
+            raise writer.refuse(
+                _encoded_name(members[-1].filename), f"is one of {len(members):,} members, too many"
+            )
         total = 0
         for member in members:
-            name = _raw(member.filename)
+            name = _encoded_name(member.filename)
             total += member.file_size
             if total > bound:
                 raise writer.refuse(

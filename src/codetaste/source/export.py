@@ -1,4 +1,4 @@
-"""Writing the tree of a commit to a folder, from git's objects."""
+"""Write the tree of a commit to a folder, from git's objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIMITS = TreeLimits(members=1_000_000, total_bytes=32 * 1024**3)
 
 
 class MissingObject(SourceError):
-    """A repository lacks an object of the commit that is exported."""
+    """The repository has not all objects of the exported commit."""
 
 
 class _Member(NamedTuple):
@@ -41,12 +41,11 @@ def export_tree(
 ) -> None:
     """Write the members that ``git ls-tree -r -z`` listed to the new folder ``into``.
 
-    Blocks: call it in a thread. Each object is checked against its hash on the way. A submodule becomes an
-    empty folder, as in a plain clone.
+    Each object is checked against its hash. A submodule becomes an empty folder, as in a plain clone.
 
     Raises:
-        UnsafeArchive: a member's name would leave the folder or make a git directory.
-        MissingObject: an object is not there.
+        UnsafeArchive: a member's name would leave the folder or create a git directory.
+        MissingObject: an object is missing.
         SourceError: an object is damaged.
         StorageFull: no space left.
     """
@@ -56,13 +55,13 @@ def export_tree(
     except OSError as error:
         raise storage_error(error, label) from error
     writer = TreeWriter(into, label, limits, check)
-    with tempfile.TemporaryFile() as wanted:
-        wanted.writelines(member.object + b"\n" for member in members if member.mode != _SUBMODULE)
-        wanted.seek(0)
+    with tempfile.TemporaryFile() as object_list:
+        object_list.writelines(member.object + b"\n" for member in members if member.mode != _SUBMODULE)
+        object_list.seek(0)
         try:
             process = subprocess.Popen(
                 git_command(["cat-file", "--batch", "--buffer"], git_dir),
-                stdin=wanted,
+                stdin=object_list,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=git_environment(),
@@ -96,7 +95,7 @@ def _write(member: _Member, objects: IO[bytes], writer: TreeWriter, label: str) 
     chunks = _blob(objects, int(fields[2]), member, label)
     if member.mode == _LINK:
         if int(fields[2]) > _LINK_BYTES:
-            raise writer.refuse(member.name, "is a symbolic link to an impossible name")
+            raise writer.refuse(member.name, "is a symbolic link with an invalid target")
         writer.link(member.name, b"".join(chunks))
     else:
         writer.file(member.name, chunks, executable=member.mode == b"100755")
@@ -109,7 +108,9 @@ def _blob(objects: IO[bytes], size: int, member: _Member, label: str) -> Iterato
     while left:
         chunk = objects.read(min(left, _CHUNK_BYTES))
         if not chunk:
-            raise SourceError(f"{label}: git ended within {show(member.name)}; check the clone with git fsck")
+            raise SourceError(
+                f"{label}: git output ended inside {show(member.name)}; check the clone with git fsck"
+            )
         digest.update(chunk)
         left -= len(chunk)
         yield chunk

@@ -1,6 +1,6 @@
-"""What a patch does, file by file and line by line, as its own text has it.
+"""A parsed patch: changes by file and line, exactly as its text states them.
 
-Nothing is computed anew: the same change written with other options (renames, context) is another patch with
+Nothing is recomputed: the same change written with other options (renames, context) is another patch with
 other lines.
 """
 
@@ -16,22 +16,22 @@ Line = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """What a patch does to one file.
+    """Changes of a patch to one file.
 
     Attributes:
         old: its path in R, None for a new file.
         new: its path in R∘X̂, None for a deleted one.
-        removed_runs: the lines of R that go, as ranges of line numbers from 1.
-        added_runs: the lines of R∘X̂ that come.
+        removed_runs: removed lines of R, as ranges of line numbers from 1.
+        added_runs: added lines of R∘X̂, as ranges of line numbers from 1.
         binary: it has no lines.
-        renamed: ``old`` is no more.
-        copied: ``old`` stays as it is.
-        old_mode: git's mode where the patch tells it (0o100644, …), 0 where it does not.
-        new_mode: the same afterwards.
-        old_blob: the start of the content's object name as the index line has it (hex), "" without one.
-        new_blob: the same afterwards.
-        span: where its text is in the patch, bytes.
-        made_bytes: what its binary contents unpack to by their own account, bytes.
+        renamed: ``old`` no longer exists afterwards.
+        copied: ``old`` is unchanged.
+        old_mode: git's mode (0o100644, …), 0 if the patch does not state it.
+        new_mode: the mode after the patch.
+        old_blob: prefix of the content's object hash from the index line (hex), "" without one.
+        new_blob: the same after the patch.
+        span: position of its text in the patch, bytes.
+        declared_bytes: size of its binary contents as stated by the patch, bytes.
     """
 
     old: str | None
@@ -50,45 +50,45 @@ class FileDiff:
 
     @property
     def removed(self) -> tuple[int, ...]:
-        """Numbers of the lines of R that go."""
+        """Numbers of the removed lines of R."""
         return tuple(line for run in self.removed_runs for line in run)
 
     @property
     def added(self) -> tuple[int, ...]:
-        """Numbers of the lines of R∘X̂ that come."""
+        """Numbers of the added lines of R∘X̂."""
         return tuple(line for run in self.added_runs for line in run)
 
     @property
     def removed_count(self) -> int:
-        """How many lines go; nothing is laid out for it."""
+        """Number of removed lines, computed without expanding the runs."""
         return sum(map(len, self.removed_runs))
 
     @property
     def added_count(self) -> int:
-        """How many lines come."""
+        """Number of added lines."""
         return sum(map(len, self.added_runs))
 
     @property
     def submodule(self) -> bool:
-        """True when it is a submodule before or after: its one line names a commit."""
+        """True when it is a submodule before or after; the one line of its diff names a commit."""
         return SUBMODULE in {self.old_mode, self.new_mode}
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A parsed patch. ``strip`` is how many parts of the names in its text are prefix (``patch -p``)."""
+    """A parsed patch; ``strip`` leading parts of the names in its text are prefixes (``patch -p``)."""
 
     files: tuple[FileDiff, ...]
     strip: int = 1
 
     @property
     def removed(self) -> frozenset[Line]:
-        """L⁻: all lines of R that go (CodeTaste §4.1)."""
+        """L⁻: all removed lines of R (CodeTaste §4.1)."""
         return frozenset((file.old, line) for file in self.files if file.old for line in file.removed)
 
     @property
     def added(self) -> frozenset[Line]:
-        """L⁺: all lines of R∘X̂ that come (CodeTaste §4.1)."""
+        """L⁺: all added lines of R∘X̂ (CodeTaste §4.1)."""
         return frozenset((file.new, line) for file in self.files if file.new for line in file.added)
 
     @property

@@ -1,4 +1,4 @@
-"""Running ``git`` as a reader of other people's data: without configuration, hooks, filters and prompts."""
+"""Run ``git`` on untrusted repositories: without user configuration, hooks, filters or prompts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from anyio.abc import ByteReceiveStream, Process
+    from anyio.abc import ByteReceiveStream
 
-_KEPT = (
+_PASSED_VARIABLES = (
     *("PATH", "TMPDIR", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND"),
     *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE"),
     *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
@@ -44,14 +44,14 @@ _SETTINGS = (
     "http.lowSpeedTime=60",
 )
 _ERROR_BYTES = 16 * 1024
-_FULL = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
-"""What git and its system say of a full disk; the second where a write was cut short."""
+_DISK_FULL_MESSAGES = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
+"""Error texts for a full disk; the second one appears when git wrote only part of the data."""
 NO_GIT = "git is needed to read repositories and is not on PATH: install it (apt-get install git)"
 
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """What a git command that ended said."""
+    """Exit code and output of a git command."""
 
     exit_code: int
     output: bytes
@@ -59,20 +59,20 @@ class GitResult:
 
     @property
     def ok(self) -> bool:
-        """True when it succeeded."""
+        """True when the command succeeded."""
         return self.exit_code == 0
 
 
 def git_command(args: Sequence[str], git_dir: Path | None = None) -> list[str]:
-    """Return the command line for ``git args``, with every setting that could run a program turned off."""
+    """Return the command line for ``git args``, with every setting turned off that could run a program."""
     settings = [item for setting in _SETTINGS for item in ("-c", setting)]
     where = [] if git_dir is None else [f"--git-dir={git_dir}"]
     return ["git", "--no-pager", *where, *settings, *args]
 
 
 def git_environment(*, network: bool = False) -> dict[str, str]:
-    """Return git's environment. Without ``network`` it speaks no protocol: a partial clone stays as it is."""
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    """Return git's environment; without ``network`` every protocol is off, also for a partial clone."""
+    environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     environment.setdefault("PATH", os.defpath)
     environment.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=20")
     return environment | {
@@ -101,21 +101,21 @@ async def run_git(
     stdin: IO[bytes] | int = subprocess.DEVNULL,
     env: Mapping[str, str] | None = None,
 ) -> GitResult:
-    """Run git to its end; it and what it started are gone when this returns or is cancelled.
+    """Run git to its end; git and its children are killed when this returns or is cancelled.
 
     Args:
-        args: the command and its arguments.
-        git_dir: the repository, never looked for anywhere else.
+        args: the git command and its arguments.
+        git_dir: the repository; git does not search for another one.
         network: allow git to fetch.
-        timeout_s: it may not take longer.
-        output_bytes: it may not say more.
-        stdin: an open file that it reads.
-        env: variables beside those of ``git_environment``.
+        timeout_s: wall-clock limit, seconds.
+        output_bytes: limit of standard output.
+        stdin: an open file that git reads.
+        env: variables in addition to ``git_environment``.
 
     Raises:
-        ToolMissing: there is no git.
-        SourceError: it took too long or said too much.
-        StorageFull: git found no space left.
+        ToolMissing: git is not installed.
+        SourceError: the timeout or the output limit was exceeded.
+        StorageFull: git ran out of disk space.
     """
     what = f"git {args[0]}"
     try:
@@ -127,8 +127,8 @@ async def run_git(
     except TimeoutError:
         raise SourceError(f"{what} took more than {timeout_s:g} s; try again, or use a local clone") from None
     if result is None:
-        raise SourceError(f"{what} said more than {output_bytes:,} bytes; the repository is too large")
-    if not result.ok and any(words in result.complaint for words in _FULL):
+        raise SourceError(f"{what} wrote more than {output_bytes:,} bytes; the repository is too large")
+    if not result.ok and any(words in result.complaint for words in _DISK_FULL_MESSAGES):
         raise StorageFull(f"{what}: no space left on the device; free some, or name another cache folder")
     return result
 
@@ -145,7 +145,8 @@ async def _run(
         exit_code = await process.wait()
     finally:
         if process.returncode is None:
-            _kill(process)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         with anyio.move_on_after(5, shield=True):
             await process.aclose()
     if len(output) > output_bytes:
@@ -154,14 +155,9 @@ async def _run(
 
 
 async def _collect(stream: ByteReceiveStream | None, into: bytearray, bound: int) -> None:
-    """Read ``stream`` to its end, keeping little more than ``bound`` bytes."""
+    """Read ``stream`` to its end; store little more than ``bound`` bytes."""
     if stream is None:
         return
     async for chunk in stream:
         if len(into) <= bound:
             into += chunk
-
-
-def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Names that nobody can guess, for folders whose mere existence must not be probed.
+"""Unguessable names for cache folders whose existence must not be probed.
 
-Where commands are contained by Landlock, they can ask whether a path exists, though not read it. Somebody who
-sees R's folder must not be able to tell from its name where R∘X* is.
+A command contained by Landlock can test whether a path exists, though it cannot read it. The name of R's
+folder must not reveal the name of the folder of R∘X*.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from codetaste.source.writing import storage_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-_SECRET = "secret"  # noqa: S105 - the name of the file that holds it
-_BYTES = 32
+_SECRET = "secret"  # noqa: S105 - a file name
+_SECRET_BYTES = 32
 
 
 def hidden_name(cache: Path, key: str) -> str:
-    """Return the name for ``key``: always the same in one cache folder, and unrelated to any other's.
+    """Return the name for ``key``: constant within one cache folder, and unrelated to names of other keys.
 
-    Blocks. The secret that it comes from is a file of the cache that only its owner can read.
+    It is derived from a secret: a file of the cache that only its owner can read.
 
     Raises:
         StorageFull: no space left for the secret.
@@ -40,17 +40,17 @@ def _secret(cache: Path) -> bytes:
             _make(path)
         return path.read_bytes()
     except OSError as error:
-        raise storage_error(error, f"cannot keep {path}") from error
+        raise storage_error(error, f"cannot write {path}") from error
 
 
 def _make(path: Path) -> None:
-    """Put a secret at ``path``, whole at once; whoever comes second takes what the first one made."""
+    """Create the secret at ``path`` atomically; a concurrent second creation leaves the first one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{_SECRET}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_BYTES))
+            file.write(secrets.token_bytes(_SECRET_BYTES))
             file.flush()
             os.fsync(file.fileno())
         try:

@@ -1,8 +1,8 @@
-"""The Python package index that this machine uses: its address and whom it trusts, as pip has them.
+"""Address and certificates of the Python package index, read from pip's settings.
 
-The address comes from ``PIP_INDEX_URL`` or pip's configuration files, else it is the public index.
-Certificates come from the system's store, from certifi (a minimal system has no store), and from what pip is
-told to trust.
+The address comes from ``PIP_INDEX_URL`` or pip's configuration files; the default is the public index.
+Certificates come from the system's store, from certifi (a minimal system has no store), and from pip's
+settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SYSTEM_BUNDLES = (
 
 
 def index_url() -> str:
-    """Return the address of the simple index (PEP 503), with a slash at its end."""
+    """Return the address of the simple index (PEP 503), with a trailing slash."""
     address = os.environ.get("PIP_INDEX_URL") or _pip_setting("index-url")
     if not address:
         from pypi_simple import PYPI_SIMPLE_ENDPOINT  # noqa: PLC0415 - heavy
@@ -40,13 +40,13 @@ def index_url() -> str:
 
 
 def trust() -> ssl.SSLContext:
-    """Return the certificates that a connection to the index may rest upon."""
+    """Return the TLS context for connections to the index."""
     import certifi  # noqa: PLC0415 - comes with httpx
 
     context = ssl.create_default_context()
     named = [os.environ.get(name) for name in _CA_VARIABLES]
     candidates = [certifi.where(), *_SYSTEM_BUNDLES, *named, _pip_setting("cert")]
-    bundles = {Path(name).resolve() for name in candidates if name}  # most are one file under many names
+    bundles = {Path(name).resolve() for name in candidates if name}  # most are links to one file
     for bundle in bundles:
         if bundle.is_file():
             try:
@@ -57,32 +57,30 @@ def trust() -> ssl.SSLContext:
 
 
 def client(timeout_s: float = 60.0) -> httpx.AsyncClient:
-    """Return a client for the index; proxies are those of the environment."""
+    """Return an HTTP client for the index; it uses the proxies of the environment."""
     import httpx  # noqa: PLC0415 - heavy
 
     return httpx.AsyncClient(
-        verify=trust(),
-        follow_redirects=True,
-        timeout=httpx.Timeout(timeout_s, connect=20.0),
+        verify=trust(), follow_redirects=True, timeout=httpx.Timeout(timeout_s, connect=20.0)
     )
 
 
 def _pip_setting(key: str) -> str | None:
-    """Return ``key`` from pip's configuration files, the nearest to the user first."""
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own fails where a user has no home
+    """Return ``key`` from pip's configuration files, user files first."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.expanduser fails for a user without home
     own = os.environ.get("PIP_CONFIG_FILE")
-    places = [
+    paths = [
         home / ".config/pip/pip.conf",
         home / ".pip/pip.conf",
         Path("/etc/xdg/pip/pip.conf"),
         Path("/etc/pip.conf"),
     ]
-    for place in [Path(own), *places] if own else places:
+    for path in [Path(own), *paths] if own else paths:
         parser = configparser.RawConfigParser()
         try:
-            parser.read(place, encoding="utf-8")
+            parser.read(path, encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError, OSError):
-            continue  # pip complains about it; we go on with the next
+            continue  # pip reports it; try the next file
         for section in ("install", "global"):
             found = parser.get(section, key, fallback="")
             if found:

@@ -1,7 +1,7 @@
-"""R∘X̂ without a copy of R: what a patch makes lies in a folder of its own, all else is where R is.
+"""R∘X̂ without a copy of R: files written by a patch are in an overlay folder, all others in R's folder.
 
-R has thousands of files and a patch changes few. Who wants one file asks where it is; who needs a folder with
-some of them as files gets one (``gathered``).
+R has thousands of files and a patch changes few. ``overlay_path`` returns the path of one file;
+``rules/scan/overlay.py`` copies files to one folder for programs that need that.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Layers:
     """A tree in two folders. Paths are POSIX text with surrogateescape.
 
     Attributes:
-        base: R, never written to.
-        over: has all that ``changed`` names, and no more.
-        changed: files and links that are not as in R.
-        gone: files and links of R that are no more.
+        base: R, read-only.
+        overlay: holds exactly the files of ``changed``.
+        changed: files and links that are new or differ from R.
+        deleted: files and links of R that no longer exist.
     """
 
     base: Path
@@ -30,10 +30,10 @@ class Layers:
     gone: frozenset[str]
 
     def folder(self, path: str) -> Path:
-        """Return the folder that has ``path``."""
+        """Return the folder that holds ``path``."""
         return self.over if path in self.changed else self.base
 
 
 def place(tree: Path | Layers, path: str) -> Path:
-    """Return where the file ``path`` of ``tree`` is on disk."""
+    """Return the path on disk of the file ``path`` of ``tree``."""
     return (tree.folder(path) if isinstance(tree, Layers) else tree) / path

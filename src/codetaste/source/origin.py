@@ -14,12 +14,12 @@ _SDIST = re.compile(
 )
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 FORGE = "https://github.com"
-"""Where OWNER/REPO is cloned from when no local clone is configured."""
+"""Server from which OWNER/REPO is cloned when no local clone is configured."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitOrigin:
-    """Two commits, whole hashes, of the repository at ``location``: a path, or a https, ssh or file URL."""
+    """Two commits (full hashes) of the repository at ``location``: a path, or an https, ssh or file URL."""
 
     location: str
     base: str
@@ -53,16 +53,16 @@ def parse_origin(
     """Read the ``origin`` column of an instance.
 
     Args:
-        text: "" (a clone below ``repos``, else the forge), a URL, a path, or ``sdist:PACKAGE/BASE/GOLDEN``.
-        owner: of the repository.
-        repo: its name.
-        base: the base commit's hash, or the sha256 of the base release's archive.
-        golden: the same of the golden one.
+        text: "" (a clone below ``repos``, else ``FORGE``), a URL, a path, or ``sdist:PACKAGE/BASE/GOLDEN``.
+        owner: owner of the repository.
+        repo: name of the repository.
+        base: hash of the base commit, or sha256 of the base release's archive.
+        golden: hash of the golden commit, or sha256 of the golden release's archive.
         repos: a folder of clones ``OWNER/REPO`` or ``OWNER/REPO.git``, bare or not, or links to them.
-        folder: what a relative path is relative to.
+        folder: the folder to which a relative path is relative.
 
     Raises:
-        SourceError: it is malformed.
+        SourceError: ``text`` is malformed.
     """
     if text.startswith("sdist:"):
         parsed = _SDIST.fullmatch(text)
@@ -70,11 +70,11 @@ def parse_origin(
             raise SourceError(f"origin {text!r}: expected sdist:PACKAGE/BASE-VERSION/GOLDEN-VERSION")
         if _SHA256.fullmatch(base) is None or _SHA256.fullmatch(golden) is None:
             raise SourceError(
-                f"origin {text!r}: its hashes are the archives' sha256, 64 lower-case hex digits"
+                f"origin {text!r}: its hashes must be the sha256 of the archives, 64 lower-case hex digits"
             )
         return SdistOrigin(parsed[1], parsed[2], parsed[3], base, golden)
     if not text:
-        return GitOrigin(_usual_place(owner, repo, repos), base, golden)
+        return GitOrigin(_default_location(owner, repo, repos), base, golden)
     if text.startswith("-") or "::" in text or "\0" in text:
         raise SourceError(f"origin {text!r}: expected a URL, a path, or sdist:PACKAGE/BASE/GOLDEN")
     if URL.match(text) or folder is None:
@@ -82,7 +82,7 @@ def parse_origin(
     return GitOrigin(str(folder / Path(text).expanduser()), base, golden)
 
 
-def _usual_place(owner: str, repo: str, repos: Path | None) -> str:
+def _default_location(owner: str, repo: str, repos: Path | None) -> str:
     if repos is not None:
         for name in (repo, f"{repo}.git"):
             clone = repos / owner / name

@@ -1,8 +1,8 @@
-"""Reading a unified diff line by line, git's or plain: which lines of R it removes, which of R∘X̂ it adds.
+"""Parser of unified diffs, git's or plain: which lines of R are removed, which of R∘X̂ are added.
 
-It is read as ``git apply`` reads it. What a hunk's header counts decides: within a hunk lines are content,
-whatever they look like; between files everything that is no header is skipped, mail above all. But text
-without any file in it is an error.
+It reads a patch as ``git apply`` does. The counts of a hunk header decide: inside a hunk all lines are
+content, whatever they look like. Between files all text that is not a header is skipped, for example a mail
+header. Text without any file header is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_PATCH_BYTES", "FileDiff", "Line", "Patch", "parse_patch", "read_patch"]
 
 MAX_PATCH_BYTES = 256 * 1024**2
-"""A larger patch is not read: what a harvest may write at the most."""
+"""Size limit of a patch that is read, and of one that is extracted from a sandbox."""
 MAX_FILES = 200_000
 
 _START = re.compile(rb"^(?:diff --(?:git|cc|combined) |--- |@@ -|@@@ )", re.MULTILINE)
@@ -32,15 +32,15 @@ _COMBINED = re.compile(rb"diff --(?:cc|combined) |@@@ ")
 
 
 def parse_patch(content: bytes) -> Patch:
-    r"""Parse a patch; blank content is one without files. Only ``\n`` ends a line.
+    r"""Parse a patch; blank content is a patch without files. Only ``\n`` ends a line.
 
     Raises:
-        PatchError: it is no patch, ends too early, or is a combined diff; with the line.
-        PatchTooLarge: it has more than 200,000 files, or two million places that change.
+        PatchError: ``content`` is not a patch, ends too early, or is a combined diff; with the line.
+        PatchTooLarge: it has more than 200,000 files or two million changed places.
     """
     sections: list[Section] = []
     at = runs = 0
-    if content.count(b"\ndiff --git ") > MAX_FILES:  # within a hunk no line begins so
+    if content.count(b"\ndiff --git ") > MAX_FILES:  # inside a hunk no line begins like this
         raise _too_many()
     while found := _START.search(content, at):
         section = _section(content, found.start())
@@ -53,20 +53,20 @@ def parse_patch(content: bytes) -> Patch:
         if len(sections) > MAX_FILES or runs > MAX_RUNS:
             raise _too_many()
     if not sections and content.strip():
-        raise PatchError("this is no patch: there is no file header ('diff --git' or '---' and '+++') in it")
+        raise PatchError("not a patch: it has no file header ('diff --git' or '---' and '+++')")
     strip = strip_level(sections, content)
     return Patch(tuple(named(section, strip, content) for section in sections), strip)
 
 
 def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
-    """Return the bytes of the patch file ``path``, of ``limit`` bytes at the most. Blocks.
+    """Return the content of the patch file ``path``.
 
     Raises:
-        PatchTooLarge: it is larger; nothing of it was read.
-        SourceError: it cannot be read, or is no file.
+        PatchTooLarge: it has more than ``limit`` bytes.
+        SourceError: it cannot be read, or is not a file.
     """
     try:
-        # A pipe would keep us waiting for whoever writes to it.
+        # O_NONBLOCK: opening a pipe would wait for a writer.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             content = b"" if size > limit else file.read(limit + 1) or b""
@@ -84,29 +84,29 @@ def _too_many() -> PatchTooLarge:
 
 
 def _section(content: bytes, at: int) -> Section | None:
-    """Read the header of a file at ``at``; None where the line only looks like the start of one."""
+    """Read the file header at ``at``; None if the line only looks like the start of one."""
     if _COMBINED.match(content, at):
         raise PatchError(
-            f"line {line_at(content, at)}: a combined diff (of a merge), which changes no single tree; "
+            f"line {line_at(content, at)}: a combined diff (of a merge) does not apply to a single tree; "
             "make the patch against one parent",
             line=line_at(content, at),
         )
     if content.startswith(b"@@ -", at):
         if _FRAGMENT.match(content, at):
             line = line_at(content, at)
-            raise PatchError(f"line {line}: a hunk without the header of its file", line=line)
+            raise PatchError(f"line {line}: a hunk without a file header", line=line)
         return None
     return git_section(content, at) if content.startswith(b"diff", at) else plain_section(content, at)
 
 
 def _read(section: Section, content: bytes) -> int:
-    """Read what follows the header; return where it ends."""
+    """Read the body after the header; return the position of its end."""
     at = read_hunks(content, section.body, section.removed, section.added)
     if at == section.body and section.git:
         binary = read_binary(content, at)
         section.binary, section.made_bytes, at = binary.found, binary.made_bytes, binary.end
         if not (section.binary or section.changes_metadata):
             line = line_at(content, section.start)
-            raise PatchError(f"line {line}: the header of a file that nothing follows", line=line)
+            raise PatchError(f"line {line}: a file header with nothing after it", line=line)
     section.end = at
     return at

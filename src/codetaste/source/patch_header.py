@@ -1,4 +1,4 @@
-"""The header of one file in a patch: git's, with modes and renames, or the two lines of a plain diff."""
+"""File header of a diff: git's, with modes and renames, or the two lines of a plain diff."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from codetaste.errors import PatchError
 from codetaste.source.patch_hunks import line_at
 
-# The header of nine files in ten, which says all at once: the same name four times, and a/ and b/ before it.
+# The most common header (nine files in ten), matched at once: four times the same name, with a/ and b/.
 _USUAL = re.compile(
     rb'diff --git a/([^\n\r\t"]{1,1024}?) b/\1\n'
     rb"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: ([0-7]{5,7}))?\n"
@@ -27,19 +27,19 @@ _EPOCH = re.compile(rb"\t(?:1969-12-31|1970-01-01) \d\d:\d\d:00(?:\.0+)? [-+]\d\
 
 @dataclass(slots=True)
 class Section:
-    """One file of a patch while it is read. Names are as they stand there, quotes and prefixes included.
+    """One file of a patch while it is parsed. Names are raw, with quotes and prefixes.
 
     Attributes:
-        start: where its header begins.
-        git: whether it has git's header.
-        name: its one name without prefixes, where the header is of the usual form; the next five are not set.
-        pair: both names as the line ``diff --git`` has them.
-        minus: the text behind ``---``, None without one.
-        plus: the text behind ``+++``, None without one.
-        source: the name behind ``rename from`` or ``copy from``.
-        target: the name behind ``rename to`` or ``copy to``.
-        body: where what follows the header begins.
-        end: where that ends.
+        start: position of the header.
+        git: whether it is git's header.
+        name: the name without prefixes if the header has the common form; the next five are then not set.
+        pair: both names of the line ``diff --git``.
+        minus: the text after ``---``, None without one.
+        plus: the text after ``+++``, None without one.
+        source: the name after ``rename from`` or ``copy from``.
+        target: the name after ``rename to`` or ``copy to``.
+        body: position of the body, after the header.
+        end: position of the end of the body.
     """
 
     start: int
@@ -73,10 +73,10 @@ class Section:
 
 
 def git_section(content: bytes, at: int) -> Section | None:
-    """Read git's header at ``at``; None where nothing of a header follows its first line.
+    """Read git's header at ``at``; None if no header line follows the first one.
 
     Raises:
-        PatchError: a line of it makes no sense.
+        PatchError: a header line is invalid.
     """
     if usual := _USUAL.match(content, at):
         name, old_blob, new_blob, mode = usual.groups(b"0")
@@ -99,7 +99,7 @@ def git_section(content: bytes, at: int) -> Section | None:
     while found := _EXTENDED.match(content, here):
         if not _note(section, found[1], found[2]):
             line = line_at(content, here)
-            raise PatchError(f"line {line}: the header of a file makes no sense", line=line)
+            raise PatchError(f"line {line}: invalid file header", line=line)
         here = found.end()
         if found[1] == b"+++":
             break
@@ -108,19 +108,19 @@ def git_section(content: bytes, at: int) -> Section | None:
 
 
 def plain_section(content: bytes, at: int) -> Section | None:
-    """Read the two lines at ``at``; None where they are no header: a hunk must follow."""
+    """Read the two header lines at ``at``; None if they are not a header: a hunk must follow."""
     found = _PLAIN.match(content, at)
     if found is None:
         return None
     section = Section(at, git=False, minus=found[1], plus=found[2], body=found.end())
-    # What diff -N compares with nothing has the time zero.
+    # diff -N writes the time zero for a file that does not exist.
     section.new = bool(_EPOCH.search(found[1])) or found[1].split(b"\t")[0] == b"/dev/null"
     section.deleted = bool(_EPOCH.search(found[2])) or found[2].split(b"\t")[0] == b"/dev/null"
     return section
 
 
 def _note(section: Section, key: bytes, value: bytes) -> bool:
-    """Take note of a line of git's header; False when it makes no sense."""
+    """Store a line of git's header; False if it is invalid."""
     if key == b"index":
         return _note_index(section, value)
     if key.endswith(b"mode"):
@@ -146,7 +146,7 @@ def _note_index(section: Section, value: bytes) -> bool:
         section.old_blob, section.new_blob = found[1].decode(), found[2].decode()
         if found[3]:
             section.old_mode = section.new_mode = int(found[3], 8)
-    return True  # one that makes no sense is passed over by git too
+    return True  # git ignores an invalid index line, too
 
 
 def _note_mode(section: Section, key: bytes, value: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The body of one file in a patch: hunks of lines, or what stands for binary contents."""
+"""Body of one file in a patch: hunks of lines, or binary contents."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from codetaste.errors import PatchError, PatchTooLarge
 
 MAX_RUNS = 2_000_000
-"""Runs of changed lines in one file: what is remembered of a patch stays in bounds."""
+"""Limit of runs of changed lines, which bounds the memory of a parsed patch."""
 
 _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@[^\n]*\n")
-# Lines are taken in runs: a loop over single lines costs several times as much. First context, then what
-# goes, then what comes; a mailer may have cut the blank of an empty line.
+# Lines are matched in runs: a loop over single lines costs several times as much. First context, then removed
+# lines, then added ones; a mailer may have removed the blank of an empty context line.
 _BLOCK = re.compile(rb"((?: [^\n]*\n|\r?\n)*+)((?:-[^\n]*\n)*+)((?:\+[^\n]*\n)*+)")
 _NO_NEWLINE = re.compile(rb"\\ [^\n]*\n")
 
@@ -23,11 +23,11 @@ _BINARY = re.compile(rb"GIT binary patch\r?\n")
 _DATA = re.compile(rb"(literal|delta) (\d{1,12})\r?\n((?:[A-Za-z][^\n]+\n)++)\r?\n")
 _UPPER = 26
 _DELTA_START = 20
-"""Bytes that hold both sizes a delta begins with."""
+"""Bytes that hold both sizes at the start of a delta."""
 
 
 class Binary(NamedTuple):
-    """What stands for binary contents: whether there is any, what it unpacks to (bytes), where it ends."""
+    """Binary body of a file: whether there is one, its declared unpacked size (bytes), and where it ends."""
 
     found: bool
     made_bytes: int
@@ -35,27 +35,27 @@ class Binary(NamedTuple):
 
 
 def line_at(content: bytes, at: int) -> int:
-    """Return the number of the line that holds position ``at``, from 1."""
+    """Return the number, from 1, of the line at position ``at``."""
     return content.count(b"\n", 0, at) + 1
 
 
 def read_hunks(content: bytes, at: int, removed: list[range], added: list[range]) -> int:
-    """Read the hunks that begin at ``at``, if there are any, and return where they end.
+    """Read the hunks at ``at``, if there are any; return the position of their end.
 
     Args:
         content: the whole patch.
         at: a position in it.
-        removed: gets the runs of lines that go.
-        added: gets those that come.
+        removed: gets the runs of removed lines.
+        added: gets the runs of added lines.
 
     Raises:
-        PatchError: a hunk has other lines than its header counts.
-        PatchTooLarge: a file changes in more than two million places.
+        PatchError: the lines of a hunk do not match the counts of its header.
+        PatchTooLarge: the file changes in more than two million places.
     """
     while content.startswith(b"@@ -", at):
         header = _HUNK.match(content, at)
         if header is None:
-            raise _fault(content, at, "the header of a hunk makes no sense")
+            raise _fault(content, at, "invalid hunk header")
         at = _read_lines(content, header, removed, added)
         if content.startswith(b"\\", at) and (marker := _NO_NEWLINE.match(content, at)):
             at = marker.end()
@@ -67,17 +67,17 @@ def _read_lines(content: bytes, header: re.Match[bytes], removed: list[range], a
     old, old_left, new, new_left = int(old_text), int(old_count), int(new_text), int(new_count)
     at = header.end()
     while old_left or new_left:
-        kept, gone, come, end = _block(content, at, old_left, new_left)
+        context, gone, come, end = _block(content, at, old_left, new_left)
         if end == at:
             raise _short(content, at, header.start(), old_left, new_left)
-        old, new = old + kept, new + kept
+        old, new = old + context, new + context
         if gone:
             removed.append(range(old, old + gone))
         if come:
             added.append(range(new, new + come))
         old, new = old + gone, new + come
-        old_left -= kept + gone
-        new_left -= kept + come
+        old_left -= context + gone
+        new_left -= context + come
         at = end
         if len(removed) + len(added) > MAX_RUNS:
             raise PatchTooLarge(f"the patch changes its files in more than {MAX_RUNS:,} places")
@@ -85,25 +85,25 @@ def _read_lines(content: bytes, header: re.Match[bytes], removed: list[range], a
 
 
 def _block(content: bytes, at: int, old_left: int, new_left: int) -> tuple[int, int, int, int]:
-    """Count the lines at ``at`` that stay, go and come, no more than are left, and say where they end."""
+    """Count context, removed and added lines at ``at``, up to the given limits; return also their end."""
     block = _BLOCK.match(content, at)
-    if block is None:  # which cannot be: all of it may be empty
+    if block is None:  # cannot happen: every group may be empty
         return 0, 0, 0, at
     first, second, end = block.end(1), block.end(2), block.end()
-    kept = content.count(b"\n", at, first) if first > at else 0
+    context = content.count(b"\n", at, first) if first > at else 0
     gone = content.count(b"\n", first, second) if second > first else 0
     come = content.count(b"\n", second, end) if end > second else 0
-    if kept > min(old_left, new_left):  # what follows only looks like more of it
-        kept = min(old_left, new_left)
-        return kept, 0, 0, _after_lines(content, at, kept)
-    if kept + gone > old_left:
-        gone = old_left - kept
-        return kept, gone, 0, _after_lines(content, first, gone)
-    if kept + come > new_left:
-        come = new_left - kept
-        return kept, gone, come, _after_lines(content, second, come)
+    if context > min(old_left, new_left):  # the lines after that only look like context
+        context = min(old_left, new_left)
+        return context, 0, 0, _after_lines(content, at, context)
+    if context + gone > old_left:
+        gone = old_left - context
+        return context, gone, 0, _after_lines(content, first, gone)
+    if context + come > new_left:
+        come = new_left - context
+        return context, gone, come, _after_lines(content, second, come)
     marker = _NO_NEWLINE.match(content, end) if content.startswith(b"\\", end) else None
-    return kept, gone, come, marker.end() if marker else end
+    return context, gone, come, marker.end() if marker else end
 
 
 def _after_lines(content: bytes, at: int, lines: int) -> int:
@@ -113,11 +113,11 @@ def _after_lines(content: bytes, at: int, lines: int) -> int:
 
 
 def _short(content: bytes, at: int, hunk: int, old_left: int, new_left: int) -> PatchError:
-    where = "the patch ends here" if at == len(content) else "a line that does not belong there"
+    where = "the patch ends here" if at == len(content) else "unexpected line"
     if at < len(content) and content.find(b"\n", at) < 0:
-        where = "the patch ends here, in the midst of a line"
-    lacking = f"{old_left:,} old and {new_left:,} new lines"
-    return _fault(content, at, f"{where}; the hunk of line {line_at(content, hunk)} lacks {lacking}")
+        where = "the patch ends here, in the middle of a line"
+    missing = f"{old_left:,} old and {new_left:,} new lines"
+    return _fault(content, at, f"{where}; the hunk at line {line_at(content, hunk)} is missing {missing}")
 
 
 def _fault(content: bytes, at: int, what: str) -> PatchError:
@@ -126,10 +126,10 @@ def _fault(content: bytes, at: int, what: str) -> PatchError:
 
 
 def read_binary(content: bytes, at: int) -> Binary:
-    """Read what stands for binary contents at ``at``, if it is that.
+    """Read the binary contents at ``at``, if there are any.
 
     Raises:
-        PatchError: it is damaged.
+        PatchError: they are damaged.
     """
     if differ := _DIFFER.match(content, at):
         return Binary(found=True, made_bytes=0, end=differ.end())
@@ -141,15 +141,15 @@ def read_binary(content: bytes, at: int) -> Binary:
         kind, size, lines = data.groups()
         made += int(size)
         if kind == b"delta":
-            made += _delta_makes(content, at, lines)
+            made += _delta_size(content, at, lines)
         at, first = data.end(), False
     if first:
-        raise _fault(content, at, "binary contents that make no sense or end too early")
+        raise _fault(content, at, "invalid or truncated binary contents")
     return Binary(found=True, made_bytes=made, end=at)
 
 
-def _delta_makes(content: bytes, at: int, lines: bytes) -> int:
-    """Return the size that a delta says it makes; only its first bytes are unpacked."""
+def _delta_size(content: bytes, at: int, lines: bytes) -> int:
+    """Return the size that a delta declares for its result; only its first bytes are unpacked."""
     unpack, start = zlib.decompressobj(), b""
     try:
         for line in re.finditer(rb"([A-Za-z])([^\r\n]+)\r?\n", lines):
@@ -160,16 +160,16 @@ def _delta_makes(content: bytes, at: int, lines: bytes) -> int:
                 break
         return _number(start, _number(start, 0)[1])[0]
     except (ValueError, zlib.error, IndexError):
-        raise _fault(content, at, "binary contents that are damaged") from None
+        raise _fault(content, at, "damaged binary contents") from None
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number of seven bits a byte, the lowest first; return it and where it ends."""
+    """Read a number of seven bits per byte, lowest first; return it and the position of its end."""
     value = shift = 0
     while True:
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:  # noqa: PLR2004 - the highest bit says that more follows
+        if byte < 0x80:  # noqa: PLR2004 - the highest bit: another byte follows
             return value, at

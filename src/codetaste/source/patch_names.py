@@ -1,8 +1,8 @@
-"""The names of a patch's files: unquoted, told apart where they share a line, and without their prefixes.
+"""File names of a patch: unquoted, split where two share a line, and without their prefixes.
 
-Git writes ``a/`` and ``b/`` before them, or other prefixes, or none; a patch does not say which. Where both
-names of a file are the same as they stand there is no prefix, and where they are the same behind their first
-part, that is one.
+Git writes ``a/`` and ``b/`` before names, or other prefixes, or none, and a patch does not say which. If both
+names of a file are equal as written, there is no prefix; if they are equal after their first part, that part
+is a prefix.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ _NAME_BYTES = 8 * 1024
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-3][0-7]{2})')
 _LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*+)"')
-_USUAL = frozenset(b"abciow12")
-"""What git's one-letter prefixes are."""
+_PREFIX_LETTERS = frozenset(b"abciow12")
+"""Git's one-letter prefixes."""
 _PLAIN_TIME = re.compile(rb"\s\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^/]*\Z")
 
 
 def strip_level(sections: Iterable[Section], content: bytes) -> int:
-    """Return how many parts of the names in ``sections`` are prefix: 1, or 0.
+    """Return how many leading parts of the names in ``sections`` are prefixes: 1 or 0.
 
     Raises:
-        PatchError: some files say one thing and some the other.
+        PatchError: some names have prefixes and some have none.
     """
     level, names = None, []
     for section in sections:
-        said = 1 if section.name else _says(section)
-        if said is None:
-            names += [name for name in _beside(section) if name]
+        found = 1 if section.name else _section_level(section)
+        if found is None:
+            names += [name for name in _line_names(section) if name]
         elif level is None:
-            level = said
-        elif level != said:
+            level = found
+        elif level != found:
             raise _fault(
                 section, content, "some names of the patch have prefixes (a/, b/) and some have none"
             )
     if level is not None:
         return level
-    return int(all(name[0] in _USUAL and name[1:2] == b"/" for name in names))
+    return int(all(name[0] in _PREFIX_LETTERS and name[1:2] == b"/" for name in names))
 
 
 def named(section: Section, strip: int, content: bytes) -> FileDiff:
-    """Return the finished ``section``, given how many parts of its names are prefix.
+    """Return ``section`` as a FileDiff; ``strip`` leading parts of its names are prefixes.
 
     Raises:
-        PatchError: its names contradict each other, or cannot be told apart.
+        PatchError: its names contradict each other, or cannot be determined.
     """
     old, new = _names(section, strip, content)
     return FileDiff(
@@ -77,11 +77,11 @@ def named(section: Section, strip: int, content: bytes) -> FileDiff:
     )
 
 
-def _says(section: Section) -> int | None:
-    """Return how many parts of its names are prefix, None where it could be either."""
-    minus, plus = _beside(section)
+def _section_level(section: Section) -> int | None:
+    """Return how many leading parts of its names are prefixes, None if it could be either."""
+    minus, plus = _line_names(section)
     if section.source is not None and section.target is not None:
-        # These two lines never have prefixes.
+        # The names of rename and copy lines never have prefixes.
         if minus is not None:
             return int(minus != _unquoted(section.source))
         return int(section.pair != b"%s %s" % (section.source, section.target))
@@ -97,7 +97,7 @@ def _says(section: Section) -> int | None:
 
 
 def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
-    """Return both names; of a file that keeps its name, or has one only, twice the same."""
+    """Return the old and the new name; the same name twice unless the file is renamed or copied."""
     if section.name:
         return section.name, section.name
     if section.renamed or section.copied:
@@ -105,14 +105,14 @@ def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
         if not all(moved):
             raise _fault(section, content, "a rename or copy without both names")
         return moved
-    minus, plus = (None if name is None else _stripped(name, strip) for name in _beside(section))
+    minus, plus = (None if name is None else _stripped(name, strip) for name in _line_names(section))
     common = _common(section.pair, strip) if section.git else None
     found = [name for name in (plus, minus, common) if name]
     if not found:
-        raise _fault(section, content, "the name of the file cannot be made out")
+        raise _fault(section, content, "the file name cannot be determined")
     if section.git:
         if len(set(found)) > 1:
-            raise _fault(section, content, "two names for one file, and no rename")
+            raise _fault(section, content, "two names for one file without a rename")
         section.new |= section.minus == _NULL
         section.deleted |= section.plus == _NULL
     if minus and plus and plus.startswith(minus):
@@ -120,8 +120,8 @@ def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
     return found[0], found[0]
 
 
-def _beside(section: Section) -> tuple[bytes | None, bytes | None]:
-    """Return the names of the lines ``---`` and ``+++`` with their prefixes; None where there is none."""
+def _line_names(section: Section) -> tuple[bytes | None, bytes | None]:
+    """Return the names of the lines ``---`` and ``+++`` with their prefixes; None for a missing one."""
     return _line_name(section.minus, git=section.git), _line_name(section.plus, git=section.git)
 
 
@@ -130,14 +130,14 @@ def _line_name(text: bytes | None, *, git: bool) -> bytes | None:
         return None
     if quoted := _QUOTED.match(text):
         return _unquoted(quoted[0])
-    name, tab, _ = text.partition(b"\t")  # git puts a TAB behind a name with blanks, others a time
+    name, tab, _ = text.partition(b"\t")  # git writes a TAB after a name with blanks, other programs a time
     if not (git or tab) and len(name) < _NAME_BYTES:
         name = _PLAIN_TIME.sub(b"", name).rstrip()
     return None if name == _NULL else name
 
 
 def _common(pair: bytes, strip: int) -> bytes | None:
-    """Return the name that both halves of the line ``diff --git`` have, None where they have none."""
+    """Return the name that both halves of the line ``diff --git`` share, None if they share none."""
     if not (pair.startswith(b'"') or pair.endswith(b'"')):
         return _repeated(pair) if strip else _twice(pair)
     if quoted := _QUOTED.match(pair):
@@ -150,15 +150,15 @@ def _common(pair: bytes, strip: int) -> bytes | None:
 
 
 def _twice(pair: bytes) -> bytes | None:
-    """Return NAME where ``pair`` is "NAME NAME"."""
+    """Return NAME if ``pair`` is "NAME NAME"."""
     half = len(pair) // 2
     return pair[:half] if half and pair == b"%b %b" % (pair[:half], pair[:half]) else None
 
 
 def _repeated(pair: bytes) -> bytes | None:
-    """Return NAME where ``pair`` is "x/NAME y/NAME", without a slash in x and y; all may have blanks."""
+    """Return NAME if ``pair`` is "x/NAME y/NAME", without a slash in x and y; all may have blanks."""
     tail = pair[pair.find(b"/") + 1 :]
-    # Before y's slash is more than half of the tail, and y has no other.
+    # More than half of the tail precedes y's slash, and y has no other slash.
     slash = tail.find(b"/", (len(tail) + 1) // 2)
     name = tail[slash + 1 :]
     if slash < 0 or not name or not tail.startswith(name + b" ") or b"/" in tail[len(name) + 1 : slash]:
@@ -168,10 +168,10 @@ def _repeated(pair: bytes) -> bytes | None:
 
 def _unquoted(name: bytes) -> bytes:
     quoted = _QUOTED.fullmatch(name)
-    return _ESCAPE.sub(_meant, quoted[1]) if quoted else name
+    return _ESCAPE.sub(_unescaped, quoted[1]) if quoted else name
 
 
-def _meant(escape: re.Match[bytes]) -> bytes:
+def _unescaped(escape: re.Match[bytes]) -> bytes:
     code = escape[1]
     return bytes([int(code, 8)]) if len(code) == 3 else _LETTERS.get(code, code)  # noqa: PLR2004 - octal
 

@@ -1,7 +1,7 @@
-"""A git repository as a store of trees: a clone on disk, or a cache of the commits that were asked of a URL.
+"""Git repositories from which trees are exported: a clone on disk, or cached commits of a URL.
 
-Trees are read from git's objects, never checked out: attributes, filters, line endings and submodules have no
-part in it, so that a tree is exactly what was committed.
+Trees are read from git's objects and never checked out. Attributes, filters, line endings and submodules play
+no role, so a tree is exactly what was committed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ from codetaste.source.tree import locked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from codetaste.source.git import GitResult
+
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FETCH_TIMEOUT_S = 900.0
-_LACKING = ("not our ref", "no such remote ref", "couldn't find remote ref")
-_NOT_BY_HASH = ("unadvertised object", "shallow capabilities", "does not support", "not supported")
+_MISSING_REF = ("not our ref", "no such remote ref", "couldn't find remote ref")
+_NO_FETCH_BY_HASH = ("unadvertised object", "shallow capabilities", "does not support", "not supported")
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A git repository on disk. ``place`` is what messages call it: a path or a URL without its password."""
+    """A git repository on disk. ``label`` names it in messages: a path, or a URL without its password."""
 
     git_dir: Path
     place: str
 
     async def has(self, commit: str) -> bool:
-        """True when the commit object is there."""
+        """True when the repository has the commit object."""
         found = await run_git("cat-file", "-t", commit, git_dir=self.git_dir)
         return found.ok and found.output.strip() == b"commit"
 
@@ -45,52 +47,45 @@ class Repository:
         """Write the tree of ``commit`` to the new folder ``into``, exactly as it was committed.
 
         Raises:
-            UnsafeArchive: the tree holds a name that would leave the folder or make a git directory.
-            SourceError: the commit or an object of it is not here.
+            UnsafeArchive: the tree has a name that would leave the folder or create a git directory.
+            SourceError: the commit or one of its objects is missing.
             StorageFull: no space left.
         """
         if not await self.has(commit):
-            raise SourceError(await self._lacks(commit))
+            raise SourceError(f"{self.place} has no commit {commit}; {await self._fix_hint()}")
         listing = await run_git("ls-tree", "-r", "-z", "--full-tree", commit, git_dir=self.git_dir)
         if not listing.ok:
-            raise SourceError(f"{self.place}: the tree of {commit[:12]} is not whole; {await self._advice()}")
+            raise SourceError(
+                f"{self.place}: the tree of {commit[:12]} is incomplete; {await self._fix_hint()}"
+            )
         label = f"{self.place} at {commit[:8]}"
         try:
             await to_thread.run_sync(
                 export_tree, self.git_dir, listing.output, into, label, from_thread.check_cancelled
             )
         except MissingObject as error:
-            raise SourceError(f"{error}; {await self._advice()}") from None
+            raise SourceError(f"{error}; {await self._fix_hint()}") from None
 
-    async def _lacks(self, commit: str) -> str:
-        return f"{self.place} has no commit {commit}; {await self._advice()}"
-
-    async def _advice(self) -> str:
-        """Say what a person can do about a missing object."""
+    async def _fix_hint(self) -> str:
         shallow = await run_git("rev-parse", "--is-shallow-repository", git_dir=self.git_dir)
         if shallow.output.strip() == b"true":
             return f"it is a shallow clone: git -C {self.place} fetch --unshallow"
-        partial = await run_git(
-            "config",
-            "--get-regexp",
-            r"^(extensions\.partialclone|remote\..*\.promisor)$",
-            git_dir=self.git_dir,
-        )
+        keys = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+        partial = await run_git("config", "--get-regexp", keys, git_dir=self.git_dir)
         if partial.output.strip():
-            return (
-                f"it is a partial clone: git -C {self.place} fetch --refetch --no-filter (git 2.36 or later)"
-            )
+            command = f"git -C {self.place} fetch --refetch --no-filter"
+            return f"it is a partial clone: {command} (git 2.36 or later)"
         return f"bring the clone up to date: git -C {self.place} fetch --all --tags"
 
 
 def checked_hash(commit: str) -> str:
-    """Return ``commit`` when it is a whole object hash.
+    """Return ``commit`` if it is a full object hash.
 
     Raises:
-        SourceError: it is anything else; git might take it for an option or an expression.
+        SourceError: it is not; git could read it as an option or a revision expression.
     """
     if _HASH.fullmatch(commit) is None:
-        raise SourceError(f"{commit!r} is not a whole commit hash (40 or 64 lower-case hex digits)")
+        raise SourceError(f"{commit!r} is not a full commit hash (40 or 64 lower-case hex digits)")
     return commit
 
 
@@ -103,13 +98,11 @@ def shown_url(url: str) -> str:
 
 
 async def open_repository(path: Path) -> Repository:
-    """Open the clone at ``path``: bare or not, a work tree's, or a link to one.
-
-    Folders above it are not searched.
+    """Open the clone at ``path``: bare, a work tree, or a link to one; parent folders are not searched.
 
     Raises:
-        SourceError: there is none.
-        ToolMissing: there is no git.
+        SourceError: ``path`` is not a repository.
+        ToolMissing: git is not installed.
     """
     place = str(path)
     resolved = await to_thread.run_sync(path.resolve)
@@ -128,13 +121,13 @@ async def fetch_commits(
 ) -> Repository:
     """Bring ``commits`` of the repository at ``url`` into a bare repository of the cache, and open it.
 
-    Only the commits' own trees are fetched where the server gives them by hash; else the whole repository.
-    What is there already is not asked for again. Many tasks and processes may do this at once.
+    Only the trees of these commits are fetched if the server serves commits by hash, otherwise the whole
+    repository. Commits in the cache are not fetched again. Safe for many tasks and processes at once.
 
     Raises:
-        SourceError: no answer, no such repository, no such commit, or ``timeout_s`` seconds went by.
+        SourceError: no answer, no such repository, no such commit, or ``timeout_s`` seconds have passed.
         StorageFull: no space left.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     for commit in commits:
         checked_hash(commit)
@@ -144,14 +137,14 @@ async def fetch_commits(
     git_dir = await to_thread.run_sync((cache / "git" / f"{key}.git").absolute)
     repository = Repository(git_dir, shown_url(url))
     async with locked(cache / "locks" / f"git-{key}.lock"):
-        missing = [commit for commit in commits if not await _kept(repository, commit)]
+        missing = [commit for commit in commits if not await _is_fetched(repository, commit)]
         if missing:
             await _fetch(url, missing, repository, timeout_s)
     return repository
 
 
-async def _kept(repository: Repository, commit: str) -> bool:
-    """True when ``commit`` was fetched whole: its ref is set last."""
+async def _is_fetched(repository: Repository, commit: str) -> bool:
+    """True when ``commit`` was fetched completely: its ref is set last."""
     if not await to_thread.run_sync(repository.git_dir.is_dir):
         return False
     ref = await run_git(
@@ -170,48 +163,35 @@ async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeo
         raise SourceError(f"cannot make a repository in the cache: {_reason(made.complaint)}")
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     wanted = [f"+{commit}:refs/kept/{commit}" for commit in commits]
-    near = await run_git(
-        "fetch",
-        *options,
-        "--depth=1",
-        "--",
-        url,
-        *wanted,
-        git_dir=repository.git_dir,
-        network=True,
-        timeout_s=timeout_s,
-    )
+
+    async def fetch(*args: str) -> GitResult:
+        return await run_git(
+            "fetch", *options, *args, git_dir=repository.git_dir, network=True, timeout_s=timeout_s
+        )
+
+    near = await fetch("--depth=1", "--", url, *wanted)
     if near.ok:
         return
-    if not any(phrase in near.complaint for phrase in _NOT_BY_HASH):
+    if not any(phrase in near.complaint for phrase in _NO_FETCH_BY_HASH):
         raise _unreachable(repository, commits, near.complaint.replace(url, repository.place))
-    whole = await run_git(
-        "fetch",
-        *options,
-        "--",
-        url,
-        "+refs/*:refs/all/*",
-        git_dir=repository.git_dir,
-        network=True,
-        timeout_s=timeout_s,
-    )
+    whole = await fetch("--", url, "+refs/*:refs/all/*")
     if not whole.ok:
         raise _unreachable(repository, commits, whole.complaint.replace(url, repository.place))
     for commit in commits:
         if not await repository.has(commit):
-            raise SourceError(f"{repository.place} has no commit {commit} that any branch or tag leads to")
+            raise SourceError(f"{repository.place} has no commit {commit} reachable from a branch or tag")
         await run_git("update-ref", f"refs/kept/{commit}", commit, git_dir=repository.git_dir)
 
 
 def _unlock(git_dir: Path) -> None:
-    """Remove the lock files of a git that was killed; ours is held, so no other is at work."""
+    """Remove lock files left by a killed git; our own lock is taken, so no other git is running here."""
     for lock in git_dir.rglob("*.lock"):
         lock.unlink(missing_ok=True)
 
 
 def _unreachable(repository: Repository, commits: Sequence[str], complaint: str) -> SourceError:
     reason = _reason(complaint)
-    if any(phrase in complaint for phrase in _LACKING):
+    if any(phrase in complaint for phrase in _MISSING_REF):
         named = next((commit for commit in commits if commit in complaint), commits[0])
         return SourceError(f"{repository.place} has no commit {named} ({reason})")
     return SourceError(
@@ -220,7 +200,7 @@ def _unreachable(repository: Repository, commits: Sequence[str], complaint: str)
 
 
 def _reason(complaint: str) -> str:
-    """Pick the line in which git says what is wrong."""
+    """Return the line of git's error output that names the fault."""
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))]
     return (telling or lines or ["git gave no reason"])[0]

@@ -1,7 +1,7 @@
-"""A git repository of our own, made for one piece of work: where git does what it does best to others' data.
+"""A temporary git repository in which git applies or compares untrusted files.
 
-It has no configuration and no attributes but ours, and nothing is ever checked out: contents are objects, a
-tree is an index.
+It has only our configuration and attributes, and nothing is ever checked out: contents are objects, a tree is
+an index.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from codetaste.source.git import GitResult
 
 _ATTRIBUTES = "* -text -ident !filter !diff !merge !whitespace !working-tree-encoding\n"
-"""Stand above those of a tree, should some git look there."""
+"""Override the attributes of a tree, in case a version of git reads those."""
 _OUTPUT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class ScratchRepository:
-    """The repository in the folder ``folder``; ``timeout_s`` bounds each step of git's, seconds."""
+    """The repository in ``folder``; ``timeout_s`` limits each git command, seconds."""
 
     folder: Path
     timeout_s: float
 
     @property
     def git_dir(self) -> Path:
-        """Where git keeps it."""
+        """The git directory."""
         return self.folder / "git"
 
     async def git(
@@ -48,10 +48,10 @@ class ScratchRepository:
         output_bytes: int = _OUTPUT_BYTES,
         may_fail: bool = False,
     ) -> GitResult:
-        """Run git in it.
+        """Run git in this repository.
 
         Raises:
-            SourceError: git failed (with its first line) unless it may, took too long, or said too much.
+            SourceError: git failed (its first error line) and ``may_fail`` is False, or exceeded a limit.
             StorageFull: no space left.
         """
         result = await run_git(
@@ -74,7 +74,7 @@ class ScratchRepository:
         env: Mapping[str, str] | None = None,
         may_fail: bool = False,
     ) -> GitResult:
-        """Run git as ``git`` does, with ``content`` as its input."""
+        """Run ``git`` with ``content`` as standard input."""
         path = self.folder / "input"
         await to_thread.run_sync(_write, path, content)
         stdin = await to_thread.run_sync(path.open, "rb")
@@ -85,17 +85,17 @@ class ScratchRepository:
 
 
 def scratch_repository(folder: Path, timeout_s: float, *, objects: Path | None = None) -> ScratchRepository:
-    """Make one in ``folder``, which is empty. Blocks.
+    """Make a repository in the empty ``folder``.
 
     Args:
-        folder: gets the repository, in ``git``, and what git is fed.
-        timeout_s: for each step, seconds.
-        objects: another repository's objects, which it borrows.
+        folder: gets the repository (in ``git``) and the input files of git commands.
+        timeout_s: limit of each git command, seconds.
+        objects: object folder of another repository, used as an alternate.
     """
     made = ScratchRepository(folder, timeout_s)
     for name in ("objects/info", "refs", "info"):
         (made.git_dir / name).mkdir(parents=True)
-    # A branch that never is: some versions of git read attributes from what HEAD names.
+    # A branch that never exists: some versions of git read attributes from the commit that HEAD names.
     (made.git_dir / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
     config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcompression = 0\n"
     (made.git_dir / "config").write_text(config, encoding="ascii")

@@ -1,4 +1,4 @@
-"""Source distributions of a package, from a package index: found by name, checked by hash, never built."""
+"""Source distributions from a package index: found by name, verified by hash, never built."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ARCHIVE_BYTES = 512 * 1024**2
 _CHUNK_BYTES = 1 << 20
 
 
-_Got = TypeVar("_Got")
+_Value = TypeVar("_Value")
 
 
 class _Transient(Exception):
-    """A fault that may be gone the next time."""
+    """A fault for which the request is retried."""
 
 
 class _Page(NamedTuple):
@@ -47,10 +47,10 @@ class _Page(NamedTuple):
 async def fetch_sdist(package: str, version: str, sha256: str, cache: Path) -> Path:
     """Return the archive of ``package`` ``version`` whose hash is ``sha256``, from the cache or the index.
 
-    Its content is checked against the hash before anybody gets to see it, also when it comes from the cache.
+    The content is checked against the hash every time, also when it comes from the cache.
 
     Raises:
-        SourceError: the index cannot be reached, has no such archive, or has another one under that version.
+        SourceError: the index cannot be reached, has no such archive, or has another one for that version.
         StorageFull: no space left.
     """
     archive = cache / "sdists" / sha256
@@ -114,11 +114,11 @@ async def _page(http: httpx.AsyncClient, package: str) -> ProjectPage:
             return ProjectPage.from_json_data(json.loads(page.body), page.address)
         return ProjectPage.from_html(package, page.body, page.address)
     except (ValueError, UnsupportedRepoVersionError) as error:
-        raise SourceError(f"{what}: its page makes no sense: {_one_line(error)}") from error
+        raise SourceError(f"{what}: its page cannot be parsed: {_one_line(error)}") from error
 
 
 def _candidates(page: ProjectPage, package: str, version: str, sha256: str) -> list[DistributionPackage]:
-    """Return the files that may be the archive: the one of that hash, else those without one."""
+    """Return the files that may be the archive: those with that hash, else those without a hash."""
     sources = [found for found in page.packages if found.package_type == "sdist"]
     exact = [found for found in sources if found.digests.get("sha256", "").lower() == sha256]
     if exact:
@@ -137,7 +137,7 @@ async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what:
     """Download ``address`` to ``partial``; return its sha256."""
     digest = hashlib.sha256()
     size = 0
-    # The hash is over what is stored, so no compression on the way.
+    # The hash is that of the stored file, so no transfer compression.
     async with http.stream("GET", address, headers={"Accept-Encoding": "identity"}) as response:
         _check_status(response, what)
         try:
@@ -150,7 +150,7 @@ async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what:
                     digest.update(chunk)
                     await file.write(chunk)
         except OSError as error:
-            raise storage_error(error, f"cannot keep {partial}") from error
+            raise storage_error(error, f"cannot write {partial}") from error
     return digest.hexdigest()
 
 
@@ -164,8 +164,8 @@ def _check_status(response: httpx.Response, what: str) -> None:
         raise SourceError(f"{what}: the server answered {status} {response.reason_phrase}")
 
 
-async def _retried(do: Callable[[], Awaitable[_Got]], what: str) -> _Got:
-    """Call ``do`` until it works, a bounded number of times."""
+async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
+    """Call ``do``; retry transient faults a limited number of times."""
     import httpx  # noqa: PLC0415 - heavy
 
     for pause_s in (*_BACK_OFF_S, None):
@@ -190,7 +190,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _digest(path: Path) -> str:
-    """Return the sha256 of a file, "" when there is none."""
+    """Return the sha256 of a file, "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Trees: plain folders that hold R or R∘X*, made once, kept in a cache, and never changed.
+"""Cache of immutable trees: plain folders that hold R or R∘X*, without a ``.git``.
 
-A tree is written under a temporary name and renamed together with its seal, so that it is whole whenever it
-can be seen; a lock lets many jobs and processes ask for the same one. A tree has no ``.git`` of its own.
+A tree is written under a temporary name and renamed together with its seal (digest and file states), so a
+visible tree is always complete. A lock lets many jobs and processes request the same tree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FILE, _PROGRAM, _LINK = b"100644", b"100755", b"120000"
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A folder and the digest of what is in it (``tree_digest``)."""
+    """A folder and the digest of its content (``tree_digest``)."""
 
     path: Path
     digest: str
@@ -54,7 +54,7 @@ def tree_digest(root: Path) -> str:
     followed. Equal digests mean that a scan of both gives equal results.
 
     Raises:
-        SourceError: something is neither file, folder nor link, or cannot be read.
+        SourceError: an entry is neither file, folder nor link, or cannot be read.
     """
     digest = hashlib.sha256(b"codetaste tree 1\n")
     base = os.fsencode(root)
@@ -68,14 +68,14 @@ def tree_digest(root: Path) -> str:
 
 
 async def stored_tree(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
-    """Return the tree ``key`` of the cache, made by ``fill`` when it is not there or was changed since.
+    """Return the tree ``key`` of the cache; ``fill`` makes it if it is missing or was modified.
 
     ``fill`` gets a path that does not exist yet and makes the folder. It runs at most once at a time over all
-    processes; when it fails nothing is kept.
+    processes; if it fails, nothing is stored.
 
     Raises:
-        StorageFull: no space left for it.
-        SourceError: what ``fill`` raises, or a cache folder that cannot be written.
+        StorageFull: no space left.
+        SourceError: raised by ``fill``, or the cache folder cannot be written.
     """
     home = cache / "trees" / key
     found = await to_thread.run_sync(_reuse, home)
@@ -97,7 +97,7 @@ async def stored_tree(cache: Path, key: str, fill: Callable[[Path], Awaitable[No
 
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
-    """Hold the lock file ``path`` against every other task and process; a crash lets go of it."""
+    """Lock the file ``path`` against all other tasks and processes; a crash releases the lock."""
     descriptor = await to_thread.run_sync(_open_lock, path)
     try:
         pause_s = 0.01
@@ -136,13 +136,13 @@ def _prepare(stage: Path, key: str) -> None:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what this or a killed process left behind beside ``home``; the lock must be held."""
+    """Remove temporary folders of this or a killed process beside ``home``; call it under the lock."""
     for rest in home.parent.glob(f".{home.name}.*"):
         shutil.rmtree(rest, ignore_errors=True)
 
 
 def _reuse(home: Path) -> Tree | None:
-    """Return the sealed tree when names, modes, sizes and times are still those it was sealed with."""
+    """Return the sealed tree if names, modes, sizes and times have not changed since."""
     try:
         seal = json.loads((home / _SEAL).read_text(encoding="utf-8"))
         tree = home / "tree"
@@ -161,16 +161,16 @@ def _seal(stage: Path, home: Path) -> Tree:
             json.dump({"digest": digest, "shape": _shape(tree)}, file)
             file.flush()
             os.fsync(file.fileno())
-        if home.exists():  # changed by somebody since
+        if home.exists():  # modified after it was sealed
             home.rename(home.with_name(f".{home.name}.changed"))
         stage.rename(home)
     except OSError as error:
-        raise storage_error(error, f"cannot keep {home}") from error
+        raise storage_error(error, f"cannot write {home}") from error
     return Tree(home / "tree", digest)
 
 
 def _shape(tree: Path) -> str:
-    """Digest all that can be seen without reading a file, and that a change would alter."""
+    """Digest names, modes, sizes and times: what a change would alter, without reading any file."""
     digest = hashlib.sha256()
     for entry in sorted(_entries(os.fsencode(tree)), key=lambda entry: entry.name):
         digest.update(
@@ -204,7 +204,7 @@ def _git_mode(status: os.stat_result, name: bytes) -> bytes:
 def _content_digest(path: bytes, mode: bytes) -> bytes:
     digest = hashlib.sha256()
     if mode == _LINK:
-        digest.update(os.readlink(path))  # noqa: PTH115 - a Path would lose 'x/./y' and a slash at the end
+        digest.update(os.readlink(path))  # noqa: PTH115 - a Path would lose 'x/./y' and a trailing slash
     else:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
             while chunk := file.read(_READ_BYTES):

@@ -1,4 +1,4 @@
-"""The difference between two trees on disk, as the patch that ``git diff`` of their commits would print."""
+"""Patch between two trees on disk, as ``git diff`` of their commits would print it."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from codetaste.source.scratch_repository import ScratchRepository
 
 _NAMES = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=false")
-"""Names that no other system could have are names here."""
+"""Allow file names that other systems forbid."""
 _DIFF = (
     *("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "-M50%", "-l1000"),
     *("--diff-algorithm=myers", "--indent-heuristic"),
 )
-"""What a plain ``git diff`` does by default, whatever its version: the published golden patches are so."""
+"""Defaults of ``git diff``, fixed for every version: the published golden patches were made so."""
 _TIMEOUT_S, _SWEEP_S = 600.0, 60.0
 
 
 async def tree_diff(before: Path, after: Path, scratch: Path) -> bytes:
     """Return the patch that turns the folder ``before`` into ``after``; neither has a ``.git``.
 
-    Submodules are empty folders in trees, so that a patch does not tell of them.
+    Submodules are empty folders in trees, so they do not appear in the patch.
 
     Args:
-        before: plain folder, not changed.
-        after: the same.
-        scratch: an existing folder; all that is written is in a new folder below it, gone at the end.
+        before: plain folder, read-only.
+        after: plain folder, read-only.
+        scratch: an existing folder; everything is written to a new folder below it, removed at the end.
 
     Raises:
         SourceError: a tree cannot be read, or the patch is larger than ``MAX_PATCH_BYTES``.
         StorageFull: no space left.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     folder = await to_thread.run_sync(lambda: Path(tempfile.mkdtemp(dir=scratch, prefix="diff-")))
     try:
@@ -61,7 +61,7 @@ async def tree_diff(before: Path, after: Path, scratch: Path) -> bytes:
 
 
 async def _tree(repository: ScratchRepository, tree: Path, name: str, names: Iterable[bytes]) -> str:
-    """Make an object of the files ``names`` of ``tree``, and return its name."""
+    """Write a tree object with the files ``names`` of ``tree``; return its hash."""
     env = {"GIT_INDEX_FILE": str(repository.folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
     listed = (path + b"\0" for path in names)
     await repository.fed(listed, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
@@ -69,7 +69,7 @@ async def _tree(repository: ScratchRepository, tree: Path, name: str, names: Ite
 
 
 def _differing(before: Path, after: Path) -> tuple[list[bytes], list[bytes]]:
-    """Paths of files and links that are not the same in both trees: those of each, sorted."""
+    """Return the paths, in each tree, of files and links that differ between the trees, sorted."""
     old, new = _listed(before), _listed(after)
     names = sorted(name for name in old.keys() | new.keys() if not _same(old.get(name), new.get(name)))
     return [name for name in names if name in old], [name for name in names if name in new]

@@ -1,4 +1,4 @@
-"""Both trees of an instance on disk, wherever they come from."""
+"""Bring both trees of an instance, R and R∘X*, to disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """R and R∘X* as folders that must not be written to, with their ``tree_digest``."""
+    """R and R∘X* as read-only folders, with their ``tree_digest``."""
 
     base: Path
     golden: Path
@@ -31,33 +31,26 @@ class Trees:
 
 
 async def materialise(origin: Origin, cache: Path) -> Trees:
-    """Bring both trees of ``origin`` to disk below ``cache``, or find them there.
+    """Return both trees of ``origin``, written below ``cache`` unless they are there already.
 
-    Nothing is asked of the network or of the clone when both are there. Safe to call many times at once, from
-    many processes; when it is killed, the next call begins anew what was not whole.
+    If both are in the cache, neither the network nor the clone is read. Safe to call from many tasks and
+    processes at once; after a kill, the next call starts incomplete trees again.
 
     Raises:
-        SourceError: they cannot be had; the message says why and what to do.
-        UnsafeArchive: what came is hostile.
-        StorageFull: no space left for them.
-        ToolMissing: there is no git.
+        SourceError: the trees cannot be read; the message says why and what to do.
+        UnsafeArchive: an archive or commit holds a dangerous member.
+        StorageFull: no space left.
+        ToolMissing: git is not installed.
     """
     cache = await to_thread.run_sync(cache.absolute)
+    # One tree after the other: both mostly wait for the same clone, disk or index.
     if isinstance(origin, SdistOrigin):
-        return await _both(
-            lambda: _sdist_tree(origin.package, origin.base_version, origin.base_sha256, cache),
-            lambda: _sdist_tree(origin.package, origin.golden_version, origin.golden_sha256, cache),
-        )
-    return await _both(
-        lambda: _commit_tree(origin, origin.base, cache),
-        lambda: _commit_tree(origin, origin.golden, cache),
-    )
-
-
-async def _both(base: Callable[[], Awaitable[Tree]], golden: Callable[[], Awaitable[Tree]]) -> Trees:
-    """Make both, one after the other: they mostly wait for the same clone, disk or index."""
-    first, second = await base(), await golden()
-    return Trees(first.path, second.path, first.digest, second.digest)
+        base = await _sdist_tree(origin.package, origin.base_version, origin.base_sha256, cache)
+        golden = await _sdist_tree(origin.package, origin.golden_version, origin.golden_sha256, cache)
+    else:
+        base = await _commit_tree(origin, origin.base, cache)
+        golden = await _commit_tree(origin, origin.golden, cache)
+    return Trees(base.path, golden.path, base.digest, golden.digest)
 
 
 async def _commit_tree(origin: GitOrigin, commit: str, cache: Path) -> Tree:
@@ -91,5 +84,5 @@ async def _sdist_tree(package: str, version: str, sha256: str, cache: Path) -> T
 
 
 async def _stored(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
-    """Keep each tree where nobody can tell from one tree's place where another is."""
+    """Store the tree under a name that reveals nothing about the path of any other tree."""
     return await stored_tree(cache, await to_thread.run_sync(hidden_name, cache, key), fill)

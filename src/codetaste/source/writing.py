@@ -1,8 +1,8 @@
-"""Writing an untrusted tree below one folder, and nowhere else.
+"""Safe writer of untrusted trees: nothing is written outside one folder.
 
-Names, kinds and link targets come from a repository or an archive that nobody vouches for. Files and folders
-are made first and symbolic links last, so that nothing is ever written through a link; every clash is found
-in memory before the file system sees it.
+Names, kinds and link targets come from an untrusted repository or archive. Files and folders are written
+first and symbolic links last, so nothing is ever written through a link. Name clashes are detected in memory
+before the file system is touched.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MTIME_NS = 315_532_800 * 10**9
-"""The modification time of every file in a stored tree (1980-01-01): a later change shows at once."""
+"""Modification time of every file in a cached tree (1980-01-01), so that a later change is visible."""
 
 _MAX_HOPS = 40
 _COPY_BYTES = 1 << 20
-_SHOWN = 120
+_SHOWN_CHARACTERS = 120
 _HFS_IGNORED = {*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF}
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """What one tree may hold. Sizes in bytes."""
+    """Limits of one tree. Sizes in bytes."""
 
     members: int = 200_000
     total_bytes: int = 4 * 1024**3
@@ -39,7 +39,7 @@ class TreeLimits:
 
 
 def name_fault(name: bytes, limits: TreeLimits) -> str:
-    """Say why nothing may be written by the name ``name``, "" when it may: it could leave the tree."""
+    """Return why the member name ``name`` is unsafe to write, "" if it is safe."""
     if name.startswith(b"/"):
         return "has an absolute name"
     if b"\0" in name:
@@ -71,13 +71,13 @@ def storage_error(error: OSError, what: str) -> StorageFull | SourceError:
 
 
 def show(name: bytes) -> str:
-    """Return a member's name as a person may read it in a one-line message."""
+    """Return a member's name quoted and shortened for a one-line message."""
     text = repr(name.decode("utf-8", "backslashreplace"))
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…' ({len(name)} bytes)"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…' ({len(name)} bytes)"
 
 
 def is_git_name(part: bytes) -> bool:
-    """True when some file system or git itself could take ``part`` for ``.git``."""
+    """True when git or some file system treats ``part`` as ``.git``."""
     if part.isascii() and not part.lower().startswith((b".git", b"git~1")):
         return False
     text = part.decode("utf-8", "surrogateescape")
@@ -90,10 +90,10 @@ class TreeWriter:
     """Fills the folder ``root``, which must exist and be empty. Not for two threads at once.
 
     Args:
-        root: where the tree goes.
-        label: what is being unpacked, for messages.
-        limits: more than that is refused.
-        check: called now and then, so that a cancelled job stops; it raises to stop.
+        root: folder of the tree.
+        label: name of the archive or commit in messages.
+        limits: a larger tree is rejected.
+        check: called regularly; it raises to stop the work when the job is cancelled.
     """
 
     def __init__(
@@ -112,17 +112,17 @@ class TreeWriter:
         self._bytes = 0
 
     def refuse(self, name: bytes, reason: str) -> UnsafeArchive:
-        """Return the error that names the member ``name``."""
+        """Return the error to raise for the member ``name``."""
         return UnsafeArchive(f"{self._label}: member {show(name)} {reason}; nothing of it is used")
 
     def parts(self, name: bytes) -> Parts:
-        """Split a member's name, refusing whatever could leave the tree."""
+        """Split a member's name; raise UnsafeArchive if it could leave the tree."""
         if fault := name_fault(name, self._limits):
             raise self.refuse(name, fault)
         return tuple(part for part in name.split(b"/") if part not in {b"", b"."})
 
     def folder(self, name: bytes) -> None:
-        """Make a folder, and those above it; one that is there already is fine."""
+        """Make a folder and its parents; an existing folder is fine."""
         self._claim_folder(self.parts(name), name)
 
     def file(self, name: bytes, chunks: Iterable[bytes], *, executable: bool) -> None:
@@ -145,11 +145,11 @@ class TreeWriter:
             raise storage_error(error, f"{self._label}: {show(name)}") from error
 
     def copy(self, name: bytes, source: bytes) -> None:
-        """Write a second copy of the file ``source``, which an archive has as a hard link."""
+        """Write a copy of the file ``source``: the archive holds ``name`` as a hard link to it."""
         origin = self.parts(source)
         if self._kinds.get(origin) is not _Kind.FILE:
             raise self.refuse(
-                name, f"is a hard link to {show(source)}, which is no earlier file of the archive"
+                name, f"is a hard link to {show(source)}, which is not an earlier file of the archive"
             )
         if self.parts(name) == origin:
             return
@@ -158,21 +158,21 @@ class TreeWriter:
             self.file(name, iter(lambda: file.read(_COPY_BYTES), b""), executable=executable)
 
     def link(self, name: bytes, target: bytes) -> None:
-        """Note a symbolic link; ``finish`` makes it."""
+        """Record a symbolic link; ``finish`` creates it."""
         parts = self.parts(name)
         if not target or b"\0" in target or len(target) > self._limits.path_bytes:
-            raise self.refuse(name, "is a symbolic link to an impossible name")
+            raise self.refuse(name, "is a symbolic link with an invalid target")
         if self._claim(parts, _Kind.LINK, name):
-            raise self.refuse(name, "stands there twice, as a symbolic link")
+            raise self.refuse(name, "appears twice as a symbolic link")
         self._links[parts] = target
 
     def finish(self, top: Parts = (), *, contained: bool) -> None:
-        """Make the symbolic links.
+        """Create the symbolic links.
 
         Args:
             top: the folder that will be the tree's root; a contained link stays below it.
-            contained: refuse links that lead out of ``top``. Without it links are written as they are: a
-                commit may hold any link, which is harmless to those who never follow one.
+            contained: reject links that lead out of ``top``. Otherwise links are written as they are: a
+                commit may hold any link, which is harmless as long as no link is followed.
         """
         for parts, target in self._links.items():
             self._check()
@@ -187,7 +187,7 @@ class TreeWriter:
                 raise storage_error(error, f"{self._label}: {show(b'/'.join(parts))}") from error
 
     def tops(self) -> set[Parts]:
-        """The members that stand directly in the root."""
+        """The members directly in the root."""
         return {parts for parts in self._kinds if len(parts) == 1}
 
     def is_folder(self, parts: Parts) -> bool:
@@ -204,13 +204,13 @@ class TreeWriter:
             raise self.refuse(name, f"makes it larger than {self._limits.total_bytes:,} bytes")
 
     def _claim(self, parts: Parts, kind: _Kind, name: bytes) -> bool:
-        """Enter a member that is no folder; True when one of the same kind is there already."""
+        """Record a member that is not a folder; True when it replaces one of the same kind."""
         if not parts:
-            raise self.refuse(name, "has no name of its own")
+            raise self.refuse(name, "has an empty name")
         self._claim_folder(parts[:-1], name)
         present = self._kinds.get(parts)
         if present not in {None, kind}:
-            raise self.refuse(name, f"is {kind.value}, but stands there as {present.value} already")
+            raise self.refuse(name, f"is {kind.value}, but {present.value} of that name exists already")
         self._enter(parts, kind, name)
         return present is kind
 
@@ -235,10 +235,10 @@ class TreeWriter:
         self._check()
         self._kinds[parts] = kind
         if len(self._kinds) > self._limits.members:
-            raise self.refuse(name, f"is one more than {self._limits.members:,} members")
+            raise self.refuse(name, f"exceeds the limit of {self._limits.members:,} members")
 
     def _leaves(self, link: Parts, top: Parts) -> bool:
-        """True when a link leads out of ``top``, as the kernel resolves it or as text alone."""
+        """True when a link leads out of ``top``, either as resolved by the kernel or as plain text."""
         here = link[:-1]
         for part in self._links[link].split(b"/"):
             if part == b"..":
@@ -248,13 +248,13 @@ class TreeWriter:
             elif part not in {b"", b"."}:
                 here = (*here, part)
         try:
-            self._landing(link, top, {}, 0)
+            self._link_end(link, top, {}, 0)
         except _LeavesTree:
             return True
         return False
 
-    def _landing(self, link: Parts, top: Parts, known: dict[Parts, Parts], depth: int) -> Parts:
-        """Follow a link through all others; one that is met while it is followed (a loop) is a plain name."""
+    def _link_end(self, link: Parts, top: Parts, known: dict[Parts, Parts], depth: int) -> Parts:
+        """Return the end of a link, followed through other links; a link in a loop counts as a plain name."""
         target = self._links[link]
         if target.startswith(b"/") or depth > _MAX_HOPS:
             raise _LeavesTree
@@ -268,10 +268,10 @@ class TreeWriter:
             elif part not in {b"", b"."}:
                 here = (*here, part)
                 if here in self._links:
-                    here = known[here] if here in known else self._landing(here, top, known, depth + 1)
+                    here = known[here] if here in known else self._link_end(here, top, known, depth + 1)
         known[link] = here
         return here
 
 
 class _LeavesTree(Exception):
-    """A signal inside this module."""
+    """Internal: a link leads out of the tree."""
