@@ -58,12 +58,6 @@ def through_json(value: Any) -> Any:
     return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode().decode())
 
 
-@given(requests)
-@settings(max_examples=150, deadline=None)
-def test_a_request_comes_back_as_it_was(request_: Request) -> None:
-    assert codec.request_from_json(through_json(codec.request_to_json(request_))) == request_
-
-
 @given(replies)
 @settings(max_examples=150, deadline=None)
 def test_a_reply_comes_back_as_it_was(reply: Reply) -> None:
