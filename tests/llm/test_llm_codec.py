@@ -84,9 +84,9 @@ def test_floats_that_json_cannot_say_come_back() -> None:
 
 def test_tuples_are_lists_and_other_objects_are_refused() -> None:
     assert codec.pack({"a": (1, 2)}) == {"a": [1, 2]}
-    with pytest.raises(TypeError, match="bytes is no JSON data"):
+    with pytest.raises(TypeError, match="bytes is not JSON data"):
         codec.pack([b"x"])
-    with pytest.raises(TypeError, match="keys are strings"):
+    with pytest.raises(TypeError, match="keys of a JSON object"):
         codec.pack({1: "x"})
 
 

@@ -285,7 +285,7 @@ async def test_under_dollars_a_model_without_a_price_or_with_extras_refuses(tmp_
         with pytest.raises(BudgetExceeded, match="no known price"):
             await metered(Provider(), price=None).complete(ask(), ctx=ctx, name="a")
         web = {"tools": [{"type": "web_search_20250305"}]}
-        with pytest.raises(BudgetExceeded, match="billed apart"):
+        with pytest.raises(BudgetExceeded, match="billed separately"):
             await metered(Provider(), options=web).complete(ask(), ctx=ctx, name="b")
         return "refused"
 
