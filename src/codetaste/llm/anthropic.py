@@ -46,7 +46,7 @@ def anthropic_model(
             open_telemetry=False,
             http_client=http_client(base_url, timeout),
         )
-    dialect = Dialect(
+    codec = Dialect(
         path="/v1/messages",
         body=request_body,
         assembly=Assembly,
@@ -56,7 +56,7 @@ def anthropic_model(
         headers=_headers,
     )
     connection = Connection(client, AsyncStream[object], secret=api_key, timeout_s=timeout_s)
-    return RemoteModel(model_id, model, dialect, connection)
+    return RemoteModel(model_id, model, codec, connection)
 
 
 def _headers(request: Request) -> dict[str, str]:

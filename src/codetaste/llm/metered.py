@@ -160,15 +160,15 @@ class MeteredModel:
 
     async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Call the model, with as many retries as the causes of its failures allow."""
-        offer = offer_for(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
-        tries = Tries(self.limiter, self._retries, rng=self._rng)
+        priced = offer_for(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
+        attempts = Tries(self.limiter, self._retries, rng=self._rng)
         while True:
             try:
-                return await self._attempt(offer, ctx, name)
+                return await self._attempt(priced, ctx, name)
             except ModelError as error:
                 if given_up(error):
                     raise
-                wait_s = tries.wait_s(error)
+                wait_s = attempts.wait_s(error)
                 if wait_s is None:
                     raise give_up(error) from error.__cause__
                 ctx.retrying(self.id, error, wait_s or self.limiter.statistics().paused_s)
@@ -179,27 +179,27 @@ class MeteredModel:
             if (reply := await self._recover(ctx, name)) is not None:
                 return reply
 
-    async def _attempt(self, offer: Offer, ctx: JobContext, name: str) -> Reply:
-        note: Json = {"model": self.id, "prompt": offer.prompt, "output": offer.request.max_output_tokens}
+    async def _attempt(self, priced: Offer, ctx: JobContext, name: str) -> Reply:
+        note: Json = {"model": self.id, "prompt": priced.prompt, "output": priced.request.max_output_tokens}
         while True:
-            slot, reservation = await self._acquire(offer, ctx)
+            permit, reservation = await self._acquire(priced, ctx)
             try:
-                request = lowered(offer, reservation.granted, self.price)
+                request = lowered(priced, reservation.granted, self.price)
                 ready = self._prepare and partial(self._prepare, request)
                 async with await ctx.paid(name, reservation, note, meanwhile=ready) as paid:
-                    if not slot.current:
+                    if not permit.current:
                         paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
-                    self._note_lowered(offer, request, ctx)
-                    reply = await self._ask(request, ctx, paid, slot)
+                    self._note_lowered(priced, request, ctx)
+                    reply = await self._ask(request, ctx, paid, permit)
                     # A deadline that expires now must not lose a paid reply.
                     with ctx.cleaning_up():
                         await self._settle(reply, ctx, name, paid, request)
                     return reply
             finally:
-                slot.end()
+                permit.end()
 
-    async def _acquire(self, offer: Offer, ctx: JobContext) -> tuple[Slot, Reservation]:
+    async def _acquire(self, priced: Offer, ctx: JobContext) -> tuple[Slot, Reservation]:
         """Return a permit and the money for one request.
 
         Neither is held during a wait for the other, so that jobs with a small budget do not block the permits
@@ -210,27 +210,27 @@ class MeteredModel:
             BudgetExceeded: the budget can never cover the request.
             RateLimited: the provider is given up.
         """
-        slot = await self.limiter.take(lambda: self._waiting(ctx))
+        permit = await self.limiter.take(lambda: self._waiting(ctx))
         try:
             for _ in range(_TURNS):
-                if (now := ctx.set_aside_now(offer.wanted, offer.least)) is not None:
-                    return slot, now
-                slot.end()
-                reservation = await ctx.set_aside(offer.wanted, offer.least)
+                if (now := ctx.set_aside_now(priced.wanted, priced.least)) is not None:
+                    return permit, now
+                permit.end()
+                reservation = await ctx.set_aside(priced.wanted, priced.least)
                 if (free := self.limiter.take_nowait()) is not None:
                     return free, reservation
                 reservation.release()
-                slot = await self.limiter.take(lambda: self._waiting(ctx))
-            return slot, await ctx.set_aside(offer.wanted, offer.least)
+                permit = await self.limiter.take(lambda: self._waiting(ctx))
+            return permit, await ctx.set_aside(priced.wanted, priced.least)
         except BaseException:
-            slot.end()
+            permit.end()
             raise
 
     def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
         why = self.limiter.why_waiting
         return ctx.waiting(f"{self.id}: {why}" if why else f"a slot of {self.id}")
 
-    async def _ask(self, request: Request, ctx: JobContext, paid: Paid, slot: Slot) -> Reply:
+    async def _ask(self, request: Request, ctx: JobContext, paid: Paid, permit: Slot) -> Reply:
         """Send the request, and report the outcome to the limiter and the budget."""
         try:
             reply = await ask(self.model, request, ctx, paid, self._cost)
@@ -239,9 +239,9 @@ class MeteredModel:
                 paid.release()
             if error.overloaded:
                 rule = self._retries.get(Cause.RATE_LIMIT, TABLE[Cause.RATE_LIMIT])
-                self._notify(slot.refused(error, rule), ctx)
+                self._notify(permit.refused(error, rule), ctx)
             raise
-        self._notify(slot.answered(), ctx)
+        self._notify(permit.answered(), ctx)
         return reply
 
     def _notify(self, change: str, ctx: JobContext) -> None:
@@ -250,8 +250,8 @@ class MeteredModel:
             ctx.note(change)
             ctx.capacity(f"model {self.id}", self.limiter.statistics().limit)
 
-    def _note_lowered(self, offer: Offer, request: Request, ctx: JobContext) -> None:
-        requested, cap = offer.request.max_output_tokens, request.max_output_tokens
+    def _note_lowered(self, priced: Offer, request: Request, ctx: JobContext) -> None:
+        requested, cap = priced.request.max_output_tokens, request.max_output_tokens
         if cap < requested:
             ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {requested}")
 

@@ -55,13 +55,13 @@ def _bound(price: Price | None, prompt: int, output: int) -> Cost:
     return Cost(usd, prompt + output)
 
 
-def lowered(offer: Offer, granted: Cost, price: Price | None) -> Request:
+def lowered(priced: Offer, granted: Cost, price: Price | None) -> Request:
     """Return the request with its output capped at what the granted money pays for."""
-    cap = min(offer.request.max_output_tokens, granted.tokens - offer.prompt)
+    cap = min(priced.request.max_output_tokens, granted.tokens - priced.prompt)
     if price is not None:
-        affordable = price.affordable_output(offer.prompt, granted.usd)
+        affordable = price.affordable_output(priced.prompt, granted.usd)
         cap = cap if affordable is None else min(cap, affordable)
-    return lower_output(offer.request, cap)
+    return lower_output(priced.request, cap)
 
 
 def believed_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Cost | None:

@@ -43,7 +43,7 @@ def openai_model(
     def body(request: Request, name: str) -> dict[str, Any]:
         return {**standard, **request_body(request, name)}
 
-    dialect = Dialect(
+    codec = Dialect(
         path="/responses",
         body=body,
         assembly=Assembly,
@@ -52,7 +52,7 @@ def openai_model(
         request_id=REQUEST_ID,
     )
     return RemoteModel(
-        model_id, model, dialect, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
+        model_id, model, codec, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
     )
 
 

@@ -46,7 +46,7 @@ def openai_chat_model(
     def body(request: Request, name: str) -> dict[str, Any]:
         return {**standard, **chat_request_body(request, name, caps=caps)}
 
-    dialect = Dialect(
+    codec = Dialect(
         path="/chat/completions",
         body=body,
         assembly=Assembly,
@@ -55,5 +55,5 @@ def openai_chat_model(
         request_id=REQUEST_ID,
     )
     return RemoteModel(
-        model_id, model, dialect, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
+        model_id, model, codec, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
     )

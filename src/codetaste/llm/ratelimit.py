@@ -65,11 +65,11 @@ class Statistics:
 class _Waiter:
     """A caller in the queue. ``timer_s`` is when it wakes by itself; only the first caller has one."""
 
-    __slots__ = ("event", "failure", "slot", "timer_s")
+    __slots__ = ("event", "failure", "permit", "timer_s")
 
     def __init__(self) -> None:
         self.event = anyio.Event()
-        self.slot: Slot | None = None
+        self.permit: Slot | None = None
         self.failure: RateLimited | None = None
         self.timer_s = math.inf
 
@@ -195,23 +195,23 @@ class RateLimiter:
         Raises:
             RateLimited: the provider was given up during the wait.
         """
-        slot = self.take_nowait()
-        if slot is not None:
-            return slot
+        permit = self.take_nowait()
+        if permit is not None:
+            return permit
         waiter = _Waiter()
         self._waiters[waiter] = None
         try:
             with while_waiting():
-                slot = await self._wait(waiter)
+                permit = await self._wait(waiter)
         except BaseException:
             self._withdraw(waiter)
             raise
-        return slot
+        return permit
 
     async def _wait(self, waiter: _Waiter) -> Slot:
         """Sleep until ``waiter`` has its permit."""
         self.serve()
-        while waiter.slot is None:
+        while waiter.permit is None:
             if waiter.failure is not None:
                 raise waiter.failure
             waiter.event = anyio.Event()
@@ -220,12 +220,12 @@ class RateLimiter:
             if not waiter.event.is_set():
                 waiter.timer_s = math.inf
                 self.serve()
-        return waiter.slot
+        return waiter.permit
 
     def _withdraw(self, waiter: _Waiter) -> None:
         """Remove a cancelled caller: release its permit, or take it from the queue."""
-        if waiter.slot is not None:
-            waiter.slot.end()
+        if waiter.permit is not None:
+            waiter.permit.end()
         elif waiter in self._waiters:
             del self._waiters[waiter]
             self.serve()
@@ -242,7 +242,7 @@ class RateLimiter:
                     first.event.set()
                 return
             del self._waiters[first]
-            first.slot = Slot(self, self.congestion.sent(now))
+            first.permit = Slot(self, self.congestion.sent(now))
             first.event.set()
 
     def answered(self, round_number: int) -> str:
@@ -258,30 +258,30 @@ class RateLimiter:
     def refused(self, round_number: int, error: ModelError, rule: Retry) -> str:
         """Count a refusal; see ``Permit.refused``."""
         requested_s: float | None = getattr(error, "retry_after_s", None)
-        refusal = self.congestion.refused(
+        backoff = self.congestion.refused(
             round_number,
             time.monotonic(),
             requested_s,
             lambda times: wait_s(rule, times, requested_s, self._rng),
         )
         self._pause_reason = "rate limit (429)" if isinstance(error, RateLimited) else "overloaded"
-        if refusal.gave_up:
-            raise self._give_up(refusal, error)
+        if backoff.gave_up:
+            raise self._give_up(backoff, error)
         self.serve()
-        if not refusal.new:
+        if not backoff.new:
             return ""
-        self._reported_limit = refusal.after
-        message = f"{self.name}: {self._pause_reason}; all calls wait {refusal.pause_s:.1f} s"
-        if refusal.after < refusal.before:
-            message += f", {refusal.after} instead of {refusal.before} at once after that"
+        self._reported_limit = backoff.after
+        message = f"{self.name}: {self._pause_reason}; all calls wait {backoff.pause_s:.1f} s"
+        if backoff.after < backoff.before:
+            message += f", {backoff.after} instead of {backoff.before} at once after that"
         return message
 
-    def _give_up(self, refusal: Refusal, error: ModelError) -> RateLimited:
+    def _give_up(self, backoff: Refusal, error: ModelError) -> RateLimited:
         """Fail all waiting callers since the provider is given up; returns the error for the refused one."""
         self._gave_up += 1
         message = (
-            f"{self.name} is given up: it has answered nothing for {refusal.over_s:.0f} s but "
-            f"{refusal.in_a_row} refusals, the last: {error}; "
+            f"{self.name} is given up: it has answered nothing for {backoff.over_s:.0f} s but "
+            f"{backoff.in_a_row} refusals, the last: {error}; "
             "to wait longer, raise rate_limit_patience of the model, or run again later"
         )
         waiters, self._waiters = self._waiters, OrderedDict()

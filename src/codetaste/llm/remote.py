@@ -47,9 +47,9 @@ class Dialect:
 class RemoteModel:
     """A model behind a connection; ``model_id`` is its id in the config, ``model`` the provider's name."""
 
-    def __init__(self, model_id: str, model: str, dialect: Dialect, connection: Connection) -> None:
+    def __init__(self, model_id: str, model: str, codec: Dialect, connection: Connection) -> None:
         self._id, self._model = model_id, model
-        self._dialect, self._connection = dialect, connection
+        self._codec, self._connection = codec, connection
 
     @property
     def id(self) -> str:
@@ -67,15 +67,15 @@ class RemoteModel:
         Raises:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
-        dialect, taken = self._dialect, call_ids(request)
+        codec, taken = self._codec, call_ids(request)
         answer = Answer(
-            assembly=partial(dialect.assembly, taken=taken),
-            whole=partial(dialect.whole, taken=taken),
-            refusal=dialect.refusal,
-            request_id=dialect.request_id,
+            assembly=partial(codec.assembly, taken=taken),
+            whole=partial(codec.whole, taken=taken),
+            refusal=codec.refusal,
+            request_id=codec.request_id,
         )
-        body, headers = dialect.body(request, self._model), dialect.headers(request)
-        return await self._connection.ask(dialect.path, body, answer, headers=headers)
+        body, headers = codec.body(request, self._model), codec.headers(request)
+        return await self._connection.ask(codec.path, body, answer, headers=headers)
 
     async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
         """Return None: the provider has no record of earlier calls."""
