@@ -255,7 +255,7 @@ async def test_one_that_reports_no_usage_goes_on_and_every_call_stays_charged_at
     done = await side_by_side(protocol, seeded(faults.no_usage))
     assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
     assert done.states("bad", tmp_path / "run").get("settled", 0) == 0
-    assert sum("the provider said nothing of what" in note for note in done.notes) == JOBS * TURNS
+    assert sum("the provider reported no usage" in note for note in done.notes) == JOBS * TURNS
     assert done.audit.unknown >= sum(each.usd for each in done.server.bill)
 
 
@@ -277,7 +277,7 @@ async def test_one_that_reports_an_absurd_usage_is_not_believed_and_the_budget_l
         assert_failed(done, Cause.MALFORMED, "NaN")
     else:
         assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
-        assert sum(" what bad-" in note and "charged $" in note for note in done.notes) == JOBS * TURNS
+        assert sum(" for bad-" in note and "charged $" in note for note in done.notes) == JOBS * TURNS
     assert done.states("bad", tmp_path / "run").get("settled", 0) == 0
     assert done.audit.settled < done.audit.bill < done.audit.settled + done.audit.unknown < BUDGET / 4
 

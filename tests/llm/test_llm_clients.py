@@ -409,7 +409,8 @@ async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(None, "MY_KEY is not set"), ("  ", "MY_KEY is not set"), ("schlüssel", "no API key")]
+    ("value", "said"),
+    [(None, "MY_KEY is not set"), ("  ", "MY_KEY is not set"), ("schlüssel", "not an API key")],
 )
 def test_a_key_that_is_missing_names_its_variable_and_is_never_shown(
     monkeypatch: pytest.MonkeyPatch, protocol: Protocol, value: str | None, said: str

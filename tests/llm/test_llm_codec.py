@@ -58,12 +58,6 @@ def through_json(value: Any) -> Any:
     return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode().decode())
 
 
-@given(requests)
-@settings(max_examples=150, deadline=None)
-def test_a_request_comes_back_as_it_was(request_: Request) -> None:
-    assert codec.request_from_json(through_json(codec.request_to_json(request_))) == request_
-
-
 @given(replies)
 @settings(max_examples=150, deadline=None)
 def test_a_reply_comes_back_as_it_was(reply: Reply) -> None:
@@ -90,9 +84,9 @@ def test_floats_that_json_cannot_say_come_back() -> None:
 
 def test_tuples_are_lists_and_other_objects_are_refused() -> None:
     assert codec.pack({"a": (1, 2)}) == {"a": [1, 2]}
-    with pytest.raises(TypeError, match="bytes is no JSON data"):
+    with pytest.raises(TypeError, match="bytes is not JSON data"):
         codec.pack([b"x"])
-    with pytest.raises(TypeError, match="keys are strings"):
+    with pytest.raises(TypeError, match="keys of a JSON object"):
         codec.pack({1: "x"})
 
 

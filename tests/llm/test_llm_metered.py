@@ -285,7 +285,7 @@ async def test_under_dollars_a_model_without_a_price_or_with_extras_refuses(tmp_
         with pytest.raises(BudgetExceeded, match="no known price"):
             await metered(Provider(), price=None).complete(ask(), ctx=ctx, name="a")
         web = {"tools": [{"type": "web_search_20250305"}]}
-        with pytest.raises(BudgetExceeded, match="billed apart"):
+        with pytest.raises(BudgetExceeded, match="billed separately"):
             await metered(Provider(), options=web).complete(ask(), ctx=ctx, name="b")
         return "refused"
 
@@ -473,7 +473,7 @@ async def test_what_was_bought_is_replayed_even_when_no_time_is_left(tmp_path: P
 
 @pytest.mark.anyio
 async def test_a_reply_from_a_model_that_is_priced_otherwise_is_noted(tmp_path: Path) -> None:
-    model = metered(Provider(), served_otherwise=lambda name: f"it is {name}, which is dearer")
+    model = metered(Provider(), price_mismatch=lambda name: f"it is {name}, which is dearer")
 
     async def body(ctx: JobContext) -> Json:
         await model.complete(ask(), ctx=ctx, name="turn-1")

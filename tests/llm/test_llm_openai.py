@@ -303,12 +303,12 @@ async def test_a_stream_without_its_closing_event_is_no_reply(
 @pytest.mark.parametrize(
     ("status", "body", "error", "said"),
     [
-        (429, {"code": "insufficient_quota", "message": "Pay."}, ModelRefused, "waiting does not mend it"),
+        (429, {"code": "insufficient_quota", "message": "Pay."}, ModelRefused, "waiting does not help"),
         (
             429,
             {"type": "insufficient_quota", "code": None, "message": "Pay."},
             ModelRefused,
-            "waiting does not mend it",
+            "waiting does not help",
         ),
         (
             400,

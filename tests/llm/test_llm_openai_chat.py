@@ -379,14 +379,14 @@ async def test_what_a_server_counts_becomes_disjoint_kinds(
         (
             [delta(content="x", finish="insufficient_system_resource")],
             ModelUnavailable,
-            "broke the reply off",
+            "aborted the reply",
         ),
-        ([delta(content="x"), delta(finish="error")], ModelUnavailable, "broke the reply off"),
-        ([{"choices": 7}], MalformedReply, "makes no sense"),
-        ([delta(tool_calls=[7])], MalformedReply, "makes no sense"),
-        ([delta(tool_calls=[{"function": "look"}])], MalformedReply, "makes no sense"),
-        ([{"choices": [{"index": [], "delta": {}}]}], MalformedReply, "makes no sense"),
-        (["null"], MalformedReply, "makes no sense"),
+        ([delta(content="x"), delta(finish="error")], ModelUnavailable, "aborted the reply"),
+        ([{"choices": 7}], MalformedReply, "malformed"),
+        ([delta(tool_calls=[7])], MalformedReply, "malformed"),
+        ([delta(tool_calls=[{"function": "look"}])], MalformedReply, "malformed"),
+        ([{"choices": [{"index": [], "delta": {}}]}], MalformedReply, "malformed"),
+        (["null"], MalformedReply, "malformed"),
     ],
 )
 async def test_a_stream_without_a_reason_to_end_is_no_reply(

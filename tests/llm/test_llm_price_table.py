@@ -67,7 +67,7 @@ def test_an_id_an_alias_and_a_dated_snapshot_are_sure_and_the_entry_is_named(
         ("openai", "gpt-4o-search-preview", "not paid by tokens alone"),
         ("openai", "gpt-audio", "not paid by tokens alone"),
         ("openai", "text-embedding-3-small", "no price for tokens"),
-        ("openai", "gpt-oss-120b", "taken from somebody else"),
+        ("openai", "gpt-oss-120b", "taken from another seller"),
         ("scripted", "a.py:f", "no table"),
     ],
 )

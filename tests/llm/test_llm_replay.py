@@ -103,7 +103,7 @@ async def test_identical_requests_are_answered_in_the_order_of_their_recording(t
     recorded = [await model.complete(same, call=f"{n}") for n in range(3)]
     later = replayed(tmp_path, run="second")
     assert [await later.complete(same, call=f"x{n}") for n in range(3)] == recorded
-    with pytest.raises(CassetteMiss, match="recorded 3 times and is asked once more"):
+    with pytest.raises(CassetteMiss, match="recorded 3 times and was made once more"):
         await later.complete(same, call="x3")
 
 
@@ -131,7 +131,7 @@ LONG = "a" * 5000
     [
         (ask(BEGIN, user(Text(LONG + "Y" + LONG))), r"message 2 \(user\) differs: at character 50\d\d.*X.*Y"),
         (ask(BEGIN, user(Text(LONG + "X" + LONG)), BEGIN), r"message 3 \(user\) comes after the end"),
-        (ask(BEGIN), r"goes on with message 2 \(user\)"),
+        (ask(BEGIN), r"continues with message 2 \(user\)"),
         (ask(BEGIN, user(Text(LONG + "X" + LONG)), system="Other."), r"system differs.*Find.*Other"),
         (ask(BEGIN, user(Text("X")), options={"temperature": 1}), "options differs"),
         (ask(BEGIN, tools=(ToolSpec("t", "d", {}),)), "tools differs"),

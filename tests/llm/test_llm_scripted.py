@@ -142,7 +142,7 @@ async def test_usage_may_be_given_or_withheld_and_is_billed_all_the_same(tmp_pat
     ("script", "said"),
     [
         (lambda _: 1 / 0, r"the script of model 'm' failed: ZeroDivisionError: .*test_llm_scripted\.py:\d+"),
-        (lambda _: 42, "returned int, which is no reply"),
+        (lambda _: 42, "returned int, which is not a reply"),
         (lambda _: [Text("x"), 3], "put int into a reply"),
     ],
 )
@@ -165,7 +165,7 @@ async def test_a_config_names_a_function_in_a_file_beside_it_or_in_a_package(tmp
     for path, problem in [
         ("play.py:nope", "has no 'nope'"),
         ("no.such:f", "no module named"),
-        ("play.py:__name__", "no function"),
+        ("play.py:__name__", "not a function"),
     ]:
         bad = ModelConfig(id="m", provider="scripted", model=path)
         with pytest.raises(ConfigError, match=rf"models\[m\]\.model: .*{problem}"):

@@ -1,1 +1,1 @@
-"""Language models: provider-neutral messages, the Model protocol, its clients."""
+"""Language models: provider-neutral messages, the ``Model`` protocol, providers, prices and rate limits."""

@@ -1,4 +1,4 @@
-"""Provider "anthropic": the Messages API through the official client, always streamed."""
+"""Provider "anthropic": the Messages API through the official SDK, always streamed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def anthropic_model(
     api_key: str,
     base_url: str,
     timeout_s: float = 1800.0,
-    silence_s: float = SILENCE_S,
+    read_timeout_s: float = SILENCE_S,
 ) -> RemoteModel:
     """Return a model behind the Messages API.
 
     Args:
-        model_id: what the config calls this model.
+        model_id: the model's id in the config.
         model: the provider's name for it.
         api_key: held in memory only.
-        base_url: of the provider, or of anything that speaks its protocol.
-        timeout_s: what one call may take in all.
-        silence_s: how long the provider may say nothing at all.
+        base_url: of the provider or a compatible server.
+        timeout_s: time limit of one call.
+        read_timeout_s: the longest time without any data from the provider.
     """
-    quiet = silence(timeout_s, silence_s)
+    timeout = silence(timeout_s, read_timeout_s)
     with hidden_environment("ANTHROPIC_"):
         from anthropic import AsyncAnthropic, AsyncStream  # noqa: PLC0415 - heavy
 
@@ -41,12 +41,12 @@ def anthropic_model(
             api_key=api_key,
             base_url=base_url,
             webhook_key="",
-            timeout=quiet,
+            timeout=timeout,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(base_url, quiet),
+            http_client=http_client(base_url, timeout),
         )
-    dialect = Dialect(
+    codec = Dialect(
         path="/v1/messages",
         body=request_body,
         assembly=Assembly,
@@ -56,7 +56,7 @@ def anthropic_model(
         headers=_headers,
     )
     connection = Connection(client, AsyncStream[object], secret=api_key, timeout_s=timeout_s)
-    return RemoteModel(model_id, model, dialect, connection)
+    return RemoteModel(model_id, model, codec, connection)
 
 
 def _headers(request: Request) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One request to a model, as those who watch the run see it: sent, then answered, failed or given up."""
+"""Send one request to a model and publish the observer events: sent, then answered or failed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ async def ask(
     paid: Paid,
     cost_of: Callable[[Usage | None, Cost], Cost | None],
 ) -> Reply:
-    """Return the model's reply to ``request``, paid for by ``paid``; observers of the job are told.
+    """Return the model's reply to ``request``, paid by ``paid``, and publish events to the job's observers.
 
     Raises:
-        ModelError: there is none.
+        ModelError: there is no usable reply.
     """
     began_s, call = time.monotonic(), paid.call
     ctx.publish(CallSent(ctx.key, call, model.id))
@@ -64,6 +64,6 @@ async def ask(
 
 
 def _counts(usage: Usage | None) -> dict[str, int]:
-    """Return what can be believed to be counts; a provider may say anything."""
-    said = {} if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
-    return {kind: count for kind, count in said.items() if type(count) is int}
+    """Return the counts that are integers; a provider may report anything."""
+    reported = {} if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
+    return {kind: count for kind, count in reported.items() if type(count) is int}

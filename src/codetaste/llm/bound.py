@@ -1,8 +1,8 @@
-"""The most that a call can cost, before it is made (docs: reserve, then settle).
+"""Upper bound of the tokens of a prompt, computed before the call (docs: reserve, then settle).
 
-No tokenizer makes more tokens than there are bytes, and a provider's own count of a conversation so far is
-better still. So a prompt is at most: what the provider counted for the longest prefix that it has reported
-on, plus the bytes of what is new, plus an allowance for what the provider wraps around it.
+No tokenizer makes more tokens than there are bytes, and a provider's own count of an earlier part of the
+conversation is more exact. So the bound is: the provider's count for the longest prefix that it has reported,
+plus the bytes of the rest, plus an allowance for what the provider adds around it.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Message, Reply, Request
 
 LEAST_OUTPUT = 1024
-"""Output tokens below which a cap is never lowered: a shorter reply is of no use."""
+"""Output tokens below which a cap is never lowered, since a shorter reply is useless."""
 PER_CALL = 1024
-"""Tokens allowed for what a provider adds to every prompt, the preamble of tool use among it."""
+"""Tokens that a provider may add to every prompt, such as its instructions for tool use."""
 PER_MESSAGE = 32
 PER_TOOL = 64
-"""Tokens allowed for what a provider wraps around a message and a tool."""
+"""Tokens that a provider may add around each message and each tool."""
 _MESSAGES = 4_000
-"""How many are remembered; a forgotten one is measured again."""
+"""Measured messages kept in memory; an evicted one is measured again."""
 
-_APART = frozenset(
+_NOT_BY_TOKENS = frozenset(
     {"mcp_servers", "container", "web_search_options", "plugins", "audio", "moderation"}
     | {"search_parameters", "search_options", "enable_search", "web_search"}
 )
-"""Billed by something else than tokens."""
-_UNSEEN = frozenset({"previous_response_id", "conversation", "prompt", "thread", "data_sources"})
-"""They put into the prompt what the provider keeps, so that nobody here knows how long it is."""
+"""Billed by something other than tokens."""
+_STORED_CONTENT = frozenset({"previous_response_id", "conversation", "prompt", "thread", "data_sources"})
+"""These add content stored at the provider to the prompt, so its length is unknown."""
 _UNBOUNDED = frozenset({"prediction", "background", "context_management", "compaction"})
-"""Tokens beyond the cap of the reply, or a reply that goes on after we have left."""
-_OTHERS = frozenset({"models", "fallbacks", "billing_policy"})
+"""Tokens beyond the cap of the reply, or a reply that continues after the connection has closed."""
+_OTHER_MODEL_OR_ACCOUNT = frozenset({"models", "fallbacks", "billing_policy"})
 """Another model may answer, or another account may pay."""
-_REFUSED = _APART | _UNSEEN | _UNBOUNDED | _OTHERS
+_UNSUPPORTED = _NOT_BY_TOKENS | _STORED_CONTENT | _UNBOUNDED | _OTHER_MODEL_OR_ACCOUNT
 _OWN_TOOLS = ("custom", "function")
 _FREE_BUILT_IN = re.compile(
     r"local_shell|apply_patch|tool_search|tool_search_tool_\w+|(?:bash|text_editor|memory|computer)_\d{8}"
 )
-"""Tools that a provider describes in its own words, and whose calls cost nothing beside their tokens."""
+"""Built-in tools of a provider whose calls cost nothing but their tokens."""
 _CLEARING = "clear_"
-"""Context management that only takes from a prompt begins with it."""
+"""Prefix of the context-management edits that only remove content from the prompt."""
 
 
 def wire_size(message: Message) -> int:
-    """Return at least the bytes of ``message`` as any client sends it, in UTF-8."""
+    """Return an upper bound of the UTF-8 bytes of ``message`` in any wire format."""
     written = message_to_json(replace(message, raw=None))
     neutral = len(canonical(written))
     raw = 0 if message.raw is None else len(canonical(pack(message.raw.blocks)))
@@ -62,7 +62,7 @@ def wire_size(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A message with its digest and the tokens that it cannot exceed."""
+    """A message with its digest and an upper bound of its tokens."""
 
     message: Message
     digest: bytes
@@ -70,20 +70,20 @@ class _Measured:
 
 
 class PromptBound:
-    """Bounds prompts by what the provider has reported on; remembers conversations of one model."""
+    """Bounds prompts by the counts that the provider has reported for earlier calls of one model."""
 
     def __init__(self) -> None:
         self._reported = Reported()
         self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
     def tokens(self, request: Request) -> int:
-        """Return a number of tokens that the prompt of ``request`` cannot exceed."""
+        """Return an upper bound of the prompt tokens of ``request``."""
         return self._reported.tokens(self._prefixes(request))
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remember the provider's count for ``request`` and its reply, where it makes sense."""
+        """Store the provider's count for ``request`` and its reply, if it is plausible."""
         usage = reply.usage
-        # A count that would not settle a call is not to price the next one either.
+        # A count that is not plausible enough to settle a call must not bound the next one.
         if usage is None or not believable(usage, self.tokens(request), request.max_output_tokens):
             return
         *_, whole = self._prefixes(request)
@@ -91,7 +91,7 @@ class PromptBound:
         self._reported.learn(key, usage.prompt + usage.output)
 
     def _prefixes(self, request: Request) -> Iterator[Prefix]:
-        """Yield the conversation's prefixes, from none of its messages to all of them."""
+        """Yield the prefixes of the conversation, from no message to all messages."""
         tools = [tool_to_json(tool) for tool in request.tools]
         head = canonical([pack(request.system), tools, pack(request.options)])
         key, size = sha256(head.encode()).digest(), PER_CALL + len(head) + PER_TOOL * len(tools)
@@ -103,7 +103,7 @@ class PromptBound:
             yield Prefix(key, size)
 
     def _measure(self, message: Message) -> _Measured:
-        """Measure a message once, as the next turns will have the very same object again."""
+        """Measure each message object once; the next turns of the conversation contain the same objects."""
         found = self._measured.get(id(message))
         if found is None or found.message is not message:
             written = canonical(message_to_json(message))
@@ -113,7 +113,7 @@ class PromptBound:
 
 
 def lower_output(request: Request, cap: int) -> Request:
-    """Return ``request`` with its output capped at ``cap`` tokens, and a thinking budget lowered with it."""
+    """Return ``request`` with its output capped at ``cap`` tokens; a thinking budget is lowered too."""
     thinking = lowered_thinking(request.options.get("thinking"), cap)
     if thinking is None:
         return replace(request, max_output_tokens=cap)
@@ -121,44 +121,39 @@ def lower_output(request: Request, cap: int) -> Request:
 
 
 def lowered_thinking(thinking: object, cap: int) -> dict[str, Any] | None:
-    """Return what ``thinking`` must be below a cap of so many tokens, None where it can stay as it is."""
+    """Return the ``thinking`` option to send with a cap of ``cap`` tokens, None if it can stay unchanged."""
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     if not isinstance(thinking, dict) or not isinstance(budget, int) or budget < cap:
         return None
-    # A thinking budget must leave room for an answer, and is refused below the least.
+    # A thinking budget must leave room for an answer; providers refuse budgets below the minimum.
     room = max(cap // 2, min(LEAST_OUTPUT, cap - 1))
     return {**thinking, "budget_tokens": room} if room >= LEAST_OUTPUT else {"type": "disabled"}
 
 
 def billed_apart(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of options with which a call may cost more than the tokens counted here."""
-    found = sorted(_REFUSED & {name for name, value in options.items() if value})
+    """Return the names of options that may make a call cost more than its counted tokens."""
+    found = sorted(_UNSUPPORTED & {name for name, value in options.items() if value})
     if "context_management" in found and _only_clears(options["context_management"]):
         found.remove("context_management")
     tools = options.get("tools")
-    found.extend(f"tools ({_kind(tool)})" for tool in _dear(tools if isinstance(tools, list | tuple) else ()))
+    tools = tools if isinstance(tools, list | tuple) else ()
+    found.extend(f"tools ({_kind(tool)})" for tool in _billed_tools(tools))
     found.extend(name for name in ("n", "best_of") if options.get(name) not in (None, 1))
     modalities, reasoning = options.get("modalities"), options.get("reasoning")
     if modalities and modalities != ["text"]:
         found.append("modalities")
     if isinstance(reasoning, dict) and reasoning.get("mode", "standard") != "standard":
-        found.append(
-            "reasoning.mode"
-        )  # how many samples it draws, and whether the cap holds for all, is not told
+        # It is undocumented how many samples it draws, and whether the cap applies to all of them.
+        found.append("reasoning.mode")
     return found
 
 
-def is_built_in(tool: object) -> bool:
-    """Say whether a provider brings a tool, and describes it to the model in words of its own."""
-    return _kind(tool) not in (*_OWN_TOOLS, "namespace")
-
-
-def _dear(tools: Iterable[Any]) -> Iterator[Any]:
-    """Yield the tools whose calls are billed beside their tokens."""
+def _billed_tools(tools: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tools whose calls are billed in addition to their tokens."""
     for tool in tools:
         kind = _kind(tool)
         if kind == "namespace":
-            yield from _dear(inner if isinstance(inner := tool.get("tools"), list | tuple) else ())
+            yield from _billed_tools(inner if isinstance(inner := tool.get("tools"), list | tuple) else ())
         elif kind not in _OWN_TOOLS and not _FREE_BUILT_IN.fullmatch(kind):
             yield tool
 

@@ -1,9 +1,9 @@
-"""A recording of what a model was asked and answered, and where an unrecorded request departs from it.
+"""Recorded conversations with a model, and the first difference of an unrecorded request.
 
-A cassette holds each message once, however many requests of a conversation it stands in. A request is known
-by what decides its answer: model, system, tools, options and messages; not by the provider's raw blocks, by
-the ids that a provider gives to tool calls (they are numbered instead), or by the output cap, which a budget
-may lower. It holds no keys and no headers: a request has none.
+A cassette stores each message once, however many requests of a conversation contain it. A request is
+identified by model, system prompt, tools, options and messages. Raw blocks, the provider's ids of tool calls
+(which are numbered instead) and the output cap (which a budget may lower) do not count. Requests contain no
+API keys and no headers, so cassettes contain none either.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Block, Reply, Request
 
 _SHOWN = 60
-"""Characters on each side of a difference that are shown."""
+"""Characters shown on each side of a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as a cassette knows it: named parts, each by its digest, and ``key`` for all of them."""
+    """Identifies a request in a cassette: named parts with their digests, and ``key``, the digest of all."""
 
     key: str
     parts: tuple[tuple[str, str], ...]
@@ -46,7 +46,7 @@ class Asked:
 
     @classmethod
     def of(cls, model: str, request: Request) -> Asked:
-        """Take ``request`` to ``model`` apart."""
+        """Return the key of ``request`` to ``model``."""
         numbers: dict[str, str] = {}
         named: list[tuple[str, Any]] = [
             ("model", model),
@@ -62,7 +62,7 @@ class Asked:
 
 
 def _numbered(block: Block, numbers: dict[str, str]) -> dict[str, Any]:
-    """Write a block with the ids of tool calls numbered in the order in which they come up."""
+    """Return a block as JSON, with the ids of tool calls replaced by numbers in order of appearance."""
     written = block_to_json(block)
     if isinstance(block, ToolCall):
         written["id"] = numbers.setdefault(block.id, f"call-{len(numbers) + 1}")
@@ -72,7 +72,7 @@ def _numbered(block: Block, numbers: dict[str, str]) -> dict[str, Any]:
 
 
 class Cassette:
-    """A recording in one file; several processes may append to it."""
+    """A recording in one JSON-lines file; several processes may append to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,14 +85,14 @@ class Cassette:
 
     @classmethod
     def at(cls, path: Path, model_id: str) -> Cassette:
-        """Return the cassette at ``path``: a ``.jsonl`` file, or a folder with one for each model."""
+        """Return the cassette at ``path``: a ``.jsonl`` file, or a folder with one file per model."""
         return cls(path if path.suffix == ".jsonl" else path / f"{model_id}.jsonl")
 
     def require(self) -> None:
-        """Check that there is something to replay.
+        """Check that the file exists.
 
         Raises:
-            ConfigError: there is no such file.
+            ConfigError: it does not exist.
         """
         if not self.path.is_file():
             raise ConfigError(f'no cassette {self.path}; record one first with mode = "record"')
@@ -114,11 +114,11 @@ class Cassette:
                 self._bodies[line["part"]] = line["body"]
             elif {"key", "nth", "parts", "reply"} <= line.keys():
                 self._parts[line["key"]] = tuple((name, part) for name, part in line["parts"])
-                # Of two recordings of one request the later one counts.
+                # If a request was recorded twice, the later recording counts.
                 self._replies[line["key"], line["nth"]] = line["reply"]
 
     def reply(self, key: str, nth: int) -> Reply | None:
-        """Return what the ``nth`` request (from 0) of this ``key`` was answered.
+        """Return the reply to the ``nth`` request (from 0) with this ``key``, None if it is not recorded.
 
         Raises:
             JournalError: the recorded reply cannot be read.
@@ -132,55 +132,55 @@ class Cassette:
             raise JournalError(f"{self.path}: a recorded reply cannot be read: {error!r}") from error
 
     def times(self, key: str) -> int:
-        """Return how often in a row a request was recorded."""
+        """Return how many replies are recorded for a request."""
         nth = 0
         while (key, nth) in self._replies:
             nth += 1
         return nth
 
-    async def add(self, asked: Asked, nth: int, reply: Reply) -> None:
+    async def add(self, request: Asked, nth: int, reply: Reply) -> None:
         """Record a reply; it is on disk when this returns.
 
         Raises:
             JournalError: the file cannot be written.
         """
         written = reply_to_json(reply)
-        new = {part: body for part, body in asked.bodies.items() if part not in self._bodies}
+        new = {part: body for part, body in request.bodies.items() if part not in self._bodies}
         entry = {
-            "key": asked.key,
+            "key": request.key,
             "nth": nth,
-            "parts": [list(part) for part in asked.parts],
+            "parts": [list(part) for part in request.parts],
             "reply": written,
         }
         await self._record.append([*({"part": part, "body": body} for part, body in new.items()), entry])
         self._bodies.update(new)
-        self._parts[asked.key] = asked.parts
-        self._replies[asked.key, nth] = written
+        self._parts[request.key] = request.parts
+        self._replies[request.key, nth] = written
 
-    def departure(self, asked: Asked) -> str:
-        """Say in one line where ``asked`` departs from the recorded request that is most like it."""
+    def departure(self, request: Asked) -> str:
+        """Describe in one line the first difference from the most similar recorded request."""
         if not self._parts:
             return f"{self.path} holds no recorded request"
-        nearest = max(self._parts.values(), key=lambda parts: _agreement(parts, asked.parts))
-        for at, (name, part) in enumerate(asked.parts):
+        nearest = max(self._parts.values(), key=lambda parts: _agreement(parts, request.parts))
+        for at, (name, part) in enumerate(request.parts):
             if at >= len(nearest):
                 return (
-                    f"{name} comes after the end of the recorded conversation: {_start(asked.bodies[part])}"
+                    f"{name} comes after the end of the recorded conversation: {_start(request.bodies[part])}"
                 )
             if nearest[at][1] != part:
-                return f"{name} differs: {_difference(self._bodies.get(nearest[at][1]), asked.bodies[part])}"
-        return (
-            f"the recorded conversation goes on with {nearest[len(asked.parts)][0]}, this one stops before it"
-        )
+                recorded = self._bodies.get(nearest[at][1])
+                return f"{name} differs: {_difference(recorded, request.bodies[part])}"
+        following = nearest[len(request.parts)][0]
+        return f"the recorded conversation continues with {following}, this one stops before it"
 
 
 def _agreement(
-    recorded: tuple[tuple[str, str], ...], asked: tuple[tuple[str, str], ...]
+    recorded: tuple[tuple[str, str], ...], requested: tuple[tuple[str, str], ...]
 ) -> tuple[int, int, int]:
-    """Rank a recorded request: by the parts in common before the first difference, then by those in all."""
-    same = [one == other for one, other in zip(recorded, asked, strict=False)]
+    """Rank a recorded request by the equal parts before the first difference, then by all equal parts."""
+    same = [one == other for one, other in zip(recorded, requested, strict=False)]
     leading = same.index(False) if False in same else len(same)
-    return leading, sum(same), -abs(len(recorded) - len(asked))
+    return leading, sum(same), -abs(len(recorded) - len(requested))
 
 
 def _start(body: Any) -> str:  # noqa: ANN401 - JSON data
@@ -192,10 +192,10 @@ def _readable(body: Any) -> str:  # noqa: ANN401 - JSON data
     return json.dumps(body, sort_keys=True, ensure_ascii=False)
 
 
-def _difference(recorded: Any, asked: Any) -> str:  # noqa: ANN401 - JSON data
-    """Show two texts around the first character in which they differ."""
-    one, other = _readable(recorded), _readable(asked)
+def _difference(recorded: Any, requested: Any) -> str:  # noqa: ANN401 - JSON data
+    """Show both texts around the first character in which they differ."""
+    one, other = _readable(recorded), _readable(requested)
     pairs = zip(one, other, strict=False)
     at = next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
     window = slice(max(0, at - _SHOWN // 2), at + _SHOWN)
-    return f"at character {at}, recorded {one[window]!r}, asked {other[window]!r}"
+    return f"at character {at}, recorded {one[window]!r}, requested {other[window]!r}"

@@ -1,4 +1,4 @@
-"""What an official client is made of: it is told everything, and left nothing to find out by itself.
+"""Build official SDK clients with explicit settings; nothing is read from the environment.
 
 No key, address, header, proxy or log setting comes from the environment unless a config names it.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 CONNECT_S = 30.0
 SILENCE_S = 300.0
-"""How long a provider may say nothing at all, unless the config gives it longer."""
+"""Default for the longest time without any byte from a provider."""
 
 
 def key_of(config: ModelConfig) -> str:
-    """Return the API key of a ``[[models]]`` entry, from its environment variable; "" where it needs none.
+    """Return the API key of a ``[[models]]`` entry from its environment variable; "" if it needs none.
 
     Raises:
-        ConfigError: the variable is not set, or holds no key.
+        ConfigError: the variable is not set, or its value cannot be a key.
     """
     name = config.provider_key_env
     if name is None:
@@ -37,13 +37,13 @@ def key_of(config: ModelConfig) -> str:
     if not key:
         raise ConfigError(f"models[{config.id}].api_key_env: the environment variable {name} is not set")
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ConfigError(f"models[{config.id}].api_key_env: what {name} holds is no API key")
+        raise ConfigError(f"models[{config.id}].api_key_env: the value of {name} is not an API key")
     return key
 
 
 @contextmanager
 def hidden_environment(prefix: str) -> Iterator[None]:
-    """Hide the variables that begin with ``prefix``, while a client that reads them is imported and made."""
+    """Hide environment variables that begin with ``prefix`` while an SDK is imported and its client built."""
     hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith(prefix)}
     try:
         yield
@@ -51,19 +51,19 @@ def hidden_environment(prefix: str) -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def silence(timeout_s: float, silence_s: float) -> Timeout:
-    """Return how long a provider may say nothing, for calls that may take ``timeout_s`` seconds in all."""
+def silence(timeout_s: float, read_timeout_s: float) -> Timeout:
+    """Return the httpx timeouts for calls that may take ``timeout_s`` seconds in total."""
     import httpx2  # noqa: PLC0415 - heavy
 
-    return httpx2.Timeout(min(timeout_s, silence_s), connect=min(timeout_s, CONNECT_S))
+    return httpx2.Timeout(min(timeout_s, read_timeout_s), connect=min(timeout_s, CONNECT_S))
 
 
-def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
-    """Make what an official client speaks HTTP with, deaf to the environment.
+def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
+    """Create the httpx client for an SDK; proxy and SSL environment variables are ignored.
 
-    Connections are kept where they are dear, behind TLS. Servers that are spoken to without it, llama.cpp's
-    among them, close theirs after a streamed reply although they promise to keep it: a call that is sent at
-    that moment is lost, and whether it was billed is not known.
+    Only TLS connections, which are expensive to open, are kept alive. Plain HTTP servers such as llama.cpp's
+    close the connection after a streamed reply although they announce keep-alive; a call sent at that moment
+    is lost, and it is unknown whether it was billed.
     """
     import httpx2  # noqa: PLC0415 - heavy
 
@@ -72,8 +72,8 @@ def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
     secure = base_url.lower().startswith("https:")
     return httpx2.AsyncClient(
         base_url=base_url,
-        timeout=quiet,
-        # Slots bound the requests in flight, so the pool needs no bound of its own.
+        timeout=timeout,
+        # Permits bound the requests in flight, so the pool needs no limit of its own.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32 if secure else 0),
         trust_env=False,
         follow_redirects=False,
@@ -83,7 +83,7 @@ def http_client(base_url: str, quiet: Timeout) -> AsyncClient:
 
 
 def certificates() -> ssl.SSLContext:
-    """Trust what this machine trusts (SSL_CERT_FILE included), and the bundle that came with the client."""
+    """Return a TLS context that trusts the system's CAs (SSL_CERT_FILE included) and certifi's bundle."""
     import ssl  # noqa: PLC0415 - only for https
 
     import certifi  # noqa: PLC0415 - only for https

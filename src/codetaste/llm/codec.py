@@ -1,8 +1,8 @@
-"""Neutral messages to and from JSON, exactly: what the journal and the cassettes hold.
+"""Lossless conversion of neutral messages to and from JSON, for journals and cassettes.
 
-JSON cannot say everything that a Python string, integer or float can (lone surrogates, integers of thousands
-of digits, infinities). Such a value is written as ``{"$": kind, "v": text}``, so that whoever stores the JSON
-needs no care, and the same value comes back.
+JSON cannot represent every Python string, integer or float (lone surrogates, integers of thousands of digits,
+infinities). Such a value is written as ``{"$": kind, "v": text}``, so that any JSON library can store it and
+the same value comes back.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Block
 
 _PLAIN_INT = 2**63
-"""Integers below it are written as numbers: every JSON reader takes them."""
+"""Integers below it are written as numbers, which every JSON reader accepts."""
 
 
 def canonical(value: Any) -> str:  # noqa: ANN401 - JSON data
-    """Return the one way to write a JSON value that was made here: sorted keys, no spaces, ASCII."""
+    """Return the canonical JSON text of a value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -46,40 +46,40 @@ def digest(value: Any) -> str:  # noqa: ANN401 - JSON data
 
 
 def pack(value: Any) -> Any:  # noqa: ANN401 - JSON data in, JSON data out
-    """Return ``value`` as JSON that every reader and writer keeps as it is.
+    """Return ``value`` as JSON data that every reader and writer preserves exactly.
 
     Raises:
-        TypeError: it is no JSON data.
+        TypeError: it contains something other than JSON data.
     """
     match value:
         case None | bool():
             return value
         case str():
-            return value if _encodable(value) else _odd("s", value.encode("utf-8", "surrogatepass").hex())
+            return value if _encodable(value) else _tagged("s", value.encode("utf-8", "surrogatepass").hex())
         case int():
-            return int(value) if -_PLAIN_INT < value < _PLAIN_INT else _odd("i", hex(value))
+            return int(value) if -_PLAIN_INT < value < _PLAIN_INT else _tagged("i", hex(value))
         case float():
-            return float(value) if math.isfinite(value) else _odd("f", repr(value))
+            return float(value) if math.isfinite(value) else _tagged("f", repr(value))
         case list() | tuple():
             return [pack(item) for item in value]
         case _ if hasattr(value, "items"):
             return _pack_mapping(value)
         case _:
-            raise TypeError(f"{type(value).__name__} is no JSON data")
+            raise TypeError(f"{type(value).__name__} is not JSON data")
 
 
 def unpack(value: Any) -> Any:  # noqa: ANN401 - JSON data
-    """Return what was packed into ``value``; mappings come back as dicts, sequences as lists."""
+    """Restore a value from ``value_to_json``; mappings come back as dicts, sequences as lists."""
     if isinstance(value, list):
         return [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "$" not in value:
         return {key: unpack(item) for key, item in value.items()}
-    return _unpack_odd(value["$"], value["v"])
+    return _untag(value["$"], value["v"])
 
 
-def _unpack_odd(kind: str, written: Any) -> Any:  # noqa: ANN401 - JSON data
+def _untag(kind: str, written: Any) -> Any:  # noqa: ANN401 - JSON data
     match kind:
         case "s":
             return bytes.fromhex(written).decode("utf-8", "surrogatepass")
@@ -90,10 +90,10 @@ def _unpack_odd(kind: str, written: Any) -> Any:  # noqa: ANN401 - JSON data
         case "m":
             return {unpack(key): unpack(item) for key, item in written}
         case _:
-            raise ValueError(f"no such kind of value: {kind!r}")
+            raise ValueError(f"unknown kind of value: {kind!r}")
 
 
-def _odd(kind: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON data
+def _tagged(kind: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON data
     return {"$": kind, "v": value}
 
 
@@ -107,14 +107,14 @@ def _encodable(text: str) -> bool:
 
 def _pack_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
     if any(not isinstance(key, str) for key in value):
-        raise TypeError("a JSON object's keys are strings")
+        raise TypeError("the keys of a JSON object must be strings")
     if "$" in value or not all(map(_encodable, value)):
-        return _odd("m", [[pack(key), pack(item)] for key, item in value.items()])
+        return _tagged("m", [[pack(key), pack(item)] for key, item in value.items()])
     return {key: pack(item) for key, item in value.items()}
 
 
 def block_to_json(block: Block) -> dict[str, Any]:
-    """Write one block of a message."""
+    """Return one block of a message as JSON."""
     match block:
         case Text(text):
             return {"type": "text", "text": pack(text)}
@@ -127,10 +127,10 @@ def block_to_json(block: Block) -> dict[str, Any]:
 
 
 def block_from_json(data: Mapping[str, Any]) -> Block:
-    """Read one block.
+    """Return the block that ``block_to_json`` wrote.
 
     Raises:
-        KeyError, ValueError: it is none.
+        KeyError, ValueError: the data is not a block.
     """
     match data["type"]:
         case "text":
@@ -142,11 +142,11 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
             content = unpack(data["content"])
             return ToolResult(unpack(data["call"]), content, is_error=data.get("error", False))
         case other:
-            raise ValueError(f"no such block: {other!r}")
+            raise ValueError(f"unknown type of block: {other!r}")
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """Write a message with the provider's raw blocks."""
+    """Return a message as JSON, with the provider's raw blocks."""
     written: dict[str, Any] = {
         "role": message.role,
         "content": [block_to_json(block) for block in message.content],
@@ -155,7 +155,7 @@ def message_to_json(message: Message) -> dict[str, Any]:
 
 
 def message_from_json(data: Mapping[str, Any]) -> Message:
-    """Read a message."""
+    """Return the message that ``message_to_json`` wrote."""
     content = tuple(block_from_json(block) for block in data["content"])
     return Message(data["role"], content, _raw_from(data))
 
@@ -172,7 +172,7 @@ def _raw_from(data: Mapping[str, Any]) -> Raw | None:
 
 
 def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
-    """Write a tool as a model sees it."""
+    """Return the specification of a tool as JSON."""
     written = {
         "name": pack(tool.name),
         "description": pack(tool.description),
@@ -181,14 +181,8 @@ def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
     return _with_raw(written, tool.raw)
 
 
-def tool_from_json(data: Mapping[str, Any]) -> ToolSpec:
-    """Read a tool."""
-    name, description = unpack(data["name"]), unpack(data["description"])
-    return ToolSpec(name, description, unpack(data["parameters"]), _raw_from(data))
-
-
 def request_to_json(request: Request) -> dict[str, Any]:
-    """Write a whole request."""
+    """Return a whole request as JSON."""
     return {
         "system": pack(request.system),
         "messages": [message_to_json(message) for message in request.messages],
@@ -198,31 +192,20 @@ def request_to_json(request: Request) -> dict[str, Any]:
     }
 
 
-def request_from_json(data: Mapping[str, Any]) -> Request:
-    """Read a request."""
-    return Request(
-        system=unpack(data["system"]),
-        messages=tuple(message_from_json(message) for message in data["messages"]),
-        tools=tuple(tool_from_json(tool) for tool in data["tools"]),
-        max_output_tokens=data["max_output_tokens"],
-        options=unpack(data["options"]),
-    )
-
-
 def usage_to_json(usage: Usage | None) -> dict[str, Any] | None:
-    """Write a usage; None is unknown. Absurd counts are kept too, so that a person can see them."""
+    """Return a usage as JSON, None if unknown. Implausible counts are preserved for inspection."""
     if usage is None:
         return None
     return {field.name: pack(getattr(usage, field.name)) for field in fields(usage)}
 
 
 def usage_from_json(data: Mapping[str, Any] | None) -> Usage | None:
-    """Read a usage."""
+    """Return the usage that ``usage_to_json`` wrote."""
     return None if data is None else Usage(**unpack(data))
 
 
 def reply_to_json(reply: Reply) -> dict[str, Any]:
-    """Write a reply."""
+    """Return a reply as JSON."""
     return {
         "message": message_to_json(reply.message),
         "stop": reply.stop.value,
@@ -233,10 +216,10 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
 
 
 def reply_from_json(data: Mapping[str, Any]) -> Reply:
-    """Read a reply.
+    """Return the reply that ``reply_to_json`` wrote.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        KeyError, TypeError, ValueError: the data is not a reply.
     """
     return Reply(
         message=message_from_json(data["message"]),

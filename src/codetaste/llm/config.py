@@ -1,4 +1,4 @@
-"""``[[models]]``: a language model that the rest of the config can name, and how it is built."""
+"""Schema of ``[[models]]``, the language models that the rest of the config refers to by id."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _KEY_ENV = {
     "openai": "OPENAI_API_KEY",
     "openai-chat": "OPENAI_API_KEY",
 }
-_ADDRESS = {
+_BASE_URL = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com/v1",
     "openai-chat": "https://api.openai.com/v1",
 }
-_OURS = {
+_RESERVED = {
     "model": "models[].model",
     "messages": "nothing: the agent fills it",
     "input": "nothing: the agent fills it",
@@ -44,57 +44,57 @@ _OURS = {
     "api_key": "models[].api_key_env",
     "headers": "models[].api_key_env",
     "extra_headers": "models[].api_key_env",
-    "extra_body": "what is in it as options of their own",
+    "extra_body": "its contents as options of their own",
 }
-_LISTS = {"tools": dict, "betas": str, "include": str}
-"""Options that are written into a request together with what is there, and what they list."""
+_LIST_OPTIONS = {"tools": dict, "betas": str, "include": str}
+"""Options that extend a list in the request, and the type of their items."""
 
 
 class ModelConfig(Section):
-    """A model of some provider. It costs nothing until a flow uses it."""
+    """One model of a provider. It costs nothing until a flow uses it."""
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
-    """What the rest of the file calls it."""
+    """The id by which the rest of the file refers to it."""
     provider: Provider
-    """Whose protocol it speaks; "scripted" is a Python function, "replay" a recording."""
+    """The provider's protocol; "scripted" is a Python function, "replay" a recording."""
     model: str = Field(min_length=1)
     """The provider's name for it; for "scripted", "path/to/file.py:function" or "package.module:function"."""
     base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
     """Another server that speaks the provider's protocol."""
     api_key_env: str | None = None
-    """The environment variable that holds the key; the provider's usual one by default."""
+    """The environment variable that holds the API key; by default the provider's usual one."""
     max_concurrency: int = Field(default=16, ge=1, le=10_000)
-    """Requests in flight at once, at best; fewer while the provider refuses some for their number. Models
-    with the same provider, address, key and name share their slots: the smallest number holds for all."""
+    """The most requests in flight at once; fewer while the provider refuses some because of its load. Models
+    with the same provider, address, key and name share one limit, the smallest of theirs."""
     rate_limit_patience: Seconds = 600.0
     """How long the provider may refuse everything (429, overloaded) before it is given up; no single wait is
     longer, whatever the provider asks for."""
     max_output_tokens: int | None = Field(default=None, ge=1)
-    """The most that one reply may have; an agent may ask for less."""
+    """Upper limit of the tokens of one reply; an agent may request fewer."""
     timeout: Seconds = 1800.0
-    """What one request may take in all."""
+    """Time limit of one request, from sending it to the end of the reply."""
     silence: Seconds = 300.0
-    """How long the provider may say nothing at all; a model that thinks long in silence needs more."""
+    """The longest time without any data from the provider; raise it for models that think silently."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Sent to the provider as they stand: temperature, thinking, and so on. Some are for us, and say how a
-    request is written: "anthropic" has `cache_control` and `betas`, "openai" takes `include = []` for models
-    that do not reason, "openai-chat" has `output_cap`, the one name of the cap that a server knows (both are
-    sent otherwise), `send_reasoning = false` and `stream_options = {}` for servers that refuse them."""
+    """Sent to the provider unchanged: temperature, thinking, and so on. Some control the encoding:
+    "anthropic" has `cache_control` and `betas`; "openai" takes `include = []` for models without reasoning;
+    "openai-chat" has `output_cap`, the name of the cap that a server accepts (by default both names are
+    sent), and `send_reasoning = false` and `stream_options = {}` for servers that refuse these."""
     price: Price | None = None
-    """US dollars for a million tokens, as the options make them; by default that of the price table, where it
-    surely knows the model at its usual address. Under a budget in dollars there must be one."""
+    """US dollars for a million tokens with these options; by default from the price table, if it certainly
+    has the model at its usual address. A budget in dollars requires a price."""
     price_as: str | None = Field(default=None, pattern=r"^[a-z0-9_-]+/\S+$")
-    """The price table's entry to go by, such as "anthropic/claude-sonnet-4-5": for a gateway, a proxy or a
-    name of one's own, which the table cannot know."""
+    """The entry of the price table to use, such as "anthropic/claude-sonnet-4-5", for a gateway, a proxy or a
+    custom name that the table cannot know."""
     cassette: Path | None = None
     """Recorded conversations: a .jsonl file or a folder, relative to the config file."""
     mode: CassetteMode = "replay"
-    """What is done with the cassette; provider "replay" can only replay."""
+    """How the cassette is used; provider "replay" can only replay."""
 
     @model_validator(mode="before")
     @classmethod
-    def _no_key_in_sight(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
-        # Told of the table and not of the field: whoever shows what was written there would show the key.
+    def _check_no_secret(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
+        # Reported for the table, not for the field: pydantic's error for a field shows its value, here a key.
         name = given.get("api_key_env") if isinstance(given, dict) else None
         if isinstance(name, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ValueError("api_key_env names an environment variable; never write a key into a config")
@@ -105,7 +105,7 @@ class ModelConfig(Section):
 
     @field_validator("base_url")
     @classmethod
-    def _an_address(cls, url: str | None) -> str | None:
+    def _check_base_url(cls, url: str | None) -> str | None:
         if url is None:
             return None
         try:
@@ -116,13 +116,13 @@ class ModelConfig(Section):
         if not whole:
             raise ValueError("not the address of a server")
         if "?" in url or "#" in url:
-            raise ValueError("the paths of the protocol follow it, so that nothing can stand behind ? or #")
+            raise ValueError("must not contain ? or #, because the paths of the protocol are appended to it")
         return url
 
     @model_validator(mode="before")
     @classmethod
-    def _caching_has_its_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
-        """Providers keep prompts in a cache, asked or not, and what they write to it may cost more."""
+    def _fill_cache_write_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
+        """Providers cache prompts even if not requested, and a cache write may cost more than input."""
         if not isinstance(given, dict) or given.get("provider") not in _KEY_ENV or "price" not in given:
             return given
         factor = written_factor(given.get("options") or {})
@@ -130,81 +130,81 @@ class ModelConfig(Section):
 
     @field_validator("options")
     @classmethod
-    def _options_are_the_providers(cls, options: dict[str, Any]) -> dict[str, Any]:
-        for name, instead in _OURS.items():
+    def _check_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for name, instead in _RESERVED.items():
             if name in options:
                 raise ValueError(f"{name!r} is not an option; set {instead}")
-        told: dict[str, Any] = plain(options)
-        for name, kind in _LISTS.items():
-            listed = told.get(name, [])
+        copied: dict[str, Any] = plain(options)
+        for name, kind in _LIST_OPTIONS.items():
+            listed = copied.get(name, [])
             if not isinstance(listed, list) or not all(isinstance(item, kind) for item in listed):
-                raise ValueError(f"{name!r} is a list of {'tables' if kind is dict else 'texts'}")
-        if not all(beta.isascii() and beta.isprintable() for beta in told.get("betas", ())):
-            raise ValueError("'betas' go into a header, which takes plain characters only")
-        return told
+                raise ValueError(f"{name!r} must be a list of {'tables' if kind is dict else 'strings'}")
+        if not all(beta.isascii() and beta.isprintable() for beta in copied.get("betas", ())):
+            raise ValueError("'betas' must be printable ASCII, because they are sent in a header")
+        return copied
 
     @model_validator(mode="after")
-    def _options_of_chat(self) -> Self:
+    def _check_chat_options(self) -> Self:
         caps, cap = ("max_tokens", "max_completion_tokens"), self.options.get("output_cap")
         if self.provider == "openai-chat" and cap is not None and cap not in caps:
-            raise ValueError(f"options.output_cap is one of {', '.join(caps)}")
+            raise ValueError(f"options.output_cap must be one of {', '.join(caps)}")
         if not hasattr(self.options.get("stream_options", {}), "items"):
-            raise ValueError("options.stream_options is a table")
+            raise ValueError("options.stream_options must be a table")
         return self
 
     @model_validator(mode="after")
-    def _priced_once(self) -> Self:
+    def _check_one_price(self) -> Self:
         if self.price is not None and self.price_as is not None:
             raise ValueError("price and price_as exclude each other")
         return self
 
     @model_validator(mode="after")
-    def _cassette_fits(self) -> Self:
+    def _check_cassette(self) -> Self:
         if self.provider == "replay" and self.cassette is None:
             raise ValueError('provider "replay" needs a cassette')
         if self.provider == "replay" and self.mode != "replay":
-            raise ValueError(f'provider "replay" has no model to ask, so its mode cannot be "{self.mode}"')
+            raise ValueError(f'provider "replay" has no model to record, so its mode cannot be "{self.mode}"')
         if self.cassette is None and "mode" in self.model_fields_set:
-            raise ValueError("mode says what to do with a cassette, and there is none")
+            raise ValueError("mode requires a cassette")
         return self
 
     @property
     def called(self) -> str:
-        """What a program calls it: its provider's name for it, or its id where there is no provider."""
+        """The model name for CLI agents: the provider's name, or the id if there is no remote provider."""
         return self.model if self.provider in _KEY_ENV else self.id
 
     @property
     def address(self) -> str:
-        """Where the provider is; "" for one that is nowhere."""
-        return self.base_url or _ADDRESS.get(self.provider, "")
+        """The base URL of the provider; "" for a model that is not remote."""
+        return self.base_url or _BASE_URL.get(self.provider, "")
 
     @property
     def key_env(self) -> str | None:
-        """The environment variable that must hold a key before this model is used; None where none must."""
+        """The environment variable that must hold a key before this model is used; None if none is needed."""
         if self.cassette is not None and self.mode == "replay":
             return None
         return self.provider_key_env
 
     @property
     def provider_key_env(self) -> str | None:
-        """The environment variable with the key for the provider itself; None where it takes none."""
+        """The environment variable with the key for the provider itself; None if it needs none."""
         if self.api_key_env is None and self.provider == "openai-chat" and self.base_url is not None:
             return None
         return self.api_key_env or _KEY_ENV.get(self.provider)
 
 
 def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Model:
-    """Make the model that ``config`` describes; the caller closes it.
+    """Build the model that ``config`` describes; the caller closes it.
 
     Args:
         config: one entry of ``[[models]]``.
-        base_dir: where the config file lies; paths in it are relative to this folder.
-        record_dir: where a model without a provider keeps its own record of what it answered in this run.
+        base_dir: the folder of the config file; paths in the config are relative to it.
+        record_dir: the folder for the ledger of a scripted or replayed model in this run.
 
     Raises:
-        ConfigError: a script that is not there, a key that is not set, a cassette that cannot be read.
+        ConfigError: a script or a cassette does not exist, or a key is not set.
     """
-    # Clients are heavy: each is imported where it is wanted.
+    # SDKs are slow to import: each is imported only if it is used.
     if config.cassette is not None:
         from codetaste.llm.cassette import Cassette  # noqa: PLC0415
         from codetaste.llm.replay import ReplayModel  # noqa: PLC0415
@@ -241,7 +241,7 @@ def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
         api_key=key_of(config),
         base_url=config.address,
         timeout_s=config.timeout,
-        silence_s=config.silence,
+        read_timeout_s=config.silence,
     )
 
 

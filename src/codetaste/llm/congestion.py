@@ -1,31 +1,31 @@
-"""How many requests a provider bears at once, learnt from what it refuses and what it answers.
+"""Adaptive limit (AIMD) of the requests in flight at a provider, learnt from its refusals and answers.
 
-A state machine without a clock: every step is told the time, in seconds of one monotonic clock. It decides
-whether one more request may be sent now; who sends it is in ``ratelimit.py``.
+A state machine without a clock: each method takes the time, in seconds of one monotonic clock. It decides
+whether one more request may be sent now; ``ratelimit/limiter.py`` decides which caller sends it.
 
-The limit falls and climbs as a TCP sender's window does (AIMD), because the problem is the same: a capacity
-that nobody tells, shared with strangers, and one signal when it is passed. Three things are adapted to
-language models, whose refusals come within a second and whose answers take minutes:
+The limit falls and rises like a TCP sender's window, because the problem is the same: an unknown capacity,
+shared with unknown other clients, and one signal when it is exceeded. Three things are adapted to language
+models, whose refusals come within a second and whose answers take minutes:
 
-- One fall for each *round*. A refusal of a request that was sent since the last pause begins a new round:
-  everybody pauses, and the limit falls to seven tenths (half, as TCP has it, would waste capacity for
-  minutes, since climbing back takes a round of replies a step; Inspect takes eight tenths and a fixed 15
-  seconds in place of rounds). Refusals of requests that were sent before it are the same congestion, and
-  change nothing but the pause, which they may prolong.
-- After a pause one request probes, and the number of those that may follow doubles with every ``step_s`` in
-  which none is refused, and grows with every answer, up to the limit: a slow start that need not wait for
-  answers, and no herd. What falls is the number reached, so a limit that was far too high is left in one
-  go.
-- A refused probe lengthens the back-off and leaves the limit (as a repeated time-out does in RFC 5681): it
-  says that the provider serves nobody now, not that it bears fewer at once.
+- The limit falls once per *round*. The refusal of a request sent since the last pause begins a new round: all
+  callers pause, and the limit falls to seven tenths (TCP's half would waste capacity for minutes, since each
+  step back up takes a round of replies; Inspect uses eight tenths and a fixed 15 seconds in place of rounds).
+  Refusals of requests sent before the round belong to the same congestion; they may only prolong the pause.
+- After a pause one request probes. The number of requests that may follow doubles with every ``step_s``
+  without a refusal, and grows with every answer, up to the limit: a slow start that need not wait for answers
+  and avoids a stampede. A refusal lowers the number reached so far, so that a limit that is far too high is
+  corrected in one step.
+- A refused probe lengthens the back-off and does not change the limit (like a repeated time-out in RFC 5681):
+  it shows that the provider serves no request now, not that it serves fewer at once.
 
-Where a provider says how long to wait, nobody asks sooner, but the patience caps each pause. ``REFUSALS``
-rounds without an answer, over at least the patience, with nothing in flight that may yet be answered, and
-it is given up. The patience counts from the first of these refusals, pauses that the provider asked for
-included: whoever waited as told and is refused again has been told wrong. So a provider that refuses for
-ever is given up within the patience and a pause, or after three pauses where these are as long as the
-patience. From then on, until it answers or is left alone for as long as the patience, one more refusal gives
-it up again: the jobs of a long queue fail a few seconds apart, and not each after a patience of its own.
+If a provider says how long to wait, no request is sent earlier, but the patience caps each pause. A provider
+is given up after ``REFUSED_ROUNDS`` rounds without an answer, over at least the patience, with no request in
+flight that may still be answered. The patience counts from the first of these refusals and includes the
+pauses that the provider requested: if a request is refused again after such a pause, the provider's estimate
+was wrong. So a provider that always refuses is given up within the patience plus one pause, or after three
+pauses if these are as long as the patience. From then on, until it answers or has received no request for as
+long as the patience, one more refusal gives it up again: the jobs of a long queue then fail a few seconds
+apart instead of each after a patience of its own.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SHARE_LEFT = 0.7
-"""What a fall leaves of the limit."""
+"""Factor by which a new refused round lowers the limit."""
 STEP_S = 2.0
-"""Seconds in which a refusal has surely come, and an answer need not have."""
+"""Seconds within which a refusal has certainly arrived, but perhaps no answer."""
 REFUSALS = 3
-"""Rounds in a row that are refused before a provider is given up."""
+"""Consecutive refused rounds before a provider is given up."""
 AFTER_GIVING_UP_S = 5.0
-"""Seconds until a provider that was given up is asked again, if anybody comes to ask it."""
+"""Seconds until a provider that was given up may receive the next request."""
 _STEPS = 30
-"""Doublings that are more than any limit."""
+"""Doublings that exceed any limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a refusal has changed. ``new`` is False where it belongs to a round that was over before."""
+    """The effect of a refusal; ``new_round`` is False if the request was sent in an earlier round."""
 
     new: bool
     pause_s: float = 0.0
@@ -63,17 +63,17 @@ class Refusal:
 
 
 class Congestion:
-    """The limit of one provider, key and model, between 1 and ``most``; starts at ``most``."""
+    """The limit for one provider, key and model, between 1 and ``maximum``; starts at ``maximum``."""
 
     def __init__(self, most: int, *, patience_s: float, step_s: float = STEP_S) -> None:
-        self.limit = self._most = _positive(most)
+        self.limit = self._maximum = _positive(most)
         self.patience_s, self._step_s = patience_s, step_s
         self.in_flight = self.refused_in_all = self.answered_in_all = 0
         self.paused_until_s = -math.inf
         self._round = 0
-        # Of this round: requests in flight, and answers since the limit last changed.
+        # In this round: requests in flight, and answers since the limit last changed.
         self._fresh = self._clean = 0
-        # The slow start: how many of this round may be in flight, and since when; None when it is over.
+        # The slow start: requests of this round that may be in flight, and since when; None when it is over.
         self._window: int | None = None
         self._step_began_s: float | None = None
         # Rounds refused since the last answer, and since when.
@@ -82,13 +82,13 @@ class Congestion:
 
     @property
     def most(self) -> int:
-        """The highest limit. Setting it lets a limit that never fell follow, and those in flight finish."""
-        return self._most
+        """The highest limit. If the limit has never fallen, it follows; requests in flight finish."""
+        return self._maximum
 
     @most.setter
     def most(self, most: int) -> None:
-        never_fell = self.limit == self._most
-        self._most = _positive(most)
+        never_fell = self.limit == self._maximum
+        self._maximum = _positive(most)
         self.limit = most if never_fell else min(self.limit, most)
 
     def room(self, now_s: float) -> bool:
@@ -99,7 +99,7 @@ class Congestion:
         return self._window is None or self._fresh < self._window
 
     def opens_s(self, now_s: float) -> float:
-        """Return when time alone may make room, where there is none now; infinite where only a reply can."""
+        """Return when waiting may make room if there is none now; infinite if only a reply can."""
         if now_s < self.paused_until_s:
             return self.paused_until_s
         if self._window is None or self._step_began_s is None or self.in_flight >= self.limit:
@@ -107,33 +107,33 @@ class Congestion:
         return self._step_began_s + self._step_s
 
     def sent(self, now_s: float) -> int:
-        """Count a request as sent, and return the round it belongs to."""
+        """Count a request as sent, and return the number of its round."""
         self.in_flight += 1
         self._fresh += 1
         if self._window is not None and self._step_began_s is None:
             self._step_began_s = now_s
         return self._round
 
-    def current(self, of_round: int, now_s: float) -> bool:
-        """Whether a request counted in ``of_round`` may still go.
+    def current(self, round_number: int, now_s: float) -> bool:
+        """Whether a request counted in round ``round_number`` may still be sent.
 
-        It may not once all were told to pause, or when the limit was lowered below what is in flight.
+        It may not after a new pause has begun, or if the limit fell below the number in flight.
         """
-        return of_round == self._round and now_s >= self.paused_until_s and self.in_flight <= self.limit
+        return round_number == self._round and now_s >= self.paused_until_s and self.in_flight <= self.limit
 
-    def ended(self, of_round: int) -> None:
-        """A request ended in a way that says nothing of the provider's load."""
-        self._leave(of_round)
-        if of_round == self._round and self._window == 1 and not self._fresh:
-            self._step_began_s = None  # the probe told nothing; the next one does
+    def ended(self, round_number: int) -> None:
+        """Count the end of a request that carries no information about the provider's load."""
+        self._leave(round_number)
+        if round_number == self._round and self._window == 1 and not self._fresh:
+            self._step_began_s = None  # the probe gave no information; the next one may
 
-    def answered(self, of_round: int, now_s: float) -> None:
-        """A request was answered: the limit climbs by one after as many answers as it allows at once."""
-        self._leave(of_round)
+    def answered(self, round_number: int, now_s: float) -> None:
+        """Count an answer; the limit rises by one after as many answers as it allows at once."""
+        self._leave(round_number)
         self.answered_in_all += 1
         self._in_a_row, self._since_s = 0, None
-        if of_round != self._round:
-            return  # it was sent before the limit fell, and says nothing of the new one
+        if round_number != self._round:
+            return  # it was sent before the limit fell, and gives no information about the new limit
         self._take_steps(now_s)
         if self._window is not None:
             self._window += 1
@@ -141,23 +141,30 @@ class Congestion:
         self._clean += 1
         if self._clean >= self.limit:
             self._clean = 0
-            self.limit = min(self.limit + 1, self._most)
+            self.limit = min(self.limit + 1, self._maximum)
 
     def refused(
-        self, of_round: int, now_s: float, asked_s: float | None, wait_s: Callable[[int], float]
+        self, round_number: int, now_s: float, requested_s: float | None, wait_s: Callable[[int], float]
     ) -> Refusal:
-        """A request was refused; ``wait_s`` tells how long to pause after so many refused rounds.
+        """Count a refusal and start or prolong a pause.
 
-        ``asked_s`` is what the provider asked for, None where it did not.
+        Args:
+            round_number: the round in which the request was sent.
+            now_s: the time now.
+            requested_s: the wait that the provider requested, None if it requested none.
+            wait_s: returns the pause after a number of refused rounds.
         """
-        self._leave(of_round)
+        self._leave(round_number)
         self.refused_in_all += 1
-        if of_round != self._round:
-            if asked_s is not None and now_s + min(asked_s, self.patience_s) > self.paused_until_s:
-                self._pause(now_s, asked_s)
+        if round_number != self._round:
+            if requested_s is not None and now_s + min(requested_s, self.patience_s) > self.paused_until_s:
+                self._pause(now_s, requested_s)
             return Refusal(new=False)
         before = self.limit
-        self._fall(now_s)
+        self._take_steps(now_s)
+        if self._window != 1:
+            reached = before if self._window is None else min(self._window, before)
+            self.limit = max(1, int(reached * SHARE_LEFT))
         self._count_refusal(now_s)
         over_s = now_s - (now_s if self._since_s is None else self._since_s)
         gave_up = self._in_a_row >= REFUSALS and over_s >= self.patience_s and not self.in_flight
@@ -173,21 +180,18 @@ class Congestion:
             over_s=over_s,
         )
 
-    def _fall(self, now_s: float) -> None:
-        self._take_steps(now_s)
-        reached = self.limit if self._window is None else min(self._window, self.limit)
-        if self._window != 1:
-            self.limit = max(1, int(reached * SHARE_LEFT))
-
     def _count_refusal(self, now_s: float) -> None:
         if now_s > self.paused_until_s + self.patience_s:
-            self._in_a_row, self._since_s = 0, None  # nobody has asked for long: the last ones are history
+            self._in_a_row, self._since_s = (
+                0,
+                None,
+            )  # no request for a long time: earlier refusals no longer count
         if self._since_s is None:
             self._since_s = now_s
         self._in_a_row += 1
 
     def _pause(self, now_s: float, seconds: float) -> float:
-        """Begin a round: nobody sends before ``seconds`` are over, and then one at first."""
+        """Begin a round: no request for ``seconds``, then one probe."""
         seconds = min(seconds, self.patience_s)
         self.paused_until_s = now_s + seconds
         self._round += 1
@@ -195,12 +199,12 @@ class Congestion:
         self._window, self._step_began_s = 1, None
         return seconds
 
-    def _leave(self, of_round: int) -> None:
+    def _leave(self, round_number: int) -> None:
         self.in_flight -= 1
-        self._fresh -= of_round == self._round
+        self._fresh -= round_number == self._round
 
     def _take_steps(self, now_s: float) -> None:
-        """Let the slow start go on as far as the time says, and end it at the limit."""
+        """Advance the slow start to the time, and end it at the limit."""
         if self._window is None:
             return
         if self._step_began_s is not None:

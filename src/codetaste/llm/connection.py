@@ -1,7 +1,6 @@
-"""One call to a provider, whatever its protocol: bytes that we wrote go out, a reply comes in.
+"""One HTTP call to a provider through its official SDK client, independent of the protocol.
 
-It stands on the provider's official client (``client.py`` says how one is made). What a protocol says is in
-``wire/``.
+``providers/sdk_client.py`` configures the client; ``wire/`` encodes requests and decodes replies.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply
 
 _CLOSING_S = 5.0
-_REST_S = 0.25
-"""How long the end of a body is waited for once the reply is whole, so that its connection can be kept."""
-_SAID_BYTES = 4096
+_DRAIN_S = 0.25
+"""How long to wait for the end of the body after a complete reply, so that the connection can be reused."""
+_EXCERPT_BYTES = 4096
 
 
 class Assembly(Protocol):
-    """A streamed reply in the making."""
+    """Decodes a streamed reply."""
 
     @property
     def complete(self) -> bool:
-        """Whether the reply has come to its end."""
+        """Whether the reply is complete."""
         ...
 
     def feed(self, data: str) -> None:
@@ -43,19 +42,19 @@ class Assembly(Protocol):
         ...
 
     def reply(self) -> Reply:
-        """Return the whole reply, or raise what is wrong with it."""
+        """Return the complete reply, or raise the reason why there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How the answer to one request is understood.
+    """Decodes the HTTP response to one request.
 
-    Args:
-        assembly: makes, from the provider's name for the request, what puts a stream together.
-        whole: reads an answer that came in one piece, parsed, with the provider's name for the request.
-        refusal: turns a status that is no success, its parsed body and its headers into an error.
-        request_id: the header with the provider's name for the request.
+    Attributes:
+        stream_decoder: returns the decoder of a streamed reply, given the provider's request id.
+        whole_reply: decodes a reply that was not streamed from its parsed body and the provider's request id.
+        error_from: turns an error status, its parsed body and its headers into an exception.
+        request_id_header: the header with the provider's request id.
     """
 
     assembly: Callable[[str], Assembly]
@@ -65,7 +64,7 @@ class Answer:
 
 
 class OfficialClient(Protocol):
-    """What the official clients have in common."""
+    """The common interface of the official SDK clients."""
 
     @property
     def post(self) -> Callable[..., Awaitable[Any]]:
@@ -78,14 +77,14 @@ class OfficialClient(Protocol):
 
 
 class Connection:
-    """An official client, bounded in time.
+    """An SDK client with a time limit per call.
 
     Args:
-        client: takes nothing from the environment and retries nothing.
-        stream_class: the client's own class for a stream.
-        headers: of every request, beside the client's own.
-        secret: the API key, which must not stand in a message.
-        timeout_s: what one call may take in all.
+        client: reads nothing from the environment and retries nothing.
+        stream_class: the SDK's class for a stream.
+        headers: sent with every request in addition to the SDK's own.
+        secret: the API key, which is redacted from error messages.
+        timeout_s: time limit of one call.
     """
 
     def __init__(
@@ -105,33 +104,33 @@ class Connection:
         self,
         path: str,
         body: Mapping[str, Any],
-        answer: Answer,
+        decoder: Answer,
         *,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Post ``body`` once and read the reply to its end.
+        """Post ``body`` once and read the complete reply.
 
         Raises:
-            ModelError: see the tree; ``unbilled`` where the provider certainly did not begin a reply.
+            ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
-        # Written here and not by the client: what is priced is what is sent, and raw blocks stay as they are.
+        # Encoded here and not by the SDK: exactly what was priced is sent, with raw blocks unchanged.
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         with anyio.move_on_after(self._timeout_s) as scope:
             try:
-                return await self._ask(path, text.encode("utf-8", "replace"), answer, headers or {})
+                return await self._ask(path, text.encode("utf-8", "replace"), decoder, headers or {})
             except ModelError as error:
-                # Whatever is wrong with an answer, what is said of it may repeat what was sent.
+                # The error message may quote parts of the request.
                 error.args = (without(self._secret, str(error)),)
                 raise
         if scope.cancelled_caught:
-            raise ModelUnavailable(f"no whole reply within {self._timeout_s:g} s")
+            raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._client.close()
 
-    async def _ask(self, path: str, content: bytes, answer: Answer, headers: Mapping[str, str]) -> Reply:
+    async def _ask(self, path: str, content: bytes, decoder: Answer, headers: Mapping[str, str]) -> Reply:
         import httpx2  # noqa: PLC0415 - heavy
 
         try:
@@ -144,94 +143,94 @@ class Connection:
                 stream_cls=self._stream_class,
             )
         except Exception as error:
-            # The clients' errors have no common class, but they carry the same things.
+            # The errors of the SDKs have no common class, but the same attributes.
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
-                raise self._refusal(response, answer) from None
+                raise self._refusal(response, decoder) from None
             if hasattr(error, "request"):
                 raise lost(error.__cause__ or error) from error
             raise
         try:
-            return await self._read(stream.response, answer)
+            return await self._read(stream.response, decoder)
         finally:
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await stream.close()
 
-    async def _read(self, response: Response, answer: Answer) -> Reply:
-        """Read a response that is a success, an event stream or one whole message."""
+    async def _read(self, response: Response, decoder: Answer) -> Reply:
+        """Read a successful response: an event stream or one JSON message."""
         import httpx2  # noqa: PLC0415 - heavy
 
-        name = response.headers.get(answer.request_id, "")
+        name = response.headers.get(decoder.request_id, "")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
             async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
                 if kind == "text/event-stream":
-                    return await _read_stream(chunks, answer.assembly(name))
+                    return await _read_stream(chunks, decoder.assembly(name))
                 wanted = kind == "application/json"
-                body = await _read_whole(chunks, most_bytes=MOST_BYTES if wanted else _SAID_BYTES)
+                body = await _read_whole(chunks, max_bytes=MOST_BYTES if wanted else _EXCERPT_BYTES)
         except httpx2.TimeoutException as error:
-            raise ModelUnavailable("the provider fell silent in the middle of the reply") from error
+            raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise ModelUnavailable(
                 f"the connection was lost in the middle of the reply ({named(error)})"
             ) from error
         if not wanted:
-            said = one_line(body.decode("utf-8", "replace"))
-            raise MalformedReply(f"not a reply but {kind or 'nothing known'}: {said}")
+            excerpt = one_line(body.decode("utf-8", "replace"))
+            raise MalformedReply(f"not a reply but {kind or 'an unknown content type'}: {excerpt}")
         try:
             text = body.decode()
         except UnicodeDecodeError as error:
             raise MalformedReply("the reply is not UTF-8") from error
-        return answer.whole(read_json(text), name)
+        return decoder.whole(read_json(text), name)
 
-    def _refusal(self, response: Response, answer: Answer) -> ModelError:
+    def _refusal(self, response: Response, decoder: Answer) -> ModelError:
         headers = {name.lower(): value for name, value in response.headers.items()}
         text = response.content.decode("utf-8", "replace")
         try:
             body = read_json(text)
         except MalformedReply:
             body = text
-        return answer.refusal(response.status_code, body, headers)
+        return decoder.refusal(response.status_code, body, headers)
 
 
-async def _read_stream(chunks: AsyncGenerator[bytes, None], assembly: Assembly) -> Reply:
+async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: Assembly) -> Reply:
     events = Events()
     async for chunk in chunks:
         for data in events.feed(chunk):
-            assembly.feed(data)
-            if assembly.complete:
-                reply = assembly.reply()
-                await _read_rest(chunks)
+            decoder.feed(data)
+            if decoder.complete:
+                reply = decoder.reply()
+                await _drain(chunks)
                 return reply
-    return assembly.reply()
+    return decoder.reply()
 
 
-async def _read_rest(chunks: AsyncGenerator[bytes, None]) -> None:
-    """Read what follows a whole reply, an end of the body as a rule; whatever it is, the reply counts."""
+async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
+    """Read the rest of the body after a complete reply; whatever it is, the reply is valid."""
     import httpx2  # noqa: PLC0415 - heavy
 
-    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_REST_S, shield=True):
+    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_DRAIN_S, shield=True):
         async for _ in chunks:
             pass
 
 
-async def _read_whole(chunks: AsyncGenerator[bytes, None], *, most_bytes: int) -> bytes:
+async def _read_whole(chunks: AsyncGenerator[bytes, None], *, max_bytes: int) -> bytes:
     body = bytearray()
     async for chunk in chunks:
         body += chunk
-        if len(body) > most_bytes:
-            if most_bytes == MOST_BYTES:
+        if len(body) > max_bytes:
+            if max_bytes == MOST_BYTES:
                 raise MalformedReply("the reply does not come to an end; it was not read further")
             break
-    return bytes(body[:most_bytes])
+    return bytes(body[:max_bytes])
 
 
-def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 - it is typed as an iterator
+def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 - httpx types it as an iterator
     generator: AsyncGenerator[bytes, None] = chunks
     return generator
 
 
 def lost(cause: BaseException) -> ModelUnavailable:
-    """Return the error for a request without a response; unbilled when it was certainly never sent."""
+    """Return the error for a request without a response; unbilled if it was certainly never sent."""
     import httpx2  # noqa: PLC0415 - heavy
 
     unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
@@ -240,6 +239,6 @@ def lost(cause: BaseException) -> ModelUnavailable:
 
 
 def named(error: BaseException) -> str:
-    """Return the name of an error with its message, in one line."""
-    said = one_line(str(error))
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    """Return the class name of an exception and its message, in one line."""
+    message = one_line(str(error))
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

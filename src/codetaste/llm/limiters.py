@@ -1,4 +1,4 @@
-"""Which models share a limiter: those that one provider counts together, by address, key and model."""
+"""The rate limiters of a run. Models with the same provider, address, key and name share one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a provider's limits are about. The key is here as a hash only, and that is not shown."""
+    """Identifies a limiter. ``key`` is a hash of the API key, and is excluded from the repr."""
 
     provider: str
     address: str
@@ -24,9 +24,11 @@ class Account:
 
 
 def account_of(config: ModelConfig) -> Account:
-    """Return what the limits of ``config`` are about; a model without a provider stands for itself."""
-    live = config.provider not in {"scripted", "replay"} and not (config.cassette and config.mode == "replay")
-    if not live:
+    """Return the limiter key of ``config``; a model without a remote provider has one of its own."""
+    remote = config.provider not in {"scripted", "replay"} and not (
+        config.cassette and config.mode == "replay"
+    )
+    if not remote:
         return Account(config.provider, "", config.id, "")
     key = os.environ.get(config.key_env or "", "").strip()
     address = config.address.rstrip("/")
@@ -34,22 +36,22 @@ def account_of(config: ModelConfig) -> Account:
 
 
 class Limiters:
-    """The limiters of one run, made on first use."""
+    """The limiters of one run, created on first use."""
 
     def __init__(self) -> None:
         self._of: dict[Account, RateLimiter] = {}
 
     def limiter_for(self, config: ModelConfig) -> RateLimiter:
-        """Return the limiter of ``config``; models that share one have the smallest of their limits."""
-        account = account_of(config)
-        found = self._of.get(account)
-        if found is None:
-            found = self._of[account] = RateLimiter(
+        """Return the limiter of ``config``; models that share one get the smallest of their limits."""
+        key = account_of(config)
+        limiter = self._of.get(key)
+        if limiter is None:
+            limiter = self._of[key] = RateLimiter(
                 config.id, most=config.max_concurrency, patience_s=config.rate_limit_patience
             )
-            return found
-        found.name += f" and {config.id}"
-        found.most = min(found.most, config.max_concurrency)
-        congestion = found.congestion
+            return limiter
+        limiter.name += f" and {config.id}"
+        limiter.most = min(limiter.most, config.max_concurrency)
+        congestion = limiter.congestion
         congestion.patience_s = min(congestion.patience_s, config.rate_limit_patience)
-        return found
+        return limiter

@@ -1,8 +1,7 @@
-"""What is said between us and a language model, in nobody's wire format.
+"""Requests to language models and their replies, independent of any provider's wire format.
 
-A message that came from a provider keeps the provider's own blocks beside the neutral ones (``raw``), so
-that signatures and encrypted reasoning go back exactly as they came. These are values: frozen, and equal
-when they say the same.
+A message from a provider keeps the provider's own blocks beside the neutral ones (``raw``), so that
+signatures and encrypted reasoning are sent back unchanged. All classes are immutable and compare by value.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words."""
+    """A text block."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model asks for a tool. ``fault`` says what is wrong with a call that could not be read."""
+    """A model's request to run a tool. ``fault`` is the reason why a malformed call could not be read."""
 
     id: str
     name: str
@@ -34,7 +33,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered to the call ``call_id``."""
+    """The output of a tool for the call ``call_id``."""
 
     call_id: str
     content: str
@@ -46,7 +45,7 @@ Block = Text | ToolCall | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Blocks in the wire format of ``protocol``; only a client of that protocol may use them."""
+    """Blocks in the wire format of ``protocol``; only code for that protocol may use them."""
 
     protocol: str
     blocks: tuple[Mapping[str, Any], ...]
@@ -62,12 +61,12 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All words of this message, without tool calls and results."""
+        """The text of this message, without tool calls and results."""
         return "\n".join(block.text for block in self.content if isinstance(block, Text))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tools that this message asks for, in order."""
+        """The tool calls of this message, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
@@ -75,7 +74,7 @@ class Message:
 class ToolSpec:
     """A tool as a model sees it; ``parameters`` is a JSON schema of type ``object``.
 
-    ``raw`` is one block: how its protocol has the tool, where that says more.
+    ``raw`` holds one block: the tool as a client sent it, if that contains more than the neutral fields.
     """
 
     name: str
@@ -86,7 +85,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call: the whole conversation so far. ``max_output_tokens`` is the cap that was asked for."""
+    """One call with the whole conversation so far; ``max_output_tokens`` caps the reply."""
 
     system: str
     messages: tuple[Message, ...]
@@ -108,7 +107,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that a call used: disjoint kinds, but ``reasoning`` is part of ``output``."""
+    """Tokens used by a call. The kinds are disjoint, except that ``reasoning`` is part of ``output``."""
 
     input: int = 0
     cache_read: int = 0
@@ -118,7 +117,7 @@ class Usage:
 
     @property
     def prompt(self) -> int:
-        """All tokens of the prompt, however they were priced."""
+        """All tokens of the prompt, cached or not."""
         return self.input + self.cache_read + self.cache_write
 
     @property
@@ -129,7 +128,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered. ``usage`` is None where the provider did not say: then the cost is unknown."""
+    """A model's answer. ``usage`` is None if the provider reported none: the cost is then unknown."""
 
     message: Message
     stop: Stop

@@ -1,8 +1,9 @@
-"""A model whose every call is paid from a job's budget, recorded in its journal, and never bought twice.
+"""``MeteredModel``: every call is paid from a job's budget, journalled, and never bought twice.
 
-Take a slot → reserve (durable) → ask → settle, reply and money in one journal line. So nobody holds money
-who waits for a slot or for a rate limit, and nobody holds either through a back-off. What may have been
-billed and is not known to have been stays charged at its reservation; what certainly was not is given back.
+Acquire a permit → reserve (durable) → call → settle, with reply and cost in one journal line. So no job holds
+money while it waits for a permit or a rate limit, and none holds either during a back-off. A call that may
+have been billed, but whose cost is unknown, stays charged at its reservation; the reservation of a call that
+was certainly not billed is released.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext, Json, Paid
     from codetaste.orchestration.retry import Retry
 
-    Meanwhile = Callable[[Request], Awaitable[None]]
+    Prepare = Callable[[Request], Awaitable[None]]
 
 _TURNS = 8
-"""How often a slot is given back for want of money before the money is waited for with a slot in hand."""
+"""How often a permit is released for lack of money before a job waits for money while holding a permit."""
 
 
 class Bound(Protocol):
-    """Knows how long prompts can be at most."""
+    """Bounds the tokens of prompts."""
 
     def tokens(self, request: Request) -> int:
-        """Return a number of tokens that the prompt of ``request`` cannot exceed."""
+        """Return an upper bound of the prompt tokens of ``request``."""
         ...
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remember what the provider counted."""
+        """Store the provider's count."""
         ...
 
 
@@ -63,14 +64,14 @@ class MeteredModel:
     """A ``Model`` behind a price, a limiter, a budget and a journal; shared by all jobs that use the model.
 
     Args:
-        model: who answers.
-        price: what it costs; None counts tokens only, and refuses to work under a budget in dollars.
-        limiter: whose slots it takes, one for each request; never held while a job waits or works.
-        options: the model's own settings, under those of a request.
+        model: the backend that answers.
+        price: None counts tokens only, and raises under a budget in dollars.
+        limiter: gives one permit per request; never held while a job waits or works.
+        options: the model's own settings; those of a request override them.
         max_output_tokens: an upper limit to every request's cap.
-        retries: how often each cause is tried again.
+        retries: how often each cause is retried.
         rng: for the jitter of the back-off.
-        served_otherwise: says what is wrong with the price of the model that a reply names, "" if nothing is.
+        price_mismatch: returns why the price may not apply to the model named in a reply, "" if it does.
     """
 
     def __init__(
@@ -83,66 +84,66 @@ class MeteredModel:
         max_output_tokens: int | None = None,
         retries: Mapping[Cause, Retry] = TABLE,
         rng: random.Random | None = None,
-        served_otherwise: Callable[[str], str] = lambda _name: "",
+        price_mismatch: Callable[[str], str] = lambda _name: "",
     ) -> None:
         self.model, self.price, self.limiter = model, price, limiter
         self._options, self._max_output_tokens = dict(options or {}), max_output_tokens
-        self._retries, self._served_otherwise = retries, served_otherwise
+        self._retries, self._price_mismatch = retries, price_mismatch
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self.bound: Bound = PromptBound()
-        self._meanwhile: Meanwhile | None = None
+        self._prepare: Prepare | None = None
 
     @property
     def id(self) -> str:
-        """What the config calls this model."""
+        """The model's id in the config."""
         return self.model.id
 
     def least_cost(self, request: Request) -> Cost:
-        """Return what a call for ``request`` needs at the least: its prompt, and a reply of some use."""
-        request = self._as_sent(request)
+        """Return the minimum cost of a call for ``request``: its prompt and the shortest useful reply."""
+        request = self._effective_request(request)
         return least_cost(request, self.bound.tokens(request), self.price)
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
-        """Answer ``request`` as effect ``name`` of the job: from the journal, or else by buying it.
+        """Answer ``request`` as effect ``name`` of the job, from the journal or by a paid call.
 
         Raises:
-            BudgetExceeded: not even the least useful reply fits into what is left; nothing was bought.
-            ModelError: no reply after all the tries that its cause is worth.
-            JournalError: the run directory cannot be written; StorageFull among them.
+            BudgetExceeded: the remaining budget does not cover the shortest useful reply; no call was made.
+            ModelError: no reply after all retries that its cause allows.
+            JournalError: the run directory cannot be written, for example ``StorageFull``.
         """
-        request = self._as_sent(request)
-        reply = await recorded_reply(ctx, name) or await self._recalled(ctx, name)
+        request = self._effective_request(request)
+        reply = await recorded_reply(ctx, name) or await self._recover(ctx, name)
         if reply is None:
-            reply = await self._bought(request, ctx, name)
+            reply = await self._call_with_retries(request, ctx, name)
         self.bound.learn(request, reply)
         return reply
 
-    def through(self, model: Model, bound: Bound, meanwhile: Meanwhile | None = None) -> MeteredModel:
-        """Return this model with the same price, slots and retries, but asking ``model``.
+    def through(self, model: Model, bound: Bound, meanwhile: Prepare | None = None) -> MeteredModel:
+        """Return this model with the same price, limiter and retries, but with backend ``model``.
 
         Args:
-            model: has the same id; who sends what somebody else has written.
+            model: has the same id; forwards requests that another program has written.
             bound: bounds the prompts.
-            meanwhile: makes ready while a reservation is written down; who has it waits for no settlement.
+            meanwhile: runs while a reservation is written to disk; with it, settlements are not awaited.
         """
         other = copy(self)
-        other.model, other.bound, other._meanwhile = model, bound, meanwhile  # noqa: SLF001 - of the same class
+        other.model, other.bound, other._prepare = model, bound, meanwhile  # noqa: SLF001 - of the same class
         return other
 
     async def settle_lost(self, ctx: JobContext, name: str) -> None:
-        """Settle the calls for effect ``name`` that an earlier process lost, where the model knows them."""
-        await self._recalled(ctx, name)
+        """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
+        await self._recover(ctx, name)
 
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()
 
-    def _as_sent(self, request: Request) -> Request:
+    def _effective_request(self, request: Request) -> Request:
         cap = min(request.max_output_tokens, self._max_output_tokens or request.max_output_tokens)
         return replace(request, max_output_tokens=cap, options={**self._options, **request.options})
 
-    async def _recalled(self, ctx: JobContext, name: str) -> Reply | None:
-        """Settle the calls that an earlier process lost, where the provider knows them; return a reply."""
+    async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
+        """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
         found: Reply | None = None
         for paid in ctx.dangling(name):
             reply = await self.model.recall(paid.call)
@@ -157,17 +158,17 @@ class MeteredModel:
                 await paid.settle(cost)
         return found
 
-    async def _bought(self, request: Request, ctx: JobContext, name: str) -> Reply:
-        """Buy the reply, trying again as long as its failures' causes are worth it."""
-        offer = offer_for(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
-        tries = Tries(self.limiter, self._retries, rng=self._rng)
+    async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
+        """Call the model, with as many retries as the causes of its failures allow."""
+        priced = offer_for(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
+        attempts = Tries(self.limiter, self._retries, rng=self._rng)
         while True:
             try:
-                return await self._attempt(offer, ctx, name)
+                return await self._attempt(priced, ctx, name)
             except ModelError as error:
                 if given_up(error):
                     raise
-                wait_s = tries.wait_s(error)
+                wait_s = attempts.wait_s(error)
                 if wait_s is None:
                     raise give_up(error) from error.__cause__
                 ctx.retrying(self.id, error, wait_s or self.limiter.statistics().paused_s)
@@ -175,62 +176,62 @@ class MeteredModel:
                     why = error.cause.value.replace("_", " ")
                     with ctx.waiting(f"{self.id}: {why}", working=not error.overloaded):
                         await anyio.sleep(wait_s)
-            if (reply := await self._recalled(ctx, name)) is not None:
+            if (reply := await self._recover(ctx, name)) is not None:
                 return reply
 
-    async def _attempt(self, offer: Offer, ctx: JobContext, name: str) -> Reply:
-        note: Json = {"model": self.id, "prompt": offer.prompt, "output": offer.request.max_output_tokens}
+    async def _attempt(self, priced: Offer, ctx: JobContext, name: str) -> Reply:
+        note: Json = {"model": self.id, "prompt": priced.prompt, "output": priced.request.max_output_tokens}
         while True:
-            slot, reservation = await self._seat(offer, ctx)
+            permit, reservation = await self._acquire(priced, ctx)
             try:
-                request = lowered(offer, reservation.granted, self.price)
-                ready = self._meanwhile and partial(self._meanwhile, request)
+                request = lowered(priced, reservation.granted, self.price)
+                ready = self._prepare and partial(self._prepare, request)
                 async with await ctx.paid(name, reservation, note, meanwhile=ready) as paid:
-                    if not slot.current:
-                        paid.release()  # all must pause, or fewer may go, since the reservation was begun
+                    if not permit.current:
+                        paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
-                    self._note_lowered(offer, request, ctx)
-                    reply = await self._ask(request, ctx, paid, slot)
-                    # What is paid for is not to be lost to a deadline that strikes now.
+                    self._note_lowered(priced, request, ctx)
+                    reply = await self._ask(request, ctx, paid, permit)
+                    # A deadline that expires now must not lose a paid reply.
                     with ctx.cleaning_up():
                         await self._settle(reply, ctx, name, paid, request)
                     return reply
             finally:
-                slot.end()
+                permit.end()
 
-    async def _seat(self, offer: Offer, ctx: JobContext) -> tuple[Slot, Reservation]:
-        """Return a slot and the money for one request.
+    async def _acquire(self, priced: Offer, ctx: JobContext) -> tuple[Slot, Reservation]:
+        """Return a permit and the money for one request.
 
-        Neither is held while the other is waited for, so that jobs of a small budget do not sit on the slots
-        of others. Only whoever was outrun to one of them again and again waits for the money in the end with
-        a slot in hand: those who have the money all have slots, so that this ends.
+        Neither is held during a wait for the other, so that jobs with a small budget do not block the permits
+        of others. Only after ``_TURNS`` attempts does a job wait for money while holding a permit. This ends,
+        because every job that holds money then also holds a permit.
 
         Raises:
-            BudgetExceeded: the money will never be there.
+            BudgetExceeded: the budget can never cover the request.
             RateLimited: the provider is given up.
         """
-        slot = await self.limiter.take(lambda: self._waiting(ctx))
+        permit = await self.limiter.take(lambda: self._waiting(ctx))
         try:
             for _ in range(_TURNS):
-                if (now := ctx.set_aside_now(offer.wanted, offer.least)) is not None:
-                    return slot, now
-                slot.end()
-                reservation = await ctx.set_aside(offer.wanted, offer.least)
+                if (now := ctx.set_aside_now(priced.wanted, priced.least)) is not None:
+                    return permit, now
+                permit.end()
+                reservation = await ctx.set_aside(priced.wanted, priced.least)
                 if (free := self.limiter.take_nowait()) is not None:
                     return free, reservation
                 reservation.release()
-                slot = await self.limiter.take(lambda: self._waiting(ctx))
-            return slot, await ctx.set_aside(offer.wanted, offer.least)
+                permit = await self.limiter.take(lambda: self._waiting(ctx))
+            return permit, await ctx.set_aside(priced.wanted, priced.least)
         except BaseException:
-            slot.end()
+            permit.end()
             raise
 
     def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
         why = self.limiter.why_waiting
         return ctx.waiting(f"{self.id}: {why}" if why else f"a slot of {self.id}")
 
-    async def _ask(self, request: Request, ctx: JobContext, paid: Paid, slot: Slot) -> Reply:
-        """Send the request, and tell the limiter and the budget what became of it."""
+    async def _ask(self, request: Request, ctx: JobContext, paid: Paid, permit: Slot) -> Reply:
+        """Send the request, and report the outcome to the limiter and the budget."""
         try:
             reply = await ask(self.model, request, ctx, paid, self._cost)
         except ModelError as error:
@@ -238,38 +239,38 @@ class MeteredModel:
                 paid.release()
             if error.overloaded:
                 rule = self._retries.get(Cause.RATE_LIMIT, TABLE[Cause.RATE_LIMIT])
-                self._tell(slot.refused(error, rule), ctx)
+                self._notify(permit.refused(error, rule), ctx)
             raise
-        self._tell(slot.answered(), ctx)
+        self._notify(permit.answered(), ctx)
         return reply
 
-    def _tell(self, said: str, ctx: JobContext) -> None:
-        """Tell those who watch how the limiter has adapted, if it has."""
-        if said:
-            ctx.note(said)
+    def _notify(self, change: str, ctx: JobContext) -> None:
+        """Journal how the limiter has adapted, if it has."""
+        if change:
+            ctx.note(change)
             ctx.capacity(f"model {self.id}", self.limiter.statistics().limit)
 
-    def _note_lowered(self, offer: Offer, request: Request, ctx: JobContext) -> None:
-        asked, cap = offer.request.max_output_tokens, request.max_output_tokens
-        if cap < asked:
-            ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {asked}")
+    def _note_lowered(self, priced: Offer, request: Request, ctx: JobContext) -> None:
+        requested, cap = priced.request.max_output_tokens, request.max_output_tokens
+        if cap < requested:
+            ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {requested}")
 
     async def _settle(
         self, reply: Reply, ctx: JobContext, name: str, paid: Paid, request: Request | None = None
     ) -> None:
-        """Record the reply as effect ``name``, and its cost where it is known, in one line."""
-        if said := self._served_otherwise(reply.model):
-            ctx.note(f"{self.id}: {said}")
+        """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
+        if mismatch := self._price_mismatch(reply.model):
+            ctx.note(f"{self.id}: {mismatch}")
         cost = self._cost(reply.usage, paid.granted)
-        value = await value_of(reply, ctx, paid.call, believed=cost is not None, request=request)
+        value = await value_of(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
         if cost is not None:
             if not cost <= paid.granted:
                 ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
-            await paid.settle(cost, value, soon=self._meanwhile is not None)
+            await paid.settle(cost, value, soon=self._prepare is not None)
             return
-        # The reply counts although its cost is not known: the money stays charged when ``paid`` is left.
-        told = "said nothing of" if reply.usage is None else f"reported an impossible {reply.usage}, not"
-        ctx.note(f"{self.id}: the provider {told} what {paid.call} cost; charged ${paid.granted.usd}")
+        # The reply is valid although its cost is unknown: the reservation stays charged.
+        problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"
+        ctx.note(f"{self.id}: the provider reported {problem} for {paid.call}; charged ${paid.granted.usd}")
 
         async def recorded() -> Json:
             return value
@@ -283,9 +284,9 @@ class MeteredModel:
 def metered(
     config: ModelConfig, *, base_dir: Path, record_dir: Path, limiters: Limiters | None = None
 ) -> MeteredModel:
-    """Build the model of one ``[[models]]`` entry, metered; the caller closes it.
+    """Build the metered model of one ``[[models]]`` entry; the caller closes it.
 
-    ``limiters`` are the run's: models that a provider counts together share one of them.
+    ``limiters`` are those of the run: models with the same provider, address, key and name share one.
 
     Raises:
         ConfigError: as ``build_model``.
@@ -296,5 +297,5 @@ def metered(
         (limiters or Limiters()).limiter_for(config),
         options=config.options,
         max_output_tokens=config.max_output_tokens,
-        served_otherwise=served_otherwise(config),
+        price_mismatch=served_otherwise(config),
     )

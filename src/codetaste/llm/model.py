@@ -1,4 +1,4 @@
-"""The one thing every language model can do."""
+"""The protocol of a language model."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """A language model. Implementations make exactly one attempt for each call: retries are the caller's."""
+    """A language model. Implementations make exactly one attempt per call; the caller retries."""
 
     @property
     def id(self) -> str:
-        """What the config calls this model."""
+        """The model's id in the config."""
         ...
 
     @property
     def remembers(self) -> bool:
-        """Whether ``recall`` knows every call that was ever charged: then None means that it was not."""
+        """Whether every charged call is on record, so that None from ``lookup`` means "not charged"."""
         ...
 
     async def complete(self, request: Request, *, call: str) -> Reply:
-        """Answer ``request``. ``call`` names this call in the run, the same after a resume.
+        """Answer ``request``. ``call`` identifies this call in the run and is the same after a resume.
 
         Raises:
-            ModelError: no usable reply; its subclass and cause say whether trying again may help.
+            ModelError: there is no usable reply; subclass and cause determine whether a retry may help.
         """
         ...
 
     async def recall(self, call: str) -> Reply | None:
-        """Return what ``call`` was answered before this process lost it, if the model keeps a record."""
+        """Return the reply to an earlier ``call`` from the model's own record, if it has one."""
         ...
 
     async def aclose(self) -> None:
-        """Give back connections and files."""
+        """Close connections and files."""
         ...

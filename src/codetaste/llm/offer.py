@@ -1,4 +1,4 @@
-"""What a call may cost before it is made, what its request may ask for then, and what it did cost."""
+"""Upper bound and minimum of the cost of a call, the output cap that a budget allows, and the billed cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A request, the most tokens that its prompt can have, and what it costs at most and at its least use."""
+    """A request with a bound of its prompt tokens, its maximum cost, and the cost with a minimal reply."""
 
     request: Request
     prompt: int
@@ -28,24 +28,25 @@ class Offer:
 
 
 def offer_for(model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget) -> Offer:
-    """Work out what ``request``, whose prompt has at most ``prompt`` tokens, may cost.
+    """Return the cost bounds of ``request``, whose prompt has at most ``prompt`` tokens.
 
     Raises:
-        BudgetExceeded: the budget is in dollars, and no bound in dollars can be given.
+        BudgetExceeded: the budget is in dollars, and the call has no known bound in dollars.
     """
     if any(node.limits.usd is not None for node in budget.chain):
         if price is None:
             raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
-        if apart := billed_apart(request.options):
+        if separate := billed_apart(request.options):
             raise BudgetExceeded(
-                f"model {model_id}: {', '.join(apart)} is billed apart from tokens; remove it from options"
+                f"model {model_id}: {', '.join(separate)} is billed separately from tokens; "
+                "remove it from options"
             )
     wanted = _bound(price, prompt, request.max_output_tokens)
     return Offer(request, prompt, wanted, least_cost(request, prompt, price))
 
 
 def least_cost(request: Request, prompt: int, price: Price | None) -> Cost:
-    """Return what ``request`` costs at most when its reply is as short as can be of use."""
+    """Return an upper bound of the cost of ``request`` with the shortest useful reply."""
     return _bound(price, prompt, min(request.max_output_tokens, LEAST_OUTPUT))
 
 
@@ -54,18 +55,17 @@ def _bound(price: Price | None, prompt: int, output: int) -> Cost:
     return Cost(usd, prompt + output)
 
 
-def lowered(offer: Offer, granted: Cost, price: Price | None) -> Request:
+def lowered(priced: Offer, granted: Cost, price: Price | None) -> Request:
     """Return the request with its output capped at what the granted money pays for."""
-    asked = offer.request.max_output_tokens
-    cap = min(asked, granted.tokens - offer.prompt)
+    cap = min(priced.request.max_output_tokens, granted.tokens - priced.prompt)
     if price is not None:
-        affordable = price.affordable_output(offer.prompt, granted.usd)
+        affordable = price.affordable_output(priced.prompt, granted.usd)
         cap = cap if affordable is None else min(cap, affordable)
-    return lower_output(offer.request, cap)
+    return lower_output(priced.request, cap)
 
 
 def believed_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Cost | None:
-    """Return what was billed, or None where the provider does not say, or says what cannot be."""
+    """Return the billed cost, or None if the provider reported no usage or an implausible one."""
     if usage is None:
         return None
     counts = (usage.input, usage.cache_read, usage.cache_write, usage.output)

@@ -1,4 +1,4 @@
-"""Provider "openai": the Responses API through the official client, always streamed, nothing kept there."""
+"""Provider "openai": the Responses API through the official SDK, always streamed, nothing stored there."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def openai_model(
     api_key: str,
     base_url: str,
     timeout_s: float = 1800.0,
-    silence_s: float = SILENCE_S,
+    read_timeout_s: float = SILENCE_S,
 ) -> RemoteModel:
     """Return a model behind the Responses API.
 
     Args:
-        model_id: what the config calls this model.
+        model_id: the model's id in the config.
         model: the provider's name for it.
-        api_key: held in memory only; "" for a server that wants none.
-        base_url: of the provider, or of anything that speaks its protocol, as a rule with ``/v1`` at its end.
-        timeout_s: what one call may take in all.
-        silence_s: how long the provider may say nothing at all.
+        api_key: held in memory only; "" for a server that needs none.
+        base_url: of the provider or a compatible server, usually ending in ``/v1``.
+        timeout_s: time limit of one call.
+        read_timeout_s: the longest time without any data from the provider.
     """
     standard = standard_options(base_url)
 
     def body(request: Request, name: str) -> dict[str, Any]:
         return {**standard, **request_body(request, name)}
 
-    dialect = Dialect(
+    codec = Dialect(
         path="/responses",
         body=body,
         assembly=Assembly,
@@ -51,36 +51,38 @@ def openai_model(
         refusal=error_from,
         request_id=REQUEST_ID,
     )
-    return RemoteModel(model_id, model, dialect, openai_connection(api_key, base_url, timeout_s, silence_s))
+    return RemoteModel(
+        model_id, model, codec, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
+    )
 
 
 def standard_options(base_url: str) -> dict[str, str]:
-    """Return what is asked of OpenAI itself unless the options say otherwise: its standard prices.
+    """Return the option that requests OpenAI's standard prices, unless the config's options override it.
 
-    Without it, the settings of a project may make all its calls dearer, and nobody here would know.
+    Without it, a setting of the OpenAI project could make all calls more expensive than the price table.
     """
     return {"service_tier": "default"} if urlsplit(base_url).hostname == _HOST else {}
 
 
-def openai_connection(api_key: str, base_url: str, timeout_s: float, silence_s: float) -> Connection:
-    """Connect through the official client; without a key, none is sent.
+def openai_connection(api_key: str, base_url: str, timeout_s: float, read_timeout_s: float) -> Connection:
+    """Return a connection through the official SDK; without a key, no authorization header is sent.
 
     Args:
-        api_key: the key, or "" for a server that wants none.
-        base_url: where the protocol's paths begin.
-        timeout_s: what one call may take in all.
-        silence_s: how long the provider may say nothing at all.
+        api_key: the key, or "" for a server that needs none.
+        base_url: the prefix of the protocol's paths.
+        timeout_s: time limit of one call.
+        read_timeout_s: the longest time without any data from the provider.
     """
-    quiet = silence(timeout_s, silence_s)
+    timeout = silence(timeout_s, read_timeout_s)
     with hidden_environment("OPENAI_"):
         from openai import AsyncOpenAI, AsyncStream, Omit  # noqa: PLC0415 - heavy
 
         client = AsyncOpenAI(
             api_key=api_key or "none",
             base_url=base_url,
-            timeout=quiet,
+            timeout=timeout,
             max_retries=0,
-            http_client=http_client(base_url, quiet),
+            http_client=http_client(base_url, timeout),
         )
     return Connection(
         client,

@@ -1,4 +1,4 @@
-"""Provider "openai-chat": Chat Completions through the official client, for all who speak them."""
+"""Provider "openai-chat": Chat Completions through the official SDK, for every compatible server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from codetaste.llm.client import SILENCE_S
 from codetaste.llm.openai import REQUEST_ID, openai_connection, standard_options
 from codetaste.llm.remote import Dialect, RemoteModel
-from codetaste.llm.wire.openai_chat import CAPS, request_body, whole_reply
+from codetaste.llm.wire.openai_chat import CAPS
+from codetaste.llm.wire.openai_chat import request_body as chat_request_body
+from codetaste.llm.wire.openai_chat import whole_reply as chat_whole_reply
 from codetaste.llm.wire.openai_chat_stream import Assembly
 from codetaste.llm.wire.openai_errors import error_from
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Request
 
 _NEW_CAP_ONLY = (".openai.com", ".azure.com")
-"""Hosts that take the newer name for the cap on a reply, and refuse both together."""
+"""Hosts that accept only the newer name of the cap, and refuse a request with both names."""
 
 
 def openai_chat_model(
@@ -26,30 +28,32 @@ def openai_chat_model(
     api_key: str,
     base_url: str,
     timeout_s: float = 1800.0,
-    silence_s: float = SILENCE_S,
+    read_timeout_s: float = SILENCE_S,
 ) -> RemoteModel:
     """Return a model behind Chat Completions.
 
     Args:
-        model_id: what the config calls this model.
+        model_id: the model's id in the config.
         model: the provider's name for it.
-        api_key: held in memory only; "" for a server that wants none.
-        base_url: of anything that speaks the protocol, as a rule with ``/v1`` at its end.
-        timeout_s: what one call may take in all.
-        silence_s: how long the provider may say nothing at all.
+        api_key: held in memory only; "" for a server that needs none.
+        base_url: of a compatible server, usually ending in ``/v1``.
+        timeout_s: time limit of one call.
+        read_timeout_s: the longest time without any data from the provider.
     """
     caps = CAPS[1:] if (urlsplit(base_url).hostname or "").endswith(_NEW_CAP_ONLY) else CAPS
     standard = standard_options(base_url)
 
     def body(request: Request, name: str) -> dict[str, Any]:
-        return {**standard, **request_body(request, name, caps=caps)}
+        return {**standard, **chat_request_body(request, name, caps=caps)}
 
-    dialect = Dialect(
+    codec = Dialect(
         path="/chat/completions",
         body=body,
         assembly=Assembly,
-        whole=whole_reply,
+        whole=chat_whole_reply,
         refusal=error_from,
         request_id=REQUEST_ID,
     )
-    return RemoteModel(model_id, model, dialect, openai_connection(api_key, base_url, timeout_s, silence_s))
+    return RemoteModel(
+        model_id, model, codec, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
+    )

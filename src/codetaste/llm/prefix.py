@@ -1,10 +1,10 @@
-"""What a provider has counted for the beginnings of conversations: only what is new is bounded by bytes."""
+"""Provider-reported token counts of conversation prefixes; only the rest is bounded by its bytes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,27 +15,27 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 BELIEVABLE = 2
-"""A provider that reports more than this many times the most that a call can cost is not believed."""
+"""A reported usage is implausible above this many times the upper bound of the call."""
 _CONVERSATIONS = 20_000
-"""How many are remembered; a forgotten one is bounded by its bytes."""
+"""Prefixes kept in memory; an evicted one is bounded by its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A conversation up to some message: ``key`` names it, ``size`` bounds its tokens by bytes."""
+    """A conversation up to some message: ``key`` identifies it, ``size`` bounds its tokens by its bytes."""
 
     key: bytes
     size: int
 
 
 class Reported:
-    """The tokens that one model's provider has counted for conversations, by the keys of their prefixes."""
+    """The token counts that the provider of one model has reported, by prefix key."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def tokens(self, prefixes: Iterable[Prefix]) -> int:
-        """Return what a conversation cannot exceed, given all its prefixes, shortest first."""
+        """Return an upper bound of a conversation's tokens, given all its prefixes, shortest first."""
         bound = base = last = 0
         for prefix in prefixes:
             counted = self._counts.get(prefix.key)
@@ -45,24 +45,20 @@ class Reported:
         return bound + last - base
 
     def learn(self, key: bytes, tokens: int) -> None:
-        """Remember the provider's count for the conversation ``key``."""
+        """Store the provider's count for the conversation ``key``."""
         remember(self._counts, key, tokens, _CONVERSATIONS)
 
 
 def believable(usage: Usage, prompt: int, output: int) -> bool:
-    """Say whether a provider may have counted so where ``prompt`` and ``output`` tokens were the most."""
-    if not all(map(_is_count, (usage.prompt, usage.output))):
+    """Whether a reported usage is plausible for a call bounded by ``prompt`` and ``output`` tokens."""
+    if not all(type(count) is int and count >= 0 for count in (usage.prompt, usage.output)):
         return False
     return 0 < usage.prompt <= BELIEVABLE * prompt and usage.output <= BELIEVABLE * output
 
 
 def remember(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:
-    """Put ``value`` into a memory of ``most`` entries; the one that was not used for longest goes."""
+    """Put ``value`` into an LRU cache of at most ``most`` entries."""
     memory[key] = value
     memory.move_to_end(key)
     if len(memory) > most:
         memory.popitem(last=False)
-
-
-def _is_count(value: Any) -> bool:  # noqa: ANN401 - a provider said it
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,8 +1,7 @@
-"""What tokens cost: US dollars for a million of them, exact.
+"""Prices of tokens in US dollars per million, and exact cost arithmetic.
 
-A price comes from the config, or else from a maintained table (``price_table.py``) that is asked only where
-the config says nothing. It is part of a run's money and not of a job's identity: another price buys nothing
-again.
+A price comes from the config, or else from a maintained table (``price_table.py``). It is not part of a job's
+identity: a changed price does not repeat any paid call.
 """
 
 from __future__ import annotations
@@ -29,62 +28,62 @@ STANDARD = {
     "speed": frozenset({"standard"}),
     "inference_geo": frozenset({"global"}),
 }
-"""Options that may change the price of a token, and what they say where they do not."""
+"""Options that may change the price of a token, and the values with which they do not."""
 ROUTES = ("provider", "route", "preset")
-"""Options by which a router (OpenRouter) has somebody else serve the same model, at a price of his own."""
+"""Options by which a router (OpenRouter) selects another seller of the same model, at another price."""
 _DIGITS = 100
-"""More than any count times any price has, so that nothing is ever rounded."""
-_NAMES = 20
-"""Names of a model that are told of before a provider that calls it something else each time is let be."""
-_WRITTEN = {"5m": Decimal("1.25"), "30m": Decimal("1.25"), "1h": Decimal(2)}
-_WRITTEN_FOR_LONG = Decimal("2.5")
-"""What it costs at most to keep a prompt in a provider's cache for so long, times the price of the prompt."""
+"""More digits than any count times any price has, so that nothing is rounded."""
+_MAX_NAMES = 20
+"""Model names to report before a provider that uses a new name in each reply is ignored."""
+_WRITE_FACTORS = {"5m": Decimal("1.25"), "30m": Decimal("1.25"), "1h": Decimal(2)}
+_LONGEST_WRITE_FACTOR = Decimal("2.5")
+"""The highest price of a cache write by time to live, as a factor of the input price."""
 
 
 class Rates(Section):
     """US dollars for a million tokens of each kind."""
 
     input: Usd
-    """Prompt tokens that no cache had a part in."""
+    """Prompt tokens that were neither read from a cache nor written to one."""
     output: Usd
     """Tokens of the reply, reasoning included."""
     cache_read: Usd = Decimal(0)
-    """Prompt tokens read from the provider's cache; default: as `input`."""
+    """Prompt tokens read from the provider's cache; default: same as `input`."""
     cache_write: Usd = Decimal(0)
-    """Prompt tokens written to the cache, for the longest time that the options ask for; default: 1.25 times
-    `input`, twice for an hour, as `input` where there is no provider."""
+    """Prompt tokens written to the cache, for the longest time to live in the options; default: 1.25 times
+    `input`, twice for an hour, same as `input` for models without a remote provider."""
 
     @model_validator(mode="before")
     @classmethod
-    def _cache_as_input(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
+    def _default_cache_prices(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
         if isinstance(given, dict) and "input" in given:
             return {"cache_read": given["input"], "cache_write": given["input"], **given}
         return given
 
 
 class LongRates(Rates):
-    """What all tokens of a call cost whose prompt is long."""
+    """Prices for all tokens of a call with a long prompt."""
 
     tokens: int = Field(ge=1)
-    """The longest prompt that is not yet priced like this."""
+    """These prices apply to prompts of more than this many tokens."""
 
 
 class Price(Rates):
     """US dollars for a million tokens of each kind."""
 
     above: tuple[LongRates, ...] = ()
-    """Other prices for calls with more than so many prompt tokens, shortest first."""
+    """Other prices for longer prompts, in ascending order of `tokens`."""
 
     @field_validator("above")
     @classmethod
-    def _in_order(cls, above: tuple[LongRates, ...]) -> tuple[LongRates, ...]:
+    def _check_order(cls, above: tuple[LongRates, ...]) -> tuple[LongRates, ...]:
         if any(one.tokens >= other.tokens for one, other in pairwise(above)):
-            raise ValueError("each entry is for longer prompts than the one before it")
+            raise ValueError("each entry must be for longer prompts than the one before it")
         return above
 
     def cost_usd(self, usage: Usage) -> Decimal:
         """Return what ``usage`` costs, in US dollars, exact."""
-        *_, rates = self._reached(usage.prompt)
+        *_, rates = self._rates_up_to(usage.prompt)
         with localcontext(prec=_DIGITS):
             dollars = (
                 usage.input * rates.input
@@ -95,43 +94,43 @@ class Price(Rates):
             return dollars / _MILLION
 
     def bound_usd(self, prompt: int, output: int) -> Decimal:
-        """Return the most that a call of at most so many tokens can cost, in US dollars, exact."""
-        dear_input, dear_output = self._dearest(prompt)
+        """Return an upper bound of the cost of a call with at most so many tokens, in US dollars, exact."""
+        input_price, output_price = self._highest_prices(prompt)
         with localcontext(prec=_DIGITS):
-            return (prompt * dear_input + output * dear_output) / _MILLION
+            return (prompt * input_price + output * output_price) / _MILLION
 
     def affordable_output(self, prompt: int, usd: Decimal) -> int | None:
-        """Return how many output tokens ``usd`` dollars pay for after a prompt of at most so many tokens.
+        """Return how many output tokens ``usd`` dollars pay for after a prompt of at most ``prompt`` tokens.
 
-        None means any number, -1 that not even the prompt is paid for.
+        None means any number; -1 means that the prompt alone costs more.
         """
-        dear_input, dear_output = self._dearest(prompt)
+        input_price, output_price = self._highest_prices(prompt)
         with localcontext(prec=_DIGITS):
-            left = usd * _MILLION - prompt * dear_input
+            left = usd * _MILLION - prompt * input_price
             if left < 0:
                 return -1
-            return None if dear_output == 0 else int(left // dear_output)
+            return None if output_price == 0 else int(left // output_price)
 
-    def _reached(self, prompt: int) -> Iterator[Rates]:
-        """Yield the rates of all lengths up to that of ``prompt``; the last ones are its own."""
+    def _rates_up_to(self, prompt: int) -> Iterator[Rates]:
+        """Yield the rates for all prompt lengths up to ``prompt``; the last ones apply to it."""
         yield self
         yield from (rates for rates in self.above if prompt > rates.tokens)
 
-    def _dearest(self, prompt: int) -> tuple[Decimal, Decimal]:
-        """Return the dearest price of a token in and out, for any prompt up to this length."""
-        reached = list(self._reached(prompt))
-        return max(map(_dearest_input, reached)), max(rates.output for rates in reached)
+    def _highest_prices(self, prompt: int) -> tuple[Decimal, Decimal]:
+        """Return the highest input and output price of a token, for any prompt up to this length."""
+        reached = list(self._rates_up_to(prompt))
+        return max(map(_highest_input, reached)), max(rates.output for rates in reached)
 
 
-def _dearest_input(rates: Rates) -> Decimal:
+def _highest_input(rates: Rates) -> Decimal:
     return max(rates.input, rates.cache_read, rates.cache_write)
 
 
 @dataclass(frozen=True, slots=True)
 class PriceEntry:
-    """A price and where it comes from: "config", or the table with its version and the entry that matched.
+    """A price and its source: "config", or the table with its version and the entry that matched.
 
-    Where there is no price, ``source`` says why.
+    Without a price, ``source`` is the reason.
     """
 
     price: Price | None
@@ -139,16 +138,16 @@ class PriceEntry:
 
 
 class Unpriced(LookupError):
-    """No price can be told for a model; the message says why, and what would help."""
+    """The price of a model cannot be determined; the message gives the reason and the remedy."""
 
 
 def price_of(config: ModelConfig) -> Price | None:
-    """Return the price of a model, or None where nobody knows it."""
+    """Return the price of a model, or None if it is unknown."""
     return price_entry(config).price
 
 
 def price_entry(config: ModelConfig) -> PriceEntry:
-    """Return the price of a model with its source: the config's, or else the table's."""
+    """Return the price of a model and its source: the config, or else the price table."""
     if config.price is not None:
         return PriceEntry(config.price, "config")
     if config.price_as is None and config.provider in {"scripted", "replay"}:
@@ -164,16 +163,17 @@ def price_entry(config: ModelConfig) -> PriceEntry:
 
 
 def served_otherwise(config: ModelConfig) -> Callable[[str], str]:
-    """Return what says, of the model named in a reply, why the table's price may not be its own; "" if it is.
+    """Return a function that checks the model named in a reply against the price in use.
 
-    Aliases move to newer models, and a gateway may choose another one. Each name is told of once.
+    It returns why the table's price may not apply to that model, "" if it does: an alias may point to a newer
+    model, and a gateway may choose another one. Each name is reported once.
     """
     if config.price is not None or config.price_as is not None or (price := price_of(config)) is None:
         return lambda _name: ""
     known = {"", config.model}
 
     def check(name: str) -> str:
-        if name in known or len(known) > _NAMES:
+        if name in known or len(known) > _MAX_NAMES:
             return ""
         known.add(name)
         entry = price_entry(config.model_copy(update={"model": name}))
@@ -189,16 +189,16 @@ def served_otherwise(config: ModelConfig) -> Callable[[str], str]:
 
 
 def written_factor(options: object) -> Decimal:
-    """Return what a prompt token costs at most that goes into a provider's cache, times any other.
+    """Return the highest price of a cache write with these options, as a factor of the input price.
 
-    Usage has one number for all that was written, so the longest time to live that stands anywhere among the
-    options is that of all of it: never too little.
+    Usage has one count for all cache writes, so the longest time to live anywhere in the options applies to
+    all of them; the result is never too low.
     """
-    return max(_WRITTEN.get(ttl, _WRITTEN_FOR_LONG) for ttl in ("5m", *lifetimes(options)))
+    return max(_WRITE_FACTORS.get(ttl, _LONGEST_WRITE_FACTOR) for ttl in ("5m", *lifetimes(options)))
 
 
 def lifetimes(options: object) -> Iterator[str]:
-    """Yield each time to live in a cache that ``options`` ask for anywhere."""
+    """Yield each cache time to live anywhere in ``options``."""
     if isinstance(options, dict):
         if isinstance(ttl := options.get("ttl"), str):
             yield ttl
@@ -210,7 +210,7 @@ def lifetimes(options: object) -> Iterator[str]:
 
 
 def with_cache_writes(rates: object, factor: Decimal) -> object:
-    """Return the table ``rates`` of a config, and those in its ``above``, with ``cache_write`` filled in."""
+    """Return the config table ``rates``, and the tables in its ``above``, with ``cache_write`` filled in."""
     if not isinstance(rates, dict):
         return rates
     filled = dict(rates)
@@ -219,13 +219,13 @@ def with_cache_writes(rates: object, factor: Decimal) -> object:
     try:
         filled.setdefault("cache_write", Decimal(str(rates.get("input"))) * factor)
     except InvalidOperation:
-        return rates  # whoever reads it says what is wrong
+        return rates  # the validation of the field reports what is wrong
     return filled
 
 
 def budget_problems(config: ModelConfig) -> list[str]:
-    """Say why a model cannot run under a budget in US dollars; nothing where it can."""
-    from codetaste.llm.bound import billed_apart  # noqa: PLC0415 - it prices with this module
+    """Return the reasons why a model cannot run under a budget in US dollars, none if it can."""
+    from codetaste.llm.bound import billed_apart  # noqa: PLC0415 - it imports this module
 
     problems, entry = [], price_entry(config)
     if entry.price is None:
@@ -234,7 +234,7 @@ def budget_problems(config: ModelConfig) -> list[str]:
             "write price = { input = …, output = … } (US dollars for a million tokens; 0 where it is free)"
         )
     problems.extend(
-        f"models[{config.id}].options.{name}: the provider may bill more than the tokens that we count, so "
+        f"models[{config.id}].options.{name}: the provider may bill more than the counted tokens, so "
         "no budget in US dollars can hold; remove it"
         for name in billed_apart(config.options)
     )

@@ -1,6 +1,6 @@
-"""Prompts: one Markdown file each under ``prompts/``, filled in with jinja2.
+"""Prompt templates: one Markdown file each under ``prompts/``, rendered with jinja2.
 
-A prompt that uses a name which nobody gave it is an error: a model is never asked with a hole in the text.
+A template that uses an undefined name is an error, so that no model receives an incomplete prompt.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 
 @dataclass(frozen=True)
 class Prompt:
-    """The text of one prompt file, before it is filled in."""
+    """The template in one prompt file."""
 
     name: str
     text: str
 
     @cached_property
     def digest(self) -> str:
-        """What a fingerprint needs to know of this prompt: the sha256 of its text, in hex."""
+        """The sha256 of the text in hex, for fingerprints."""
         return sha256(self.text.encode()).hexdigest()
 
-    def render(self, **values: Any) -> str:  # noqa: ANN401 - whatever the prompt shows
-        """Fill in ``values``; white space around the whole is dropped.
+    def render(self, **values: Any) -> str:  # noqa: ANN401 - template values
+        """Return the text with ``values`` filled in, without leading and trailing white space.
 
         Raises:
-            ConfigError: the prompt uses a name that is not among ``values``, or is no valid template.
+            ConfigError: the template uses a name that is not in ``values``, or is not valid.
         """
         from jinja2 import TemplateError  # noqa: PLC0415 - heavy
 
@@ -55,7 +55,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
     """Read ``<name>.md`` from ``folder``, by default from ``prompts/`` of this installation.
 
     Raises:
-        ConfigError: there is no such prompt, or it is not UTF-8.
+        ConfigError: the prompt does not exist, or is not UTF-8.
     """
     place = folder or resource_dir("prompts")
     path = place / f"{name}.md"
@@ -73,7 +73,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
 def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - heavy
 
-    # No loader: a prompt is one file, so that its digest says all.
+    # No loader: a prompt is one file, so that its digest covers all of it.
     return Environment(
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - text for a model, not HTML

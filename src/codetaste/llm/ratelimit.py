@@ -1,13 +1,12 @@
-"""Who may send a request to a rate-limited provider, and when: one limiter for a provider, key and model.
+"""Rate limiter: hands out permits to send requests, one limiter per provider, key and model.
 
-All callers share what any of them is told: a refusal with or without a Retry-After holds everybody back,
-and how many may send at once follows ``congestion.py``. Those who wait are served in the order in which
-they came; a caller that was refused goes to the end, so that a request that is refused for its own sake
-(too large for the account) does not stand in the way of the others. When the provider is given up, all who
-wait are told at once.
+All callers share the provider's refusals: a refusal, with or without a Retry-After, pauses every caller, and
+``ratelimit/adaptive.py`` decides how many requests may be in flight. Waiting callers are served in order of
+arrival. A refused caller goes to the end of the queue, so that a request that is refused for its own sake
+(too large for the account) does not block the others. When the provider is given up, all waiting callers
+fail.
 
-Waiting costs nothing: each caller sleeps until it is handed its slot, and only the first of them has a
-timer.
+Waiting costs no CPU: each caller sleeps until it gets its permit, and only the first of them has a timer.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.retry import Retry
 
 PATIENCE_S = 600.0
-"""Seconds for which a provider may refuse everything before it is given up."""
+"""Seconds for which a provider may refuse every request before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,13 @@ class Statistics:
     """A limiter at one moment.
 
     Attributes:
-        limit: requests that may be in flight at once now, between 1 and ``most``.
-        most: the highest that ``limit`` can be.
-        in_flight: slots that are held.
-        waiting: callers that wait for one.
-        paused_s: seconds until anybody may send; 0 when no pause is on.
-        refused: requests that the provider refused for its load, in all.
-        answered: requests that it answered, in all.
+        limit: requests that may be in flight at once now, between 1 and ``maximum``.
+        maximum: the highest value of ``limit``.
+        in_flight: permits in use.
+        waiting: callers in the queue.
+        paused_s: seconds until the end of the pause; 0 without a pause.
+        refused: requests that the provider has refused because of its load.
+        answered: requests that it has answered.
         gave_up: how many times it was given up.
     """
 
@@ -64,66 +63,66 @@ class Statistics:
 
 
 class _Waiter:
-    """A caller in the queue. ``timer_s`` is when it wakes by itself; only the first one does."""
+    """A caller in the queue. ``timer_s`` is when it wakes by itself; only the first caller has one."""
 
-    __slots__ = ("event", "failure", "slot", "timer_s")
+    __slots__ = ("event", "failure", "permit", "timer_s")
 
     def __init__(self) -> None:
         self.event = anyio.Event()
-        self.slot: Slot | None = None
+        self.permit: Slot | None = None
         self.failure: RateLimited | None = None
         self.timer_s = math.inf
 
 
 class Slot:
-    """The right to send one request now. Whatever happened to it, ``end`` it; the first report counts."""
+    """Permission to send one request now. Always release it; only the first of the three endings counts."""
 
-    __slots__ = ("_limiter", "_open", "_round")
+    __slots__ = ("_active", "_limiter", "_round")
 
-    def __init__(self, limiter: RateLimiter, of_round: int) -> None:
-        self._limiter, self._round, self._open = limiter, of_round, True
+    def __init__(self, limiter: RateLimiter, round_number: int) -> None:
+        self._limiter, self._round, self._active = limiter, round_number, True
 
     @property
     def current(self) -> bool:
-        """Whether the request may still go: if not, all were told to pause since, or the limit fell."""
-        return self._open and self._limiter.congestion.current(self._round, time.monotonic())
+        """Whether the request may still be sent; not if a pause has begun or the limit has fallen since."""
+        return self._active and self._limiter.congestion.current(self._round, time.monotonic())
 
     def end(self) -> None:
-        """Give the slot back; what became of the request says nothing of the provider's load."""
-        if self._open:
-            self._open = False
+        """Return the permit after a request whose outcome does not indicate the provider's load."""
+        if self._active:
+            self._active = False
             self._limiter.congestion.ended(self._round)
             self._limiter.serve()
 
     def answered(self) -> str:
-        """Give the slot back after an answer; returns what there is to say of it, mostly nothing."""
-        if not self._open:
+        """Return the permit after an answer; returns a message if the limit has recovered, else ""."""
+        if not self._active:
             return ""
-        self._open = False
+        self._active = False
         return self._limiter.answered(self._round)
 
     def refused(self, error: ModelError, rule: Retry) -> str:
-        """Give the slot back after a refusal for the provider's load; returns what there is to say of it.
+        """Return the permit after a refusal for the provider's load; returns a message on the pause, or "".
 
-        Everybody is held back for the time that ``error`` asks for, or else for that of ``rule``.
+        All callers pause for the time that ``error`` requests, or else for that of ``rule``.
 
         Raises:
             RateLimited: the provider is given up.
         """
-        if not self._open:
+        if not self._active:
             return ""
-        self._open = False
+        self._active = False
         return self._limiter.refused(self._round, error, rule)
 
 
 class RateLimiter:
-    """Slots of one provider, key and model.
+    """Permits for one provider, key and model.
 
     Args:
-        name: for people; never a key.
-        most: requests in flight at once, at best.
+        name: for messages; contains no key.
+        maximum: the most requests in flight at once.
         patience_s: how long the provider may refuse everything before it is given up; no pause is longer.
-        step_s: how long a refusal may take to come; after a pause, the requests allowed double in that time.
+        step_s: the longest time until a refusal arrives; after a pause, the limit doubles in this time.
         rng: for the jitter of pauses.
     """
 
@@ -140,17 +139,17 @@ class RateLimiter:
         self.congestion = Congestion(most, patience_s=patience_s, step_s=step_s)
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._waiters: OrderedDict[_Waiter, None] = OrderedDict()
-        self._why = ""
+        self._pause_reason = ""
         self._gave_up = 0
-        # The limit that was last spoken of, so that its climb is not told step by step.
-        self._told = most
+        # The limit in the last message, so that its rise is not reported step by step.
+        self._reported_limit = most
 
     def __repr__(self) -> str:
         return f"RateLimiter({self.name!r}, {self.statistics()})"
 
     @property
     def most(self) -> int:
-        """Requests in flight at once, at best. Raised, it lets waiters go; lowered, those in flight finish.
+        """The most requests in flight at once. Raising it wakes callers; lowering it stops no request.
 
         Raises:
             ValueError: it is set below 1.
@@ -163,7 +162,7 @@ class RateLimiter:
         self.serve()
 
     def statistics(self) -> Statistics:
-        """Return the state of this moment."""
+        """Return the current state."""
         now = self.congestion
         return Statistics(
             limit=now.limit,
@@ -178,12 +177,12 @@ class RateLimiter:
 
     @property
     def why_waiting(self) -> str:
-        """Why a caller that comes now must wait: a rate limit with the seconds that are left, or ""."""
+        """Why a new caller must wait: the rate limit with the seconds left, or "" without a pause."""
         paused_s = self._paused_s()
-        return f"{self._why}, {math.ceil(paused_s)} s" if paused_s else ""
+        return f"{self._pause_reason}, {math.ceil(paused_s)} s" if paused_s else ""
 
     def take_nowait(self) -> Slot | None:
-        """Return a slot if there is one and nobody waits for it."""
+        """Return a permit if one is free and no other caller waits for it."""
         if self._waiters or not self.congestion.room(now := time.monotonic()):
             return None
         return Slot(self, self.congestion.sent(now))
@@ -191,28 +190,28 @@ class RateLimiter:
     async def take(
         self, while_waiting: Callable[[], AbstractContextManager[object]] = nullcontext[None]
     ) -> Slot:
-        """Return a slot, first come, first served; end it. A wait happens inside ``while_waiting()``.
+        """Return a permit, first come, first served; release it. A wait happens inside ``while_waiting()``.
 
         Raises:
-            RateLimited: the provider was given up meanwhile.
+            RateLimited: the provider was given up during the wait.
         """
-        slot = self.take_nowait()
-        if slot is not None:
-            return slot
+        permit = self.take_nowait()
+        if permit is not None:
+            return permit
         waiter = _Waiter()
         self._waiters[waiter] = None
         try:
             with while_waiting():
-                slot = await self._turn(waiter)
+                permit = await self._wait(waiter)
         except BaseException:
             self._withdraw(waiter)
             raise
-        return slot
+        return permit
 
-    async def _turn(self, waiter: _Waiter) -> Slot:
-        """Sleep until ``waiter`` has its slot."""
+    async def _wait(self, waiter: _Waiter) -> Slot:
+        """Sleep until ``waiter`` has its permit."""
         self.serve()
-        while waiter.slot is None:
+        while waiter.permit is None:
             if waiter.failure is not None:
                 raise waiter.failure
             waiter.event = anyio.Event()
@@ -221,18 +220,18 @@ class RateLimiter:
             if not waiter.event.is_set():
                 waiter.timer_s = math.inf
                 self.serve()
-        return waiter.slot
+        return waiter.permit
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """Take back what a caller that went away was given, or its place."""
-        if waiter.slot is not None:
-            waiter.slot.end()
+        """Remove a cancelled caller: release its permit, or take it from the queue."""
+        if waiter.permit is not None:
+            waiter.permit.end()
         elif waiter in self._waiters:
             del self._waiters[waiter]
             self.serve()
 
     def serve(self) -> None:
-        """Hand out the slots that are free now, and see that the first who waits wakes in time."""
+        """Hand out the free permits, and set the timer of the first waiting caller."""
         now = time.monotonic()
         while self._waiters:
             first = next(iter(self._waiters))
@@ -243,51 +242,53 @@ class RateLimiter:
                     first.event.set()
                 return
             del self._waiters[first]
-            first.slot = Slot(self, self.congestion.sent(now))
+            first.permit = Slot(self, self.congestion.sent(now))
             first.event.set()
 
-    def answered(self, of_round: int) -> str:
-        """Take an answer into account; see ``Slot.answered``."""
-        self.congestion.answered(of_round, time.monotonic())
+    def answered(self, round_number: int) -> str:
+        """Count an answer; see ``Permit.succeeded``."""
+        self.congestion.answered(round_number, time.monotonic())
         self.serve()
         limit, most = self.congestion.limit, self.congestion.most
-        if limit >= 2 * self._told or limit == most > self._told:
-            self._told = limit
+        if limit >= 2 * self._reported_limit or limit == most > self._reported_limit:
+            self._reported_limit = limit
             return f"{self.name}: {limit} of {most} requests at once again"
         return ""
 
-    def refused(self, of_round: int, error: ModelError, rule: Retry) -> str:
-        """Take a refusal into account; see ``Slot.refused``."""
-        asked_s: float | None = getattr(error, "retry_after_s", None)
-        refusal = self.congestion.refused(
-            of_round, time.monotonic(), asked_s, lambda times: wait_s(rule, times, asked_s, self._rng)
+    def refused(self, round_number: int, error: ModelError, rule: Retry) -> str:
+        """Count a refusal; see ``Permit.refused``."""
+        requested_s: float | None = getattr(error, "retry_after_s", None)
+        backoff = self.congestion.refused(
+            round_number,
+            time.monotonic(),
+            requested_s,
+            lambda times: wait_s(rule, times, requested_s, self._rng),
         )
-        self._why = "rate limit (429)" if isinstance(error, RateLimited) else "overloaded"
-        if refusal.gave_up:
-            raise self._give_up(refusal, error)
+        self._pause_reason = "rate limit (429)" if isinstance(error, RateLimited) else "overloaded"
+        if backoff.gave_up:
+            raise self._give_up(backoff, error)
         self.serve()
-        if not refusal.new:
+        if not backoff.new:
             return ""
-        self._told = refusal.after
-        fell = f", {refusal.after} instead of {refusal.before} at once after that"
-        return (
-            f"{self.name}: {self._why}; all calls wait {refusal.pause_s:.1f} s"
-            f"{fell if refusal.after < refusal.before else ''}"
-        )
+        self._reported_limit = backoff.after
+        message = f"{self.name}: {self._pause_reason}; all calls wait {backoff.pause_s:.1f} s"
+        if backoff.after < backoff.before:
+            message += f", {backoff.after} instead of {backoff.before} at once after that"
+        return message
 
-    def _give_up(self, refusal: Refusal, error: ModelError) -> RateLimited:
-        """Tell all who wait that the provider is given up; returns the error for the one who was refused."""
+    def _give_up(self, backoff: Refusal, error: ModelError) -> RateLimited:
+        """Fail all waiting callers since the provider is given up; returns the error for the refused one."""
         self._gave_up += 1
-        said = (
-            f"{self.name} is given up: it has answered nothing for {refusal.over_s:.0f} s but "
-            f"{refusal.in_a_row} refusals, at last: {error}; "
+        message = (
+            f"{self.name} is given up: it has answered nothing for {backoff.over_s:.0f} s but "
+            f"{backoff.in_a_row} refusals, the last: {error}; "
             "to wait longer, raise rate_limit_patience of the model, or run again later"
         )
         waiters, self._waiters = self._waiters, OrderedDict()
         for waiter in waiters:
-            waiter.failure = give_up(RateLimited(said))
+            waiter.failure = give_up(RateLimited(message))
             waiter.event.set()
-        return give_up(RateLimited(said))
+        return give_up(RateLimited(message))
 
     def _paused_s(self) -> float:
         return max(0.0, self.congestion.paused_until_s - time.monotonic())

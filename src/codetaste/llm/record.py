@@ -1,7 +1,7 @@
-"""An append-only file of JSON lines that outlives its process: ledgers and cassettes.
+"""Append-only JSON-lines files that survive a crash: ledgers, cassettes and transcripts.
 
-An append is on disk before it returns, and whole or not there at all for whoever reads: lines of several
-processes never mix, and a line that was torn by a crash is passed over.
+An append is on disk when it returns, and is atomic for readers: lines of several processes never mix, and a
+line cut off by a crash is skipped.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """One file of JSON objects, made with its folder at the first append.
+    """One file of JSON objects; the first append creates it and its folder.
 
-    Without ``durable``, what was appended last may be lost when the machine stops, not when we do.
+    Without ``durable``, the last lines may be lost if the machine stops, but not if the process does.
     """
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
@@ -34,7 +34,7 @@ class Record:
         self._lock = anyio.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield every whole line; blocking.
+        """Yield every complete line; does blocking I/O.
 
         Raises:
             JournalError: the file cannot be read.
@@ -51,14 +51,14 @@ class Record:
             raise JournalError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     async def append(self, entries: Iterable[dict[str, Any]]) -> None:
-        """Write ``entries``, one line each, and return when they are on disk, or with the system.
+        """Write ``entries``, one line each; return when they are on disk, or written if not ``durable``.
 
         Raises:
             StorageFull: no space is left.
             JournalError: the file cannot be written.
         """
         lines = "".join(canonical(entry) + "\n" for entry in entries).encode()
-        # Not to be cut by a cancellation: what the caller learns must be what the disk says.
+        # Shielded from cancellation: the outcome for the caller must agree with the file.
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 await anyio.to_thread.run_sync(self._append, lines)
@@ -69,7 +69,7 @@ class Record:
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                _write_whole(descriptor, lines, durable=self._durable)
+                _append_or_restore(descriptor, lines, durable=self._durable)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -77,8 +77,8 @@ class Record:
             raise kind(f"{self.path}: cannot be written: {error.strerror}") from error
 
 
-def _write_whole(descriptor: int, lines: bytes, *, durable: bool) -> None:
-    """Append, and fsync if ``durable``, or leave the file as it was; the caller holds the lock."""
+def _append_or_restore(descriptor: int, lines: bytes, *, durable: bool) -> None:
+    """Append, and fsync if ``durable``; on an error restore the file. The caller holds the lock."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         lines = b"\n" + lines

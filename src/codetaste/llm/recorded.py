@@ -1,9 +1,8 @@
-"""How the journal holds a reply: as the value of the effect that the call was made for.
+"""Replies in the journal: the value of the effect for which a call was made.
 
-A short reply stands in the line, a long one beside the journal under its hash. What was counted stands at
-the top either way, so that whoever reads the journal need not fetch replies: ``usage`` with the tokens by
-kind, or null where the provider's count is not known or not believed. Journals from before it had a name
-are read too.
+A short reply is stored in the journal line, a long one under its hash beside the journal. In both cases
+``usage`` is at the top level, so that readers of the journal need not load replies: the tokens by kind, or
+null if the provider's count is unknown or implausible. Older journals without ``usage`` can be read too.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ _KINDS = tuple(field.name for field in fields(Usage))
 
 
 async def recorded_reply(ctx: JobContext, name: str) -> Reply | None:
-    """Return the reply that the journal holds as effect ``name``, None where it holds none.
+    """Return the reply recorded as effect ``name``, None if there is none.
 
     Raises:
         JournalError: it cannot be read.
     """
     if not ctx.recorded(name):
         return None
-    value: Any = await ctx.effect(name, _never)
+    value: Any = await ctx.effect(name, _must_not_run)
     try:
         if "kept" in value:
-            # Time may be up already: what was bought is run through all the same, and so harvested.
+            # Even after the deadline, paid replies are replayed so that their patch can be extracted.
             with anyio.CancelScope(shield=True):
                 value = json.loads(await ctx.fetch(value["kept"]))
         return reply_from_json(value["reply"])
@@ -47,18 +46,18 @@ async def recorded_reply(ctx: JobContext, name: str) -> Reply | None:
 
 
 async def value_of(
-    reply: Reply, ctx: JobContext, call: str, *, believed: bool, request: Request | None = None
+    reply: Reply, ctx: JobContext, call: str, *, usage_settled: bool, request: Request | None = None
 ) -> dict[str, Json]:
-    """Return what the journal is to hold of ``reply``, the answer to ``call``.
+    """Return the value to record for ``reply``, the answer to ``call``.
 
     Args:
-        reply: what was answered; a long one is stored here and now.
-        ctx: the job's.
-        call: the call's name in the run.
-        believed: whether its usage was settled.
-        request: what was sent, where that is known: a lowered cap is part of the record.
+        reply: a long one is stored at once.
+        ctx: of the job.
+        call: the id of the call in the run.
+        usage_settled: whether the call was settled at the reported usage.
+        request: as it was sent, if known: a lowered cap is part of the record.
     """
-    usage = _counts(reply.usage) if believed else None
+    usage = _counts(reply.usage) if usage_settled else None
     value: dict[str, Any] = {"reply": reply_to_json(reply), "call": call, "usage": usage}
     if request is not None:
         value["cap"] = request.max_output_tokens
@@ -67,17 +66,17 @@ async def value_of(
     text = canonical(value)
     if len(text) <= INLINE_BYTES:
         return value
-    kept: dict[str, Any] = {"kept": await ctx.keep(text), "call": call, "usage": usage}
-    return kept
+    stored: dict[str, Any] = {"kept": await ctx.keep(text), "call": call, "usage": usage}
+    return stored
 
 
 def _counts(usage: Usage | None) -> dict[str, int] | None:
     if usage is None:
         return None
     counts = {kind: getattr(usage, kind) for kind in _KINDS}
-    # Reasoning is no part of the price, so that nobody has looked at it yet.
+    # Reasoning is not part of the price, so its count has not been checked before.
     return {kind: count for kind, count in counts.items() if type(count) is int and 0 <= count <= usage.total}
 
 
-async def _never() -> Json:
-    raise JournalError("a recorded effect was to be done again")
+async def _must_not_run() -> Json:
+    raise JournalError("a recorded effect was executed again")

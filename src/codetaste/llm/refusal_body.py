@@ -1,4 +1,4 @@
-"""How much of a refusal is read: the official clients read all of it, and it need not have an end."""
+"""Limit how much of an error response is read; the official SDKs read bodies to the end."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 MOST_BYTES = 1024 * 1024
-"""More than any provider has to say of a failure."""
+"""Larger than any provider's error message."""
 
 
 async def bound_refusal(response: httpx2.Response) -> None:
-    """Let whoever reads a response that is no success come to an end after ``MOST_BYTES``."""
+    """Truncate the body of an error response to ``MAX_ERROR_BYTES``; an httpx response hook."""
     if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Beginning(response.stream)
+        response.stream = _TruncatedStream(response.stream)
 
 
-class _Beginning(httpx2.AsyncByteStream):
+class _TruncatedStream(httpx2.AsyncByteStream):
     def __init__(self, whole: httpx2.AsyncByteStream) -> None:
         self._whole = whole
 

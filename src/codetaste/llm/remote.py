@@ -1,4 +1,4 @@
-"""A model at a provider, over HTTP: what its protocol says is told, the rest is the same for all of them."""
+"""``RemoteModel``: a model behind an HTTP connection, parametrised by the codec of its protocol."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Request
 
 
-def _none(_request: Request) -> Mapping[str, str]:
+def _no_headers(_request: Request) -> Mapping[str, str]:
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one protocol is spoken, from ``wire/``.
+    """The client side of one protocol, from ``wire/``.
 
     Attributes:
-        path: where requests go, below the address.
-        body: writes a request to the model of this name.
-        assembly: puts a stream together.
-        whole: reads an answer that came in one piece.
-        refusal: turns a status that is no success, its body and its headers into an error.
-        request_id: the header with the provider's name for a request.
-        headers: what a request has beside those of every request.
+        path: of requests, below the base URL.
+        request_body: encodes a request to the model of this name.
+        stream_decoder: returns the decoder of a streamed reply.
+        whole_reply: decodes a reply that was not streamed.
+        error_from: turns an error status, its body and its headers into an exception.
+        request_id_header: the header with the provider's request id.
+        headers: additional headers for a request.
     """
 
     path: str
@@ -41,44 +41,44 @@ class Dialect:
     whole: Callable[..., Reply]
     refusal: Callable[..., ModelError]
     request_id: str
-    headers: Callable[[Request], Mapping[str, str]] = _none
+    headers: Callable[[Request], Mapping[str, str]] = _no_headers
 
 
 class RemoteModel:
-    """A model behind a connection; ``model_id`` is what the config calls it, ``model`` its provider."""
+    """A model behind a connection; ``model_id`` is its id in the config, ``model`` the provider's name."""
 
-    def __init__(self, model_id: str, model: str, dialect: Dialect, connection: Connection) -> None:
+    def __init__(self, model_id: str, model: str, codec: Dialect, connection: Connection) -> None:
         self._id, self._model = model_id, model
-        self._dialect, self._connection = dialect, connection
+        self._codec, self._connection = codec, connection
 
     @property
     def id(self) -> str:
-        """What the config calls this model."""
+        """The model's id in the config."""
         return self._id
 
     @property
     def remembers(self) -> bool:
-        """The provider keeps no record that can be asked."""
+        """False: the provider has no record of calls to query."""
         return False
 
-    async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a name for it
-        """Ask once and read the reply to its end.
+    async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a field for it
+        """Send the request once and read the complete reply.
 
         Raises:
-            ModelError: see the tree; ``unbilled`` where the provider certainly did not begin a reply.
+            ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
-        dialect, taken = self._dialect, call_ids(request)
+        codec, taken = self._codec, call_ids(request)
         answer = Answer(
-            assembly=partial(dialect.assembly, taken=taken),
-            whole=partial(dialect.whole, taken=taken),
-            refusal=dialect.refusal,
-            request_id=dialect.request_id,
+            assembly=partial(codec.assembly, taken=taken),
+            whole=partial(codec.whole, taken=taken),
+            refusal=codec.refusal,
+            request_id=codec.request_id,
         )
-        body, headers = dialect.body(request, self._model), dialect.headers(request)
-        return await self._connection.ask(dialect.path, body, answer, headers=headers)
+        body, headers = codec.body(request, self._model), codec.headers(request)
+        return await self._connection.ask(codec.path, body, answer, headers=headers)
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider keeps no record to ask
-        """Return None: the provider does not answer twice."""
+    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
+        """Return None: the provider has no record of earlier calls."""
         return None
 
     async def aclose(self) -> None:

@@ -1,12 +1,12 @@
-"""Provider "replay": a recorded conversation stands in for a model, or is recorded from one.
+"""Provider "replay": replays a recorded conversation with a model, or records one.
 
-- ``replay``: every reply comes from the cassette; a request that is not there is a ``CassetteMiss``.
-- ``record``: every request goes to the model, and the cassette holds the answers.
-- ``record-missing``: only what the cassette lacks goes to the model, and is added.
+- ``replay``: every reply comes from the cassette; a request that is not recorded raises ``CassetteMiss``.
+- ``record``: every request goes to the model, and the replies are written to the cassette.
+- ``record-missing``: only requests that are not recorded go to the model, and their replies are added.
 
-Identical requests are answered in the order in which they were recorded. Which call of this run was given
-which recorded reply is on disk before the reply is used, so that a run that was killed goes on at the same
-place and can recall what it was answered.
+Identical requests are answered in the order of their recording. Which call of this run got which recorded
+reply is written to a ledger before the reply is used, so that a killed run resumes at the same place and can
+look its replies up.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class ReplayModel:
     """A model that answers from a cassette, from ``inner``, or from both.
 
     Args:
-        model_id: what the config calls this model.
-        model: the provider's name of the model; part of what is recorded.
+        model_id: the model's id in the config.
+        model: the provider's name of the model; part of each recorded request.
         cassette: the recording.
-        inner: the model to record; None when there is only the recording.
-        mode: what is done with the cassette; must be "replay" without ``inner``.
-        served: a file that remembers what this run was answered.
+        inner: the model to record; None if there is only the recording.
+        mode: how the cassette is used; must be "replay" without ``inner``.
+        ledger: the file that records which reply each call of this run got.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ReplayModel:
         served: Path,
     ) -> None:
         if inner is None and mode != "replay":
-            raise ValueError(f"mode {mode!r} needs a model to ask")
+            raise ValueError(f"mode {mode!r} needs a model to record")
         self._id, self._model, self._cassette, self._inner, self._mode = (
             model_id,
             model,
@@ -60,56 +60,56 @@ class ReplayModel:
             inner,
             mode,
         )
-        self._record = Record(served)
-        self._served: dict[str, tuple[str, int]] = {}
+        self._ledger = Record(served)
+        self._answered: dict[str, tuple[str, int]] = {}
         self._next: dict[str, int] = {}
         self._loaded = False
         self._lock = anyio.Lock()
 
     @property
     def id(self) -> str:
-        """What the config calls this model."""
+        """The model's id in the config."""
         return self._id
 
     @property
     def remembers(self) -> bool:
-        """A recording alone charges nothing that is not on record; beside a model, that model decides."""
+        """True for a recording alone, which charges nothing; otherwise that of the recorded model."""
         return self._inner is None or self._inner.remembers
 
     async def complete(self, request: Request, *, call: str) -> Reply:
-        """Answer from the cassette, or ask the model and record it, as the mode says.
+        """Answer from the cassette, or call the model and record its reply, depending on the mode.
 
         Raises:
-            CassetteMiss: nothing was recorded for this request; says what differs from the nearest one.
-            ModelError: whatever the model raises.
-            JournalError: cassette or record cannot be read or written.
+            CassetteMiss: this request was not recorded; with the difference from the most similar one.
+            ModelError: raised by the recorded model.
+            JournalError: the cassette or the ledger cannot be read or written.
         """
         await self._load()
-        if call in self._served:
-            key, nth = self._served[call]
+        if call in self._answered:
+            key, nth = self._answered[call]
             known = self._cassette.reply(key, nth)
             if known is not None:
                 return known
-        asked = Asked.of(self._model, request)
-        reply = self._recorded(asked, request)
-        nth = self._take(asked.key) if reply is not None else -1
+        request_key = Asked.of(self._model, request)
+        reply = self._recorded(request_key, request)
+        nth = self._take(request_key.key) if reply is not None else -1
         if reply is None:
-            reply = await self._ask(asked, request, call)
-            nth = self._take(asked.key)
-            await self._cassette.add(asked, nth, reply)
-        self._served[call] = (asked.key, nth)
-        await self._record.append([{"call": call, "key": asked.key, "nth": nth}])
+            reply = await self._ask_inner(request_key, request, call)
+            nth = self._take(request_key.key)
+            await self._cassette.add(request_key, nth, reply)
+        self._answered[call] = (request_key.key, nth)
+        await self._ledger.append([{"call": call, "key": request_key.key, "nth": nth}])
         return reply
 
     async def recall(self, call: str) -> Reply | None:
-        """Return what ``call`` was answered, from this run's own record, or from the recorded model's."""
+        """Return the reply to an earlier ``call``, from this run's ledger or that of the recorded model."""
         await self._load()
-        if call in self._served:
-            return self._cassette.reply(*self._served[call])
+        if call in self._answered:
+            return self._cassette.reply(*self._answered[call])
         return None if self._inner is None else await self._inner.recall(call)
 
     async def aclose(self) -> None:
-        """Close the model that is recorded."""
+        """Close the recorded model."""
         if self._inner is not None:
             await self._inner.aclose()
 
@@ -118,34 +118,34 @@ class ReplayModel:
             if self._loaded:
                 return
             await self._cassette.load()
-            for line in await anyio.to_thread.run_sync(list, self._record.read()):
+            for line in await anyio.to_thread.run_sync(list, self._ledger.read()):
                 if {"call", "key", "nth"} <= line.keys():
-                    self._served[line["call"]] = (line["key"], line["nth"])
+                    self._answered[line["call"]] = (line["key"], line["nth"])
                     self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
             self._loaded = True
 
-    def _recorded(self, asked: Asked, request: Request) -> Reply | None:
-        """Return the reply whose turn it is, where it may be replayed."""
+    def _recorded(self, request_key: Asked, request: Request) -> Reply | None:
+        """Return the next recorded reply, unless the mode is "record"."""
         if self._mode == "record":
             return None
-        reply = self._cassette.reply(asked.key, self._next.get(asked.key, 0))
+        reply = self._cassette.reply(request_key.key, self._next.get(request_key.key, 0))
         if reply is not None:
             self._check_cap(reply, request)
         return reply
 
-    async def _ask(self, asked: Asked, request: Request, call: str) -> Reply:
+    async def _ask_inner(self, request_key: Asked, request: Request, call: str) -> Reply:
         if self._inner is None or self._mode == "replay":
-            raise self._miss(asked)
+            raise self._miss(request_key)
         return await self._inner.complete(request, call=call)
 
     def _take(self, key: str) -> int:
-        """Take the next place in the row of identical requests."""
+        """Return the number of this request among identical ones, and count it."""
         nth = self._next.get(key, 0)
         self._next[key] = nth + 1
         return nth
 
     def _check_cap(self, recorded: Reply, request: Request) -> None:
-        """Refuse a reply that the model could not have given under the cap of ``request``."""
+        """Raise if the model could not have given this reply under the cap of ``request``."""
         output = None if recorded.usage is None else recorded.usage.output
         if output is not None and output > request.max_output_tokens:
             raise CassetteMiss(
@@ -153,12 +153,12 @@ class ReplayModel:
                 f"for {request.max_output_tokens}; raise the budget, or record anew"
             )
 
-    def _miss(self, asked: Asked) -> CassetteMiss:
-        times = self._cassette.times(asked.key)
+    def _miss(self, request_key: Asked) -> CassetteMiss:
+        times = self._cassette.times(request_key.key)
         if times:
-            where = f"this request was recorded {times} times and is asked once more"
+            where = f"this request was recorded {times} times and was made once more"
         else:
-            where = self._cassette.departure(asked)
+            where = self._cassette.departure(request_key)
         return CassetteMiss(
             f'model {self._id}: not in the cassette: {where}; record it with mode = "record-missing"'
         )

@@ -1,8 +1,8 @@
-"""Provider "scripted": a Python function decides each reply from the conversation alone.
+"""Provider "scripted": a Python function computes each reply from the conversation.
 
-It has a price and keeps a bill, as a real provider does: the ledger has one line for each call that was
-answered, on disk before the answer is given. So budgets bite, an interrupted call can be recalled, and a test
-can compare what was billed with what was accounted for.
+Like a real provider it has a price and keeps a bill: the ledger has one line per answered call, written to
+disk before the reply is returned. So budgets apply, an interrupted call can be looked up, and a test can
+compare the bill with the run's accounts.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from codetaste.llm.pricing import Price
 
 BYTES_PER_TOKEN = 4
-"""How a scripted model counts; every real tokenizer does about as well on source code."""
+"""The tokenizer of a scripted model; roughly right for real tokenizers on source code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A reply with all that a script can decide about it.
+    """A reply with everything that a script can set.
 
     Attributes:
-        content: what the model says.
-        stop: why it ends; by default as the content suggests.
-        usage: what it costs; by default counted from bytes. None: the provider does not tell, but bills.
+        content: text or blocks of the reply.
+        stop: why it ends; by default derived from the content.
+        usage: billed tokens; by default counted from bytes. None: counted and billed, but not reported.
         latency_s: seconds between the bill and the reply.
-        fault: raised instead of the reply, after billing it: a connection that was lost in mid-reply.
+        fault: raised instead of the reply, after billing it, like a connection lost in mid-reply.
     """
 
     content: str | Block | Sequence[Block]
@@ -70,19 +70,19 @@ def load_script(path: str, *, base_dir: Path, model_id: str) -> Script:
     """Import the function that a config names.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it does not exist or is not callable.
     """
     try:
         script: Script = load_object(path, base_dir=base_dir)
     except ConfigError as error:
         raise ConfigError(*(f"models[{model_id}].model: {problem}" for problem in error.problems)) from error
     if not callable(script):
-        raise ConfigError(f"models[{model_id}].model: {path} is no function of a request")
+        raise ConfigError(f"models[{model_id}].model: {path} is not a function of a request")
     return script
 
 
 class ScriptedModel:
-    """A model whose replies a function decides. One at a time may use a ledger."""
+    """A model whose replies a function computes. Only one instance at a time may use a ledger."""
 
     def __init__(self, model_id: str, script: Script, *, price: Price | None, ledger: Path) -> None:
         self._id = model_id
@@ -95,35 +95,35 @@ class ScriptedModel:
 
     @property
     def id(self) -> str:
-        """What the config calls this model."""
+        """The model's id in the config."""
         return self._id
 
     @property
     def remembers(self) -> bool:
-        """The ledger has every call that was billed."""
+        """True: the ledger has every billed call."""
         return True
 
     async def complete(self, request: Request, *, call: str) -> Reply:
-        """Answer as the script says; a call that was billed before is answered as before, and not billed.
+        """Return the script's reply; a call that was billed before gets the same reply without a new bill.
 
         Raises:
             ModelError: the script raised it.
-            ModelRefused: the script failed, or said what is no reply.
+            ModelRefused: the script failed, or did not return a reply.
             JournalError: the ledger cannot be written.
         """
         known = await self.recall(call)
         if known is not None:
             return known
-        said = await self._ask(request)
-        reply, billed = self._reply(request, said, call)
+        scripted = await self._run_script(request)
+        reply, billed = self._reply(request, scripted, call)
         await self._bill(call, reply, billed)
-        await anyio.sleep(said.latency_s)
-        if said.fault is not None:
-            raise said.fault
+        await anyio.sleep(scripted.latency_s)
+        if scripted.fault is not None:
+            raise scripted.fault
         return reply
 
     async def recall(self, call: str) -> Reply | None:
-        """Return what ``call`` was answered, from the ledger."""
+        """Return the reply to an earlier ``call`` from the ledger."""
         async with self._loading:
             if self._billed is None:
                 lines = await anyio.to_thread.run_sync(list, self._ledger.read())
@@ -135,49 +135,52 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def _ask(self, request: Request) -> Said:
+    async def _run_script(self, request: Request) -> Said:
         try:
-            spoken: Any = self._script(request)
-            if inspect.isawaitable(spoken):
-                spoken = await spoken
+            output: Any = self._script(request)
+            if inspect.isawaitable(output):
+                output = await output
         except CodetasteError:
             raise
         except (Exception, SystemExit) as error:
-            raise ModelRefused(f"the script of model {self._id!r} failed: {_where(error)}") from error
-        return self._said(spoken)
+            raise ModelRefused(
+                f"the script of model {self._id!r} failed: {_describe_error(error)}"
+            ) from error
+        return self._as_reply(output)
 
-    def _said(self, spoken: Any) -> Said:  # noqa: ANN401 - whatever a script returns
-        match spoken:
+    def _as_reply(self, output: Any) -> Said:  # noqa: ANN401 - a script may return anything
+        match output:
             case Said():
-                return spoken
+                return output
             case Reply():
-                return Said(spoken.message.content, spoken.stop, spoken.usage)
+                return Said(output.message.content, output.stop, output.usage)
             case Message():
-                return Said(spoken.content)
+                return Said(output.content)
             case str() | Text() | ToolCall() | ToolResult() | Sequence():
-                return Said(spoken)
+                return Said(output)
         raise ModelRefused(
-            f"the script of model {self._id!r} returned {type(spoken).__name__}, which is no reply"
+            f"the script of model {self._id!r} returned {type(output).__name__}, which is not a reply"
         )
 
-    def _reply(self, request: Request, said: Said, call: str) -> tuple[Reply, Usage]:
-        """Return the reply, and what is billed for it, which the reply need not tell."""
-        content = self._content(said.content)
-        stop = said.stop or (
+    def _reply(self, request: Request, scripted: Said, call: str) -> tuple[Reply, Usage]:
+        """Return the reply and the billed usage, which the reply need not report."""
+        content = self._content(scripted.content)
+        stop = scripted.stop or (
             Stop.TOOL_USE if any(isinstance(block, ToolCall) for block in content) else Stop.END
         )
         message = Message("assistant", content)
-        if isinstance(said.usage, Usage):
-            return Reply(message, stop, said.usage, self._name, call), said.usage
+        if isinstance(scripted.usage, Usage):
+            return Reply(message, stop, scripted.usage, self._name, call), scripted.usage
         cap = request.max_output_tokens
-        if _tokens(_written(message)) > cap:
-            message, stop = _cut(message, cap), Stop.LENGTH
+        if _tokens(_content_json(message)) > cap:
+            message, stop = _truncate(message, cap), Stop.LENGTH
         counted = Usage(
-            input=_tokens(canonical(request_to_json(request))), output=min(cap, _tokens(_written(message)))
+            input=_tokens(canonical(request_to_json(request))),
+            output=min(cap, _tokens(_content_json(message))),
         )
-        return Reply(message, stop, None if said.usage is None else counted, self._name, call), counted
+        return Reply(message, stop, None if scripted.usage is None else counted, self._name, call), counted
 
-    def _content(self, content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - whatever a script returns
+    def _content(self, content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - a script may return anything
         if isinstance(content, str):
             return (Text(content),) if content else ()
         blocks = content if isinstance(content, Sequence) else (content,)
@@ -185,7 +188,7 @@ class ScriptedModel:
             if not isinstance(block, Text | ToolCall):
                 raise ModelRefused(
                     f"the script of model {self._id!r} put {type(block).__name__} into a reply; "
-                    "a reply is made of Text and ToolCall"
+                    "a reply consists of Text and ToolCall"
                 )
         return tuple(blocks)
 
@@ -214,14 +217,14 @@ class ScriptedModel:
         return None
 
 
-def _where(error: BaseException) -> str:
-    """Say an error with the line of the script that it came from."""
+def _describe_error(error: BaseException) -> str:
+    """Describe an error with the line of the script that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
 
 
-def _written(message: Message) -> str:
+def _content_json(message: Message) -> str:
     return canonical(message_to_json(message)["content"])
 
 
@@ -229,21 +232,21 @@ def _tokens(text: str) -> int:
     return -(-len(text) // BYTES_PER_TOKEN)
 
 
-def _cut(message: Message, cap: int) -> Message:
-    """Return as much of ``message`` as ``cap`` tokens hold; a call that does not fit is cut off."""
+def _truncate(message: Message, cap: int) -> Message:
+    """Truncate ``message`` to ``cap`` tokens; a tool call that does not fit is marked as cut off."""
     left = cap * BYTES_PER_TOKEN
-    kept: list[Block] = []
+    fitting: list[Block] = []
     for block in message.content:
-        size = len(_written(Message("assistant", (block,))))
+        size = len(_content_json(Message("assistant", (block,))))
         if size > left:
-            kept.extend(_cut_block(block, left))
+            fitting.extend(_truncate_block(block, left))
             break
-        kept.append(block)
+        fitting.append(block)
         left -= size
-    return Message("assistant", tuple(kept))
+    return Message("assistant", tuple(fitting))
 
 
-def _cut_block(block: Block, left: int) -> list[Block]:
+def _truncate_block(block: Block, left: int) -> list[Block]:
     if isinstance(block, Text):
         text = block.text[:left]
         while text and len(canonical(text)) > left:

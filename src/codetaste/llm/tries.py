@@ -1,4 +1,4 @@
-"""How often one model call is tried, and after how long: the retry table, and the limiter's part in it."""
+"""Retry state of one model call: whether to try again, and after how long."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 class Tries:
-    """The failures of one call so far.
+    """Counts the failures of one call.
 
-    A refusal for the provider's load that costs nothing is the limiter's business: it holds everybody back
-    and gives the provider up in time. The call itself is given up when it was refused as often as the table
-    has it for rate limits, although others were answered meanwhile. What may have been billed is counted
-    strictly.
+    The limiter handles refusals for load that cost nothing: it pauses all callers and gives the provider up
+    in time. The call itself is given up after as many refusals as the table allows for rate limits, if other
+    calls were answered meanwhile. Failures that may have been billed follow the table strictly.
     """
 
     def __init__(
@@ -31,12 +30,12 @@ class Tries:
     ) -> None:
         self._limiter, self._table, self._rng = limiter, table, rng
         self._failures: Counter[Cause] = Counter()
-        self._refusals = self._answered_before = 0
+        self._refusals = self._successes_before = 0
 
     def wait_s(self, error: ModelError) -> float | None:
-        """Return the seconds to wait before the next try, 0 where the limiter sees to it; None to stop."""
+        """Return the seconds to wait before the next attempt, 0 if the limiter waits; None to stop."""
         if error.overloaded and error.unbilled:
-            return 0.0 if self._worth_another() else None
+            return 0.0 if self._may_retry_refusal() else None
         self._failures[error.cause] += 1
         wait_s = delay_s(
             error.cause,
@@ -47,11 +46,11 @@ class Tries:
         )
         return 0.0 if error.overloaded and wait_s is not None else wait_s
 
-    def _worth_another(self) -> bool:
+    def _may_retry_refusal(self) -> bool:
         rule = self._table.get(Cause.RATE_LIMIT)
         answered = self._limiter.statistics().answered
         if not self._refusals:
-            self._answered_before = answered
+            self._successes_before = answered
         self._refusals += 1
-        others_served = answered > self._answered_before
-        return rule is not None and not (others_served and self._refusals >= rule.tries)
+        others_answered = answered > self._successes_before
+        return rule is not None and not (others_answered and self._refusals >= rule.tries)

@@ -1,4 +1,4 @@
-"""The Anthropic Messages protocol: requests, replies, usage, stop reasons and errors, without any network."""
+"""Anthropic Messages protocol, client side: encode requests; decode replies, usage and errors."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ _STATUS = {
     "overloaded_error": 529,
 }
 _TOO_LONG = "exceed_context_size_error"
-"""What llama.cpp's server calls it."""
+"""The error type of llama.cpp's server."""
 _NOT_CACHEABLE = frozenset({"thinking", "redacted_thinking"})
-# A cache entry is looked for some twenty blocks back: two moving breakpoints outlast turns with many tools.
+# The provider looks for a cache entry some twenty blocks back: two moving breakpoints cover long turns.
 _MOVING_BREAKPOINTS = 2
 
 
 def request_body(request: Request, model: str) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``.
 
-    Two options are ours: ``cache_control`` is the marker put at up to four places of the prompt (a table,
-    or false for none), and ``betas`` is left out, as it belongs into a header. Tools among the options are
-    added to those of the request.
+    Two options are not sent as such: ``cache_control`` is the marker to put at up to four places of the
+    prompt (a table, or false for none), and ``betas`` is sent in a header. Tools in the options are added to
+    those of the request.
     """
     options = {
         name: value for name, value in request.options.items() if name not in {"cache_control", "betas"}
     }
     marker = request.options.get("cache_control", {"type": "ephemeral"})
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
-    messages = [said for message in request.messages if (said := wire_message(message))["content"]]
+    messages = [wired for message in request.messages if (wired := wire_message(message))["content"]]
     body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens, "stream": True}
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "auto"}}
@@ -79,14 +79,14 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
 
 
 def wire_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return a tool as this protocol has it."""
+    """Return a tool in the format of this protocol."""
     if tool.raw is not None and tool.raw.protocol == PROTOCOL:
         return dict(tool.raw.blocks[0])
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
 def wire_message(message: Message) -> dict[str, Any]:
-    """Return a message as this protocol has it; one with another role than ours was kept as a whole."""
+    """Return a message in the format of this protocol; one with a third role is in ``raw`` as a whole."""
     match message.raw:
         case Raw(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if protocol == PROTOCOL:
             return dict(whole)
@@ -94,14 +94,14 @@ def wire_message(message: Message) -> dict[str, Any]:
 
 
 def message_blocks(message: Message) -> list[dict[str, Any]]:
-    """Return the blocks of a message: the provider's own where it has given them, word for word."""
+    """Return the blocks of a message; the provider's own blocks are returned unchanged if it has them."""
     if message.raw is not None and message.raw.protocol == PROTOCOL:
-        blocks = [_mended(dict(block)) for block in message.raw.blocks]
+        blocks = [_repaired(dict(block)) for block in message.raw.blocks]
     else:
-        # Results come first: the protocol wants them right after the calls that they answer.
+        # Results come first: the protocol requires them directly after their calls.
         ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
         blocks = [_block(block) for block in ordered]
-    # The provider may give empty texts, and does not take them.
+    # The provider may send empty texts, but does not accept them.
     return [block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()]
 
 
@@ -118,8 +118,8 @@ def _block(block: Block) -> dict[str, Any]:
             return {**result, "is_error": True} if is_error else result
 
 
-def _mended(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block of a reply as the provider takes it back; one that is well formed stays as it is."""
+def _repaired(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of a reply as the provider accepts it back; a well-formed one is unchanged."""
     if block.get("type") != "tool_use":
         return block
     given = block.get("input")
@@ -140,7 +140,7 @@ def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
 
 
 def usage_from(reported: object) -> Usage | None:
-    """Return what the provider counted, or None where it does not say, or says what is no count."""
+    """Return the usage that the provider reported, or None if it is missing or malformed."""
     if not hasattr(reported, "get"):
         return None
     details = reported.get("output_tokens_details")
@@ -148,35 +148,33 @@ def usage_from(reported: object) -> Usage | None:
         "input": reported.get("input_tokens"),
         "cache_read": reported.get("cache_read_input_tokens") or 0,
         "cache_write": reported.get("cache_creation_input_tokens")
-        or _written(reported.get("cache_creation")),
+        or _cache_writes(reported.get("cache_creation")),
         "output": reported.get("output_tokens"),
         "reasoning": (details.get("thinking_tokens") if hasattr(details, "get") else 0) or 0,
     }
     if not all(type(count) is int and count >= 0 for count in counts.values()):
         return None
     usage = Usage(**counts)
-    # No prompt is empty: who counts nothing has not counted.
+    # No prompt is empty: a count of zero means that nothing was counted.
     return usage if usage.prompt else None
 
 
 def wire_usage(usage: Usage | None) -> dict[str, Any]:
-    """Say a usage as this protocol has it; one that is not known is one of nothing, which nobody believes."""
+    """Return a usage in the format of this protocol; an unknown one is zero, which no client accepts."""
     counted = usage or Usage()
-    said: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "input_tokens": counted.input,
         "cache_creation_input_tokens": counted.cache_write,
         "cache_read_input_tokens": counted.cache_read,
         "output_tokens": counted.output,
     }
-    return (
-        {**said, "output_tokens_details": {"thinking_tokens": counted.reasoning}}
-        if counted.reasoning
-        else said
-    )
+    if counted.reasoning:
+        reported["output_tokens_details"] = {"thinking_tokens": counted.reasoning}
+    return reported
 
 
-def _written(by_lifetime: object) -> int:
-    """Sum the tokens written to the cache for five minutes and for an hour."""
+def _cache_writes(by_lifetime: object) -> int:
+    """Return the sum of the tokens written to the cache for five minutes and for an hour."""
     if not hasattr(by_lifetime, "get"):
         return 0
     counts = [by_lifetime.get(f"ephemeral_{life}_input_tokens") or 0 for life in ("5m", "1h")]
@@ -184,15 +182,15 @@ def _written(by_lifetime: object) -> int:
 
 
 def stop_from(reason: object) -> Stop:
-    """Return why a reply ended; a reason that is not known is OTHER."""
+    """Return why a reply ended; an unknown reason is ``OTHER``."""
     return _STOPS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
 
 
 def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Return a response that was not streamed as a reply.
+    """Decode a reply that was not streamed.
 
     Raises:
-        ModelError: it is none.
+        ModelError: the response is an error or malformed.
     """
     if not isinstance(message, dict) or message.get("type") == "error":
         raise error_in_stream(message, started=False)
@@ -206,13 +204,13 @@ def reply_from(
     faults: Mapping[int, str] | None = None,
     taken: Collection[str] = (),
 ) -> Reply:
-    """Return a whole response message as a reply.
+    """Decode a complete response message.
 
     Args:
-        message: the response, its blocks as the provider gave them.
-        request_id: the provider's name for the request.
-        faults: what is wrong with the arguments of the tool calls at these places.
-        taken: ids of earlier tool calls; a call with such an id, or none, gets another.
+        message: the response, with the provider's blocks.
+        request_id: the provider's id of the request.
+        faults: errors in the arguments of tool calls, by the index of their block.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets a new one.
 
     Raises:
         MalformedReply: it has no content.
@@ -249,29 +247,29 @@ def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> 
 def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
-    """Return the error for a response that is no success.
+    """Return the error for a response with an error status.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         body: parsed JSON, or text.
         headers: of the response, names in lower case.
-        now: for a Retry-After that is a date.
+        now: the current time, for a Retry-After that is a date.
     """
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
-    said, code = _said(body)
-    said = one_line(said)
-    if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not mend this one
-        return ModelRefused(f"HTTP {status}: {said} (a spending limit of the account is reached)")
+    text, code = _message_and_code(body)
+    message = one_line(text)
+    if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not help here
+        return ModelRefused(f"HTTP {status}: {message} (a spending limit of the account is reached)")
     if _part(_part(body, "error"), "type") == _TOO_LONG:
-        return ModelRefused(f"HTTP {status}: {said} (the conversation is too long for the model)")
-    return error_for_status(status, said, wait_s=wait_s)
+        return ModelRefused(f"HTTP {status}: {message} (the conversation is too long for the model)")
+    return error_for_status(status, message, wait_s=wait_s)
 
 
 def error_in_stream(body: object, *, started: bool) -> ModelError:
     """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
     kind = _part(_part(body, "error"), "type")
-    said = one_line(_said(body)[0])
-    error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {said}" if kind else said)
+    message = one_line(_message_and_code(body)[0])
+    error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {message}" if kind else message)
     if not started:
         return error
     if isinstance(error, ModelRefused):
@@ -280,12 +278,12 @@ def error_in_stream(body: object, *, started: bool) -> ModelError:
     return error
 
 
-def _said(body: object) -> tuple[str, str]:
-    """Return the provider's message, and its code for the cause where it has one."""
+def _message_and_code(body: object) -> tuple[str, str]:
+    """Return the provider's error message, and its code for the cause or ""."""
     error = _part(body, "error")
-    said, code = _part(error, "message"), _part(_part(error, "details"), "error_code")
-    if isinstance(said, str):
-        return said, str(code or "")
+    message, code = _part(error, "message"), _part(_part(error, "details"), "error_code")
+    if isinstance(message, str):
+        return message, str(code or "")
     text = body if isinstance(body, str) else "" if body is None else str(body)
     return ("an HTML page" if "<html" in text.lower() else text), ""
 

@@ -1,4 +1,4 @@
-"""A reply in the Anthropic Messages protocol, written as a server writes it, whole or streamed."""
+"""Anthropic Messages protocol, server side: encode replies, whole or streamed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 REQUEST_ID = "request-id"
 PING = written({"type": "ping"}, name="ping")
-"""Says that the connection is alive; between any two events."""
+"""A keep-alive event, valid between any two events."""
 
 
 def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
     """Return the body of a reply that is not streamed.
 
     Args:
-        reply: what the model answered.
-        wire: what was asked.
-        name: what to call this reply; letters, digits and dashes.
+        reply: the model's answer.
+        wire: the request.
+        name: the id of this reply; letters, digits and dashes.
     """
     stop = {"stop_reason": STOP_REASONS[reply.stop], "stop_sequence": None}
     blocks = message_blocks(reply.message)
@@ -43,7 +43,7 @@ def _events(reply: Reply, wire: WireRequest, name: str) -> Iterator[dict[str, An
     yield {"type": "message_start", "message": {**_head(wire, name), "content": [], **begun}}
     yield {"type": "ping"}
     for index, block in enumerate(message_blocks(reply.message)):
-        start, deltas = _taken_apart(block)
+        start, deltas = _split_block(block)
         yield {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -57,19 +57,19 @@ def _head(wire: WireRequest, name: str) -> dict[str, Any]:
     return {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": wire.model}
 
 
-def _taken_apart(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return how a block begins, and what is added to it."""
+def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the initial form of a block, and the deltas that complete it."""
     match block:
         case {"type": "text", "text": str(text)}:
-            said = [{"type": "text_delta", "text": piece} for piece in pieces(text)]
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces(text)]
             cited = [{"type": "citations_delta", "citation": each} for each in block.get("citations") or ()]
-            return {**block, "text": ""} | ({"citations": []} if cited else {}), said + cited
+            return {**block, "text": ""} | ({"citations": []} if cited else {}), deltas + cited
         case {"type": "thinking", "thinking": str(text)}:
-            said = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(text)]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(text)]
             signature = {"type": "signature_delta", "signature": str(block.get("signature") or "")}
-            return {**block, "thinking": "", "signature": ""}, [*said, signature]
+            return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
         case {"type": "tool_use" | "server_tool_use", "input": given}:
             text = json.dumps(given, ensure_ascii=False)
-            said = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text)]
-            return {**block, "input": {}}, said
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text)]
+            return {**block, "input": {}}, deltas
     return block, []

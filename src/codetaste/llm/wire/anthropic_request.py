@@ -1,4 +1,4 @@
-"""A request in the Anthropic Messages protocol, read as a server reads it."""
+"""Anthropic Messages protocol, server side: decode requests."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     """Read the parsed body of a request.
 
     Raises:
-        MalformedRequest: it makes no sense; one line.
+        MalformedRequest: it is malformed; the message has one line.
     """
     body = table(body, "the body")
     messages = rows(body.get("messages"), "messages")
     tools = optional_rows(body.get("tools"), "tools")
     cap = cap_of(body, CAPS)
-    # Markers of the cache are the program's; ours would be too many.
+    # The client sets cache markers itself; more of them would exceed the provider's limit.
     options = options_of(body, _READ, _WRITTEN) | {"cache_control": False}
     if built_in := [tool for tool in tools if not _is_own(tool)]:
         options["tools"] = built_in
@@ -50,7 +50,7 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         options["system"] = blocks
     request = Request(
         system=system,
-        messages=tuple(_message(said, f"messages[{place}]") for place, said in enumerate(messages)),
+        messages=tuple(_message(data, f"messages[{place}]") for place, data in enumerate(messages)),
         tools=tuple(_tool(tool, "tools") for tool in tools if _is_own(tool)),
         max_output_tokens=cap or UNCAPPED,
         options=options,
@@ -67,7 +67,7 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
 
 
 def _is_own(tool: Mapping[str, Any]) -> bool:
-    """Whether the program runs a tool itself and says what it takes."""
+    """Whether the client runs the tool itself and defines its parameters."""
     return tool.get("type") in (None, "custom")
 
 
@@ -84,7 +84,7 @@ def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
 
 
 def _system(system: object) -> tuple[str, list[dict[str, Any]] | None]:
-    """Return the words of the system prompt, and its blocks where they say more."""
+    """Return the text of the system prompt, and its blocks if they contain more than the text."""
     if system is None or isinstance(system, str):
         return system or "", None
     blocks = rows(system, "system")
@@ -92,17 +92,17 @@ def _system(system: object) -> tuple[str, list[dict[str, Any]] | None]:
     return text, None if blocks == [{"type": "text", "text": text}] else blocks
 
 
-def _message(said: Mapping[str, Any], where: str) -> Message:
-    content = said.get("content")
+def _message(data: Mapping[str, Any], where: str) -> Message:
+    content = data.get("content")
     if isinstance(content, str):
         blocks = [{"type": "text", "text": content}]
     else:
         blocks = optional_rows(content, f"{where}.content")
-    role = string(said.get("role"), f"{where}.role")
+    role = string(data.get("role"), f"{where}.role")
     neutral = Message("assistant" if role == "assistant" else "user", tuple(_neutral(blocks, where)))
     if role != neutral.role:
-        # Programs say "system" in the middle, too; there is no place for it in neutral words.
-        return replace(neutral, raw=Raw(PROTOCOL, ({**said, "content": blocks},)))
+        # Clients also send "system" messages in mid-conversation, which have no neutral form.
+        return replace(neutral, raw=Raw(PROTOCOL, ({**data, "content": blocks},)))
     exact = message_blocks(neutral) == blocks
     return neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(blocks)))
 

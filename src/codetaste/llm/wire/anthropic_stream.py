@@ -1,4 +1,4 @@
-"""A streamed reply of the Anthropic Messages protocol, put together event by event."""
+"""Decode a streamed reply of the Anthropic Messages protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Reply, Usage
 
-# What each kind of delta adds to, by text.
+# By kind of delta: the field of the block that grows, and the field of the delta with the text.
 _APPENDED = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -23,7 +23,7 @@ _APPENDED = {
 
 
 class Assembly:
-    """Takes events in order; ``reply`` is what they say once ``message_stop`` has come."""
+    """Takes events in order; the reply is complete after ``message_stop``."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
         self._request_id, self._taken = request_id, taken
@@ -37,17 +37,17 @@ class Assembly:
 
     @property
     def started(self) -> bool:
-        """Whether the provider has begun a reply, and so may bill it."""
+        """Whether the provider has begun a reply, which it may bill."""
         return self._message is not None
 
     @property
     def complete(self) -> bool:
-        """Whether the reply has come to its end."""
+        """Whether the reply is complete."""
         return self._complete
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far; the output is a guess of its until the end."""
+        """The usage reported so far; until the end, the output count is an estimate."""
         return usage_from(self._usage)
 
     def feed(self, data: str) -> None:
@@ -55,15 +55,15 @@ class Assembly:
 
         Raises:
             ModelError: the provider reports an error.
-            MalformedReply: the event makes no sense.
+            MalformedReply: the event is malformed.
         """
         take_event(data, self._take)
 
     def reply(self) -> Reply:
-        """Return the whole reply.
+        """Return the complete reply.
 
         Raises:
-            ModelUnavailable: it was cut off on the way.
+            ModelUnavailable: the stream ended early.
         """
         if self._message is None:
             raise ModelUnavailable("the connection was closed before the reply began")
@@ -80,7 +80,7 @@ class Assembly:
                 if fault is not None:
                     faults[place] = fault
             blocks.append(block)
-        # Without the closing count the output is a guess of the provider's: then the cost is unknown.
+        # Without the final count the output is only an estimate, so the cost is unknown.
         usage = self._usage if self._final_usage else None
         message = {**self._message, "content": blocks, "usage": usage}
         return reply_from(message, request_id=self._request_id, faults=faults, taken=self._taken)
@@ -107,7 +107,7 @@ class Assembly:
         block, kind = self._blocks[index], delta["type"]
         if kind in _APPENDED:
             target, source = _APPENDED[kind]
-            # Only a text can be added to a text; they are joined at the end, as there may be thousands.
+            # ``"" +`` raises for anything but a text. The pieces, maybe thousands, are joined at the end.
             begun = [("" + (block.get(target) or ""))]
             self._grown.setdefault((index, target), begun).append("" + delta[source])
         elif kind == "input_json_delta":
@@ -124,6 +124,6 @@ class Assembly:
         self._final_usage = isinstance(usage, dict) and usage.get("output_tokens") is not None
 
     def _count(self, usage: object) -> None:
-        """Lay newer counts, which are running totals, over older ones."""
+        """Replace older counts by newer ones, which are running totals."""
         if isinstance(usage, dict):
             self._usage.update({name: count for name, count in usage.items() if count is not None})

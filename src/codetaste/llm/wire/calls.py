@@ -1,7 +1,7 @@
-"""Tool calls on the wire: what a model got wrong is found when they are read, and mended when they go back.
+"""Tool calls: errors are found when a call is decoded, and repaired when it is sent back.
 
-A provider refuses a conversation in which a call has no name, arguments that are no JSON, or the id of
-another call. So such a call is told to the model as its mistake, and the next request is one that works.
+A provider refuses a conversation in which a call has no name, arguments that are not JSON, or the id of
+another call. So such an error is reported to the model, and the next request contains a valid call.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Request
 
 _DEPTH = 100
-"""Nesting of arguments beyond which nobody means it."""
+"""Nesting of arguments beyond which they are rejected as meaningless."""
 _LONGEST_NAME = 64
 _LONGEST_ID = 64
 FREEFORM_INPUT = "input"
-"""A freeform tool takes a text; among neutral arguments it stands under this name."""
+"""The argument name for the text of a freeform tool call, in neutral form."""
 _ERROR = "Error: "
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -35,7 +35,7 @@ def call_ids(request: Request) -> frozenset[str]:
 
 
 def distinct_ids(given: Sequence[object], taken: Collection[str]) -> list[str]:
-    """Return an id for each call: the given one, or one made up where it is missing or taken."""
+    """Return an id for each call: the given one, or a new one if it is missing or already taken."""
     seen, distinct = set(taken), []
     for number, call_id in enumerate(given, 1):
         wanted = call_id if isinstance(call_id, str) and call_id.strip() else f"call-{number}"
@@ -49,7 +49,7 @@ def distinct_ids(given: Sequence[object], taken: Collection[str]) -> list[str]:
 
 
 def read_call(call_id: str, name: object, arguments: object) -> ToolCall:
-    """Return a call with what is wrong with it, if anything; ``arguments`` are JSON text or data."""
+    """Return a call with its ``fault``, if it has one; ``arguments`` are JSON text or data."""
     read, fault = read_arguments(arguments) if isinstance(arguments, str) else checked_arguments(arguments)
     if not isinstance(name, str) or not name.strip():
         return ToolCall(call_id, "", read, "it names no tool")
@@ -57,7 +57,7 @@ def read_call(call_id: str, name: object, arguments: object) -> ToolCall:
 
 
 def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
-    """Read the arguments of a tool call: an object, or an empty one and what is wrong with the text."""
+    """Parse the arguments of a tool call; return an object and None, or an empty one and the error."""
     try:
         arguments = read_json(text) if text.strip() else {}
     except MalformedReply as error:
@@ -66,7 +66,7 @@ def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # noqa: ANN401 - JSON data
-    """Return parsed arguments, or an empty object and what is wrong with them."""
+    """Return valid arguments and None, or an empty object and the error."""
     if arguments is None:
         return {}, None
     if not isinstance(arguments, dict):
@@ -77,13 +77,13 @@ def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # n
 
 
 def wire_name(name: object) -> str:
-    """Return the name of a call as every provider takes it back; one that is well formed stays."""
+    """Return the name of a call in a form that every provider accepts; a valid one is unchanged."""
     text = name if isinstance(name, str) else ""
     return _NOT_IN_NAMES.sub("_", text)[:_LONGEST_NAME] or "unnamed"
 
 
 def wire_arguments(arguments: object) -> str:
-    """Return arguments as the JSON text of an object; what was said stays as it is where it is one."""
+    """Return arguments as the JSON text of an object; a text that is one is unchanged."""
     if not isinstance(arguments, str):
         return arguments_text(checked_arguments(arguments)[0])
     _, fault = read_arguments(arguments)
@@ -91,15 +91,15 @@ def wire_arguments(arguments: object) -> str:
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Write arguments as JSON."""
+    """Return arguments as JSON text."""
     return json.dumps(dict(arguments), ensure_ascii=False, separators=(",", ":"))
 
 
 def result_text(result: ToolResult) -> str:
-    """Return what a tool answered, for protocols that cannot say beside it that it is an error."""
+    """Return the output of a tool, for protocols without a field that marks it as an error."""
     return f"{_ERROR}{result.content}" if result.is_error else result.content
 
 
 def result_of(call_id: str, text: str) -> ToolResult:
-    """Read what ``result_text`` wrote."""
+    """Return the result that ``format_result_text`` wrote."""
     return ToolResult(call_id, text.removeprefix(_ERROR), is_error=text.startswith(_ERROR))

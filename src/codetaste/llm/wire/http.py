@@ -1,4 +1,4 @@
-"""What HTTP says of a model call that failed, whatever the protocol."""
+"""HTTP facts shared by all protocols: errors by status code, Retry-After, strict JSON."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
     from codetaste.errors import ModelError
 
-_SAID = 300
-"""Characters of a provider's own words that are passed on."""
-_TELLING = 4
-"""Characters of a key that may be seen: its kind stands in them."""
+_QUOTED = 300
+"""Characters of a provider's message that are quoted."""
+_SHOWN_OF_KEY = 4
+"""Characters of an API key that may be shown; they only tell its kind."""
 _LONGEST_WAIT_S = 3600.0
 _DEEPEST = 200
-"""Nesting of a reply beyond which it could be read, but not be recorded."""
+"""Nesting of a reply beyond which it could be parsed, but not recorded."""
 _NESTED = (dict, list)
 _LONG = 8192
-_NEVER_BEGUN = 529
-"""The one server error that says that nothing was begun."""
-_OVERLOADED = frozenset({503, _NEVER_BEGUN})
+_NOT_BEGUN = 529
+"""The only server error which guarantees that no reply was begun."""
+_OVERLOADED = frozenset({503, _NOT_BEGUN})
 
 _HINTS = {
     400: "the request does not suit the model; see its options",
@@ -40,21 +40,21 @@ _HINTS = {
 
 
 def one_line(text: str) -> str:
-    """Return the start of ``text`` in one line."""
+    """Return the beginning of ``text`` in one line."""
     clean = " ".join(text.split())
-    return clean if len(clean) <= _SAID else clean[:_SAID] + "…"
+    return clean if len(clean) <= _QUOTED else clean[:_QUOTED] + "…"
 
 
 def without(secret: str, text: str) -> str:
-    """Return ``text`` without ``secret``, and without what ``one_line`` has left of it at the cut."""
+    """Return ``text`` without ``secret``, and without the part of it that ``one_line`` left at a cut."""
     clean = text.replace(secret, "…") if secret else text
-    for length in range(len(secret) - 1, _TELLING, -1):
+    for length in range(len(secret) - 1, _SHOWN_OF_KEY, -1):
         clean = clean.replace(f"{secret[:length]}…", "…")
     return clean
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds that a response asks to wait: a number, or the time until an HTTP date."""
+    """Return the wait in seconds that a response requests, as a number or as an HTTP date."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         try:
@@ -70,13 +70,13 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(wait_s, 0.0), _LONGEST_WAIT_S)
 
 
-def error_for_status(status: int, said: str, *, wait_s: float | None = None) -> ModelError:
-    """Return the error for a response that is no success; ``said`` is the provider's message, one line.
+def error_for_status(status: int, message: str, *, wait_s: float | None = None) -> ModelError:
+    """Return the error for an error status; ``message`` is the provider's message in one line.
 
-    What a provider refuses with 4xx or 529 it does not bill; after any other failure it may have. So it may
-    after 408 and 499, with which a gateway says that it waited no longer for a model that went on.
+    Requests refused with 4xx or 529 are not billed; any other failed request may have been. So may requests
+    with status 408 and 499, with which a gateway stops waiting for a model that may continue.
     """
-    text = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     if status == 429:  # noqa: PLR2004 - too many requests
         return RateLimited(text, retry_after_s=wait_s)
     if status in {408, 409, 425, 499}:
@@ -84,7 +84,7 @@ def error_for_status(status: int, said: str, *, wait_s: float | None = None) -> 
     if status >= 500:  # noqa: PLR2004 - server errors
         overloaded = status in _OVERLOADED
         return ModelUnavailable(
-            text, unbilled=status == _NEVER_BEGUN, overloaded=overloaded, retry_after_s=wait_s
+            text, unbilled=status == _NOT_BEGUN, overloaded=overloaded, retry_after_s=wait_s
         )
     if 300 <= status < 400:  # noqa: PLR2004 - redirects
         return ModelRefused(f"{text} (the address redirects; set base_url to where it leads)")
@@ -93,16 +93,16 @@ def error_for_status(status: int, said: str, *, wait_s: float | None = None) -> 
 
 
 def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
-    """Parse JSON as its standard has it: no NaN, no infinities, no number that Python cannot read.
+    """Parse JSON strictly: no NaN, no infinities, no number that Python cannot represent.
 
     Raises:
-        MalformedReply: it is none, or is nested so deeply that nobody means it.
+        MalformedReply: it is not valid JSON, or is nested too deeply.
     """
     try:
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise MalformedReply(f"not JSON ({error}): {one_line(text)}") from error
-    # Whichever is quicker: to look for brackets in a short text, or for what is nested in a long one.
+    # Counting brackets is quicker for a short text, walking the value for a long one.
     nested = len(text) > _LONG or text.count("[") + text.count("{") > _DEEPEST
     if nested and deeper_than(value, _DEEPEST):
         raise MalformedReply(f"nested deeper than {_DEEPEST} levels: {one_line(text)}")
@@ -125,16 +125,16 @@ def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
 
 
 def take_event(data: str, take: Callable[[Any], None]) -> None:
-    """Give the data of one event of a stream, parsed, to ``take``.
+    """Parse the data of one event of a stream and pass it to ``take``.
 
     Raises:
-        MalformedReply: it is no JSON, or ``take`` finds something else in it than the protocol has there.
+        MalformedReply: the data is not JSON, or ``take`` finds it malformed.
     """
     event = read_json(data)
     try:
         take(event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MalformedReply(f"an event that makes no sense ({error!r}): {one_line(data)}") from error
+        raise MalformedReply(f"malformed event ({error!r}): {one_line(data)}") from error
 
 
 def _no_constant(name: str) -> None:

@@ -1,4 +1,4 @@
-"""A request as it is sent on to a provider: the program's own body, with what its money allows set in it."""
+"""The body of a forwarded request: the client's own, with the cap that the budget allows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def lowered(
     wire: WireRequest, cap: int, *, model: str | None = None, caps: Sequence[str] = CAPS
 ) -> dict[str, Any]:
-    """Return the body to send, equal in all but its cap, its model, and that a stream tells its usage.
+    """Return the body to forward: only the cap, the model and the flag for usage in a stream differ.
 
     Args:
-        wire: what the program asked.
+        wire: the client's request.
         cap: the most tokens that the reply may have.
-        model: the provider's name for the model; None leaves the program's.
-        caps: the names that a server of Chat Completions knows a cap by; unless it is known which one it is,
-            both, as a name that it does not know is no cap at all.
+        model: the provider's name for the model; None leaves the client's.
+        caps: the names of the cap for a Chat Completions server; both unless the right one is known, since
+            a server ignores a name that it does not know.
     """
     body = {**wire.body, **({} if model is None else {"model": model})}
     match wire.protocol:

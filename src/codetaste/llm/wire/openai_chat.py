@@ -1,7 +1,7 @@
-"""The Chat Completions protocol: requests, replies, stop reasons and errors, without any network.
+"""Chat Completions protocol, client side: encode requests; decode replies and stop reasons.
 
-OpenAI made it, and many other servers speak it, each a little differently: vLLM, llama.cpp, Ollama, DeepSeek,
-Qwen, OpenRouter. What they add is kept with a reply and goes back where such a server wants it.
+Besides OpenAI, many servers speak variants of it: vLLM, llama.cpp, Ollama, DeepSeek, Qwen, OpenRouter. Fields
+that they add to a reply are preserved and sent back in the place where such a server expects them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 PROTOCOL = "openai-chat"
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
-"""Fields in which servers give the reasoning; the same server wants them back in the same place."""
+"""Fields with the reasoning, depending on the server, which expects it back in the same field."""
 OURS = frozenset({"output_cap", "send_reasoning"})
-"""Options that say how a request is written, and are not sent."""
+"""Options that control the encoding of a request and are not sent."""
 CAPS = ("max_tokens", "max_completion_tokens")
-"""What servers call the most that a reply may have: the first is the older name."""
+"""Names of the output cap, depending on the server; the first is the older one."""
 
 _STOPS = {
     "stop": Stop.END,
@@ -51,66 +51,66 @@ FINISH_REASONS = {
     Stop.REFUSAL: "content_filter",
     Stop.OTHER: "other",
 }
-_BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
-"""Reasons with which servers give up on a reply."""
-_GOES_BACK = ("role", "name", "content", "refusal", "tool_calls")
+_ABORTED = frozenset({"error", "abort", "insufficient_system_resource"})
+"""Finish reasons of a reply that the server aborted."""
+_SENT_BACK = ("role", "name", "content", "refusal", "tool_calls")
 
 
 def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``.
 
-    Two options are ours: ``output_cap`` is the one name by which the server knows the most that a reply may
-    have, and ``send_reasoning = false`` keeps the model's earlier reasoning back. An empty option
-    ``stream_options`` is left out. Tools among the options are added to those of the request.
+    Two options are not sent as such: ``output_cap`` is the name of the output cap that the server accepts,
+    and ``send_reasoning = false`` leaves the model's earlier reasoning out. An empty option
+    ``stream_options`` is left out. Tools in the options are added to those of the request.
 
     Args:
         request: the conversation.
         model: the provider's name for the model.
-        caps: the names for the cap where the options say none. A server that does not know one of two ignores
-            it; with a name that it does not know alone, its replies would have no cap at all.
+        caps: the names of the cap if the options have none. A server ignores a name that it does not know; if
+            only that one were sent, the reply would have no cap.
     """
     options = {name: value for name, value in request.options.items() if name not in OURS}
     cap = request.options.get("output_cap")
     reasoning = bool(request.options.get("send_reasoning", True))
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
-    asked = options.pop("stream_options", {"include_usage": True})
+    of_stream = options.pop("stream_options", {"include_usage": True})
     body: dict[str, Any] = {"model": model, "stream": True}
     body |= dict.fromkeys([cap] if cap else caps, request.max_output_tokens)
-    if asked:
-        body["stream_options"] = {"include_usage": True, **asked}
+    if of_stream:
+        body["stream_options"] = {"include_usage": True, **of_stream}
     if tools:
         body |= {"tools": tools, "tool_choice": "auto"}
     system = [{"role": "system", "content": request.system}] if request.system.strip() else []
-    said = [each for message in request.messages for each in wire_messages(message, reasoning=reasoning)]
-    body["messages"] = [*system, *said]
+    messages = [each for message in request.messages for each in wire_messages(message, reasoning=reasoning)]
+    body["messages"] = [*system, *messages]
     return body | options
 
 
 def wire_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return a tool as this protocol has it."""
+    """Return a tool in the format of this protocol."""
     if tool.raw is not None and tool.raw.protocol == PROTOCOL:
         return dict(tool.raw.blocks[0])
-    said = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": said}
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
 def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str, Any]]:
-    """Return a message as this protocol has it: each result is one of its own.
+    """Return a message in the format of this protocol, with one message per tool result.
 
-    The provider's own message goes back word for word, with its ``reasoning`` where that is wanted.
+    The provider's own message is returned unchanged, with or without its ``reasoning``.
     """
     if message.raw is not None and message.raw.protocol == PROTOCOL:
-        fields = (*_GOES_BACK, *REASONING) if reasoning else _GOES_BACK
-        return [_back(raw, fields) for raw in message.raw.blocks]
+        fields = (*_SENT_BACK, *REASONING) if reasoning else _SENT_BACK
+        return [_sent_back(raw, fields) for raw in message.raw.blocks]
     results = [_result(block) for block in message.content if isinstance(block, ToolResult)]
     texts = [block.text for block in message.content if isinstance(block, Text) and block.text.strip()]
     if not texts and not message.tool_calls:
         return results
-    said: dict[str, Any] = {"role": message.role, "content": _content(texts)}
+    wired: dict[str, Any] = {"role": message.role, "content": _content(texts)}
     if message.tool_calls:
-        said["tool_calls"] = [_call(call) for call in message.tool_calls]
-    # Results come first: the protocol wants them right after the calls that they answer.
-    return [*results, said]
+        wired["tool_calls"] = [_call(call) for call in message.tool_calls]
+    # Results come first: the protocol requires them directly after their calls.
+    return [*results, wired]
 
 
 def _result(block: ToolResult) -> dict[str, Any]:
@@ -128,33 +128,33 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _back(raw: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """Return a message as it came; of what a model said, what servers take back."""
+def _sent_back(raw: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """Return a client's message unchanged, and of a model's message the fields that servers accept."""
     if raw.get("role") != "assistant":
         return dict(raw)
-    return _mended({name: raw[name] for name in fields if name in raw})
+    return _repaired({name: raw[name] for name in fields if name in raw})
 
 
-def _mended(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message as a server takes it back; what is well formed stays as it is."""
+def _repaired(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message in a form that servers accept; well-formed parts are unchanged."""
     if not message.get("tool_calls"):
         return {name: value for name, value in message.items() if name != "tool_calls"}
-    return {**message, "tool_calls": [_mended_call(call) for call in message["tool_calls"]]}
+    return {**message, "tool_calls": [_repaired_call(call) for call in message["tool_calls"]]}
 
 
-def _mended_call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _repaired_call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function")
     if not isinstance(function, dict):
-        return dict(call)  # of a tool that takes a text; what makes no sense is for the server to refuse
+        return dict(call)  # of a freeform tool, or malformed: the server refuses it
     name, arguments = wire_name(function.get("name")), wire_arguments(function.get("arguments"))
     return {**call, "function": {**function, "name": name, "arguments": arguments}}
 
 
 def whole_reply(completion: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Return a completion that was not streamed as a reply.
+    """Decode a reply that was not streamed.
 
     Raises:
-        ModelError: it is none.
+        ModelError: the response is an error or malformed.
     """
     if not isinstance(completion, dict) or is_error(completion):
         raise error_in_stream(completion, accepted=True, started=False)
@@ -174,7 +174,7 @@ def whole_reply(completion: object, request_id: str = "", *, taken: Collection[s
 
 
 def is_error(body: Mapping[str, Any]) -> bool:
-    """Say whether an answer or an event is an error, in any of the shapes that servers give it."""
+    """Whether a response or an event is an error, in any of the forms that servers use."""
     return bool(body.get("error")) or body.get("object") == "error" or body.get("type") == "error"
 
 
@@ -187,34 +187,34 @@ def reply_from(
     request_id: str = "",
     taken: Collection[str] = (),
 ) -> Reply:
-    """Return a whole message as a reply.
+    """Decode a complete message.
 
     Args:
-        message: as the provider gave it.
+        message: of the provider.
         finish_reason: why it ended.
-        head: what names the completion (``id``) and the model.
-        usage: what the provider counted.
-        request_id: the provider's name for the request.
-        taken: ids of earlier tool calls; a call with such an id, or none, gets another.
+        head: contains the ``id`` of the completion and the ``model``.
+        usage: as the provider reported it.
+        request_id: the provider's id of the request.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets a new one.
 
     Raises:
-        ModelUnavailable: the server gave up on the reply.
-        MalformedReply: the message makes no sense.
+        ModelUnavailable: the server aborted the reply.
+        MalformedReply: the message is malformed.
     """
-    if finish_reason in _BROKEN_OFF:
-        raise ModelUnavailable(f"the provider broke the reply off ({finish_reason})")
+    if finish_reason in _ABORTED:
+        raise ModelUnavailable(f"the provider aborted the reply ({finish_reason})")
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(
         isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
     ):
-        raise MalformedReply(f"tool calls that make no sense: {one_line(str(calls))}")
+        raise MalformedReply(f"malformed tool calls: {one_line(str(calls))}")
     ids = distinct_ids([call.get("id") for call in calls], taken)
     calls = [{**call, "id": call_id, "type": "function"} for call, call_id in zip(calls, ids, strict=True)]
     raw = {"role": "assistant", **message} | {"role": "assistant"} | ({"tool_calls": calls} if calls else {})
-    said = any(raw.get(name) for name in ("content", "refusal", "tool_calls", *REASONING))
+    has_content = any(raw.get(name) for name in ("content", "refusal", "tool_calls", *REASONING))
     model = head.get("model")
     return Reply(
-        message=Message("assistant", tuple(_neutral(raw)), Raw(PROTOCOL, (raw,)) if said else None),
+        message=Message("assistant", tuple(_neutral(raw)), Raw(PROTOCOL, (raw,)) if has_content else None),
         stop=_stop(finish_reason, raw),
         usage=usage_from(usage),
         model=model if isinstance(model, str) else "",
@@ -223,20 +223,20 @@ def reply_from(
 
 
 def _stop(finish_reason: str, message: Mapping[str, Any]) -> Stop:
-    """Return why a reply ended; a reason that is not known is OTHER."""
+    """Return why a reply ended; an unknown reason is ``OTHER``."""
     stop = _STOPS.get(finish_reason, Stop.OTHER)
     if message.get("refusal"):
         return Stop.REFUSAL
     if stop in {Stop.END, Stop.TOOL_USE}:
-        # Servers say "stop" after a call, too.
+        # Some servers also report "stop" after a tool call.
         return Stop.TOOL_USE if message.get("tool_calls") else Stop.END
     return stop
 
 
 def _neutral(message: Mapping[str, Any]) -> Iterable[Block]:
-    for said in (*words(message.get("content")), message.get("refusal")):
-        if isinstance(said, str) and said:
-            yield Text(said)
+    for text in (*words(message.get("content")), message.get("refusal")):
+        if isinstance(text, str) and text:
+            yield Text(text)
     for call in message.get("tool_calls") or ():
         yield read_call(call["id"], call["function"].get("name"), call["function"].get("arguments"))
 

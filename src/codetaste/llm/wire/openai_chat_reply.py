@@ -1,4 +1,4 @@
-"""A reply in the Chat Completions protocol, written as a server writes it, whole or streamed."""
+"""Chat Completions protocol, server side: encode replies, whole or streamed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 REQUEST_ID = "x-request-id"
 PING = b": ping\n\n"
-"""Says that the connection is alive; between any two events."""
+"""A keep-alive comment, valid between any two events."""
 END = f"data: {DONE}\n\n".encode()
-"""Says that no more will come."""
+"""The last event of a stream."""
 
 
 def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
     """Return the body of a reply that is not streamed.
 
     Args:
-        reply: what the model answered.
-        wire: what was asked.
-        name: what to call this reply; letters, digits and dashes.
+        reply: the model's answer.
+        wire: the request.
+        name: the id of this reply; letters, digits and dashes.
     """
     choice = {"index": 0, "message": _message(reply.message), "logprobs": None}
     usage = wire_usage(reply.usage, "prompt")
@@ -49,7 +49,7 @@ def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[byte
     for delta in _deltas(_message(reply.message)):
         yield _chunk(head, delta)
     yield _chunk(head, {}, FINISH_REASONS[reply.stop])
-    # Whoever has not asked for it may not understand a chunk without a choice.
+    # A client that did not request usage may not understand a chunk without a choice.
     if wire.include_usage and reply.usage is not None:
         yield written({**head, "choices": [], "usage": wire_usage(reply.usage, "prompt")})
     yield END
@@ -65,13 +65,13 @@ def _chunk(head: dict[str, Any], delta: dict[str, Any], finish: str | None = Non
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """Return the one message of a completion: the provider's own where it gave one."""
+    """Return the message of a completion: the provider's own if there is one."""
     if message.raw is not None and message.raw.protocol == PROTOCOL and len(message.raw.blocks) == 1:
         return {"content": None, **message.raw.blocks[0]}
     texts = [block.text for block in message.content if isinstance(block, Text) and block.text]
-    said: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
+    wired: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
     if message.tool_calls:
-        said["tool_calls"] = [
+        wired["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -79,7 +79,7 @@ def _message(message: Message) -> dict[str, Any]:
             }
             for call in message.tool_calls
         ]
-    return said
+    return wired
 
 
 def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:

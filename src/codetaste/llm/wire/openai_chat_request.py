@@ -1,4 +1,4 @@
-"""A request in the Chat Completions protocol, read as a server reads it."""
+"""Chat Completions protocol, server side: decode requests."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     """Read the parsed body of a request.
 
     Raises:
-        MalformedRequest: it makes no sense; one line.
+        MalformedRequest: it is malformed; the message has one line.
     """
     body = table(body, "the body")
-    said = rows(body.get("messages"), "messages")
+    data = rows(body.get("messages"), "messages")
     tools = optional_rows(body.get("tools"), "tools")
     cap = cap_of(body, CAPS)
     options = options_of(body, _READ, _WRITTEN)
@@ -48,10 +48,10 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         options["stream_options"] = more
     if built_in := [tool for tool in tools if not _is_own(tool)]:
         options["tools"] = built_in
-    system, said = _system(said)
+    system, data = _system(data)
     request = Request(
         system=system,
-        messages=tuple(_messages(said)),
+        messages=tuple(_messages(data)),
         tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
         max_output_tokens=cap or UNCAPPED,
         options=options,
@@ -69,7 +69,7 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
 
 
 def _is_own(tool: Mapping[str, Any]) -> bool:
-    """Whether the program runs a tool itself and says what it takes."""
+    """Whether the client runs the tool itself and defines its parameters."""
     return bool(tool.get("type", "function") == "function")
 
 
@@ -86,17 +86,17 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     return ToolSpec(neutral.name, neutral.description, neutral.parameters, Raw(PROTOCOL, (dict(tool),)))
 
 
-def _system(said: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the system prompt, where one text at the beginning is all of it, and the other messages."""
-    match said:
+def _system(data: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the system prompt, if it is one text at the beginning, and the other messages."""
+    match data:
         case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
             return text, rest
-    return "", said
+    return "", data
 
 
-def _messages(said: list[dict[str, Any]]) -> Iterator[Message]:
-    """Yield one message for each of the model's, and one for all that it is told between two of them."""
-    for by_model, group in groupby(said, lambda each: each.get("role") == "assistant"):
+def _messages(data: list[dict[str, Any]]) -> Iterator[Message]:
+    """Yield one message for each of the model's, and one for all messages between two of these."""
+    for by_model, group in groupby(data, lambda each: each.get("role") == "assistant"):
         for messages in ([each] for each in group) if by_model else ([*group],):
             content = tuple(block for each in messages for block in _blocks(each))
             neutral = Message("assistant" if by_model else "user", content)

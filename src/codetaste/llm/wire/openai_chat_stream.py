@@ -1,4 +1,4 @@
-"""A streamed reply of the Chat Completions protocol, put together chunk by chunk."""
+"""Decode a streamed reply of the Chat Completions protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DONE = "[DONE]"
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call in the making. ``extra`` is what a server adds to it, signatures among it."""
+    """A tool call under construction. ``extra`` has fields that the server adds, such as signatures."""
 
     index: int | None
     id: str = ""
@@ -33,18 +33,18 @@ class _Call:
 
     @property
     def whole(self) -> bool:
-        """Whether its arguments are a whole object."""
+        """Whether its arguments are a complete object."""
         ended = bool(self.arguments) and self.arguments[-1].rstrip().endswith("}")
         return ended and read_arguments("".join(self.arguments))[1] is None
 
     def wire(self) -> dict[str, Any]:
-        """Return the call as one that was not streamed has it."""
+        """Return the call in the format of a reply that was not streamed."""
         function = {"name": self.name, "arguments": "".join(self.arguments)}
         return {**self.extra, "id": self.id, "type": "function", "function": function}
 
 
 class Assembly:
-    """Takes chunks in order; ``reply`` is what they say once they have given a reason to end."""
+    """Takes chunks in order; the reply is complete once a chunk has a finish reason."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
         self._request_id, self._taken = request_id, taken
@@ -59,12 +59,12 @@ class Assembly:
 
     @property
     def complete(self) -> bool:
-        """Whether the provider has said that no more will come; some never do."""
+        """Whether the provider has ended the stream; some never do."""
         return self._complete
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far."""
+        """The usage that the provider has reported so far."""
         return usage_from(self._counted)
 
     def feed(self, data: str) -> None:
@@ -72,7 +72,7 @@ class Assembly:
 
         Raises:
             ModelError: the provider reports an error.
-            MalformedReply: the chunk makes no sense.
+            MalformedReply: the chunk is malformed.
         """
         if data.strip() == DONE:
             self._complete = True
@@ -80,10 +80,10 @@ class Assembly:
         take_event(data, self._take)
 
     def reply(self) -> Reply:
-        """Return the whole reply.
+        """Return the complete reply.
 
         Raises:
-            ModelUnavailable: it was cut off on the way.
+            ModelUnavailable: the stream ended early.
         """
         if self._head is None:
             raise ModelUnavailable("the connection was lost before the reply began")
@@ -112,10 +112,10 @@ class Assembly:
             **(self._head or {}),
             **{name: chunk[name] for name in ("id", "model") if chunk.get(name)},
         }
-        # Counts are running totals with some servers: those that come with the end or after it are the last.
+        # With some servers counts are running totals: those with or after the finish reason are final.
         usage = chunk.get("usage")
         for choice in chunk.get("choices") or ():
-            # One reply is asked for; whatever else comes is not ours.
+            # Only one reply was requested; any other choice is ignored.
             if choice.get("index") in {None, 0}:
                 self._add(choice.get("delta") or {})
                 if isinstance(reason := choice.get("finish_reason"), str) and reason:
@@ -135,7 +135,7 @@ class Assembly:
             self._add_to_call(call)
 
     def _add_detail(self, detail: dict[str, Any]) -> None:
-        """Take a piece of reasoning: the texts of pieces with one index belong together."""
+        """Add a piece of reasoning; the texts of pieces with the same index are joined."""
         last = self._details[-1] if self._details else None
         if last is None or "index" not in detail or last.get("index") != detail["index"]:
             self._details.append(dict(detail))
@@ -146,10 +146,10 @@ class Assembly:
 
     def _add_to_call(self, delta: dict[str, Any]) -> None:
         function, call_id = delta.get("function") or {}, delta.get("id") or ""
-        again = bool(function.get("name") and function.get("arguments"))
-        call = self._call_of(delta.get("index"), call_id, again=again)
+        complete = bool(function.get("name") and function.get("arguments"))
+        call = self._find_call(delta.get("index"), call_id, complete=complete)
         call.id = call.id or str(call_id)
-        # Given once, as a rule; some servers repeat it with each piece.
+        # Usually sent once; some servers repeat it with each piece.
         call.name = call.name or str(function.get("name") or "")
         arguments = function.get("arguments")
         if arguments is not None:
@@ -157,10 +157,10 @@ class Assembly:
         known = {"index", "id", "type", "function"}
         call.extra.update({name: value for name, value in delta.items() if name not in known})
 
-    def _call_of(self, index: object, call_id: str, *, again: bool) -> _Call:
-        """Find the call that a piece belongs to: by index where servers give one, else by id, else the last.
+    def _find_call(self, index: object, call_id: str, *, complete: bool) -> _Call:
+        """Return the call that a piece belongs to: by index if the server sends one, by id, or the last.
 
-        Several whole calls may come under one index, or one id: ``again`` marks a whole one.
+        Several complete calls may have the same index or id; ``complete`` marks a piece that is a whole call.
         """
         number = index if type(index) is int else None
         if number is not None:
@@ -171,7 +171,7 @@ class Assembly:
         if (
             call is None
             or (call_id and call.id and call_id != call.id)
-            or (again and call.name and call.whole)
+            or (complete and call.name and call.whole)
         ):
             call = _Call(number)
             self._calls.append(call)

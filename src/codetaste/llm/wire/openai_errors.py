@@ -1,4 +1,4 @@
-"""What OpenAI's protocols, and servers that speak them, say when a call fails: Responses and Chat alike."""
+"""Decode the errors of OpenAI's protocols, Responses and Chat Completions, and of compatible servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _QUOTA = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached", "usage_not_included"}
 )
-"""What waiting does not mend, although it comes as 429."""
+"""Codes that waiting does not resolve, although their status is 429."""
 _OVERLOADED = frozenset({"server_is_overloaded", "slow_down", "overloaded_error", "overloaded"})
 _STATUS = {
     "rate_limit_exceeded": 429,
@@ -32,16 +32,16 @@ _STATUS = {
     "not_found_error": 404,
     "model_not_found": 404,
 }
-_FOR_EVER = re.compile(r"invalid_|image_|unsupported_|.*_policy(_violation)?$")
-"""Codes of what will not go better another time."""
+_PERMANENT = re.compile(r"invalid_|image_|unsupported_|.*_policy(_violation)?$")
+"""Codes of errors that a retry does not resolve."""
 _HINTS = {
     "context_length_exceeded": "the conversation is too long for the model",
     "exceed_context_size_error": "the conversation is too long for the model",
-    "include": "the model has no reasoning to give back: set options.include = []",
-    "max_tokens": 'the server wants the other name: set options.output_cap = "max_completion_tokens"',
-    "max_completion_tokens": 'the server wants the other name: set options.output_cap = "max_tokens"',
+    "include": "the model has no reasoning to return: set options.include = []",
+    "max_tokens": 'the server expects the other name: set options.output_cap = "max_completion_tokens"',
+    "max_completion_tokens": 'the server expects the other name: set options.output_cap = "max_tokens"',
 }
-"""By code, by kind or by the parameter at fault."""
+"""By code, type or invalid parameter."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _TRY_AGAIN = re.compile(rf"try again in ((?:{_DURATION.pattern})+)", re.IGNORECASE)
@@ -51,7 +51,7 @@ _TOO_MANY = 429
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a server said of a failure: its words, and what it calls the cause."""
+    """The error in a response: its message, and the server's names for the cause."""
 
     said: str
     code: str = ""
@@ -61,24 +61,24 @@ class Failure:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the cause is called, the most exact name first."""
+        """The names of the cause, the most exact one first."""
         return tuple(name for name in (self.code, self.kind) if name)
 
 
 def failure_of(body: object) -> Failure:
-    """Read a failure in any of the shapes that servers give it: ``{"error": {…}}``, flat, or bare text."""
+    """Decode an error in any of the forms that servers use: ``{"error": {…}}``, flat, or plain text."""
     error = _part(body, "error") or body
     if not isinstance(error, dict):
         text = error if isinstance(error, str) else "" if error is None else str(error)
         return Failure("an HTML page" if "<html" in text.lower() else text)
-    said = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
+    message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
     code = error.get("code")
-    status = code if type(code) is int and 400 <= code < 600 else None  # noqa: PLR2004 - HTTP's failures
+    status = code if type(code) is int and 400 <= code < 600 else None  # noqa: PLR2004 - error statuses
     kind = error.get("type")
     return Failure(
-        said if isinstance(said, str) else str(said),
+        message if isinstance(message, str) else str(message),
         code=code if isinstance(code, str) else "",
-        # An event's own type is no cause.
+        # "error" is the type of the event, not a cause.
         kind=kind if isinstance(kind, str) and kind != "error" else "",
         param=str(error.get("param") or ""),
         status=status,
@@ -88,31 +88,31 @@ def failure_of(body: object) -> Failure:
 def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
-    """Return the error for a response that is no success.
+    """Return the error for a response with an error status.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         body: parsed JSON, or text.
         headers: of the response, names in lower case.
-        now: for a Retry-After that is a date.
+        now: the current time, for a Retry-After that is a date.
     """
     failure = failure_of(body)
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     if wait_s is None and status == _TOO_MANY:
-        wait_s = _reset_s(headers) or _told_s(failure.said)
+        wait_s = _reset_s(headers) or _wait_in_message_s(failure.said)
     return _error(status, failure, wait_s)
 
 
 def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelError:
-    """Return the error for a failure that came with status 200, in a stream or instead of a reply.
+    """Return the error for an error with status 200, in a stream or instead of a reply.
 
     Args:
-        body: the event, or the whole answer.
-        accepted: the provider had said that it works on a reply, and so may bill it.
-        started: some of the reply had come.
+        body: the event, or the whole response.
+        accepted: whether the provider had accepted the request, so that it may bill it.
+        started: whether a part of the reply had arrived.
     """
     failure = failure_of(body)
-    error = _error(_status_of(failure), failure, _told_s(failure.said))
+    error = _error(_status_of(failure), failure, _wait_in_message_s(failure.said))
     if started and isinstance(error, ModelRefused) and not _QUOTA & {*failure.names}:
         return ModelUnavailable(f"the reply broke off: {error}")
     if accepted:
@@ -121,25 +121,25 @@ def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelErro
 
 
 def _error(status: int, failure: Failure, wait_s: float | None) -> ModelError:
-    named = next((name for name in failure.names if name not in failure.said), "")
-    said = one_line(f"{named}: {failure.said}" if named and failure.said else named or failure.said)
+    name = next((name for name in failure.names if name not in failure.said), "")
+    message = one_line(f"{name}: {failure.said}" if name and failure.said else name or failure.said)
     if _QUOTA & {*failure.names}:
         return ModelRefused(
-            f"HTTP {status}: {said} (the account's quota is used up; waiting does not mend it)"
+            f"HTTP {status}: {message} (the account's quota is used up; waiting does not help)"
         )
     if _OVERLOADED & {*failure.names} and status != _TOO_MANY:
         return ModelUnavailable(
-            f"HTTP {status}: {said}", unbilled=True, overloaded=True, retry_after_s=wait_s
+            f"HTTP {status}: {message}", unbilled=True, overloaded=True, retry_after_s=wait_s
         )
-    error = error_for_status(status, said, wait_s=wait_s)
+    error = error_for_status(status, message, wait_s=wait_s)
     hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
-    return (
-        ModelRefused(f"HTTP {status}: {said} ({hint})") if hint and isinstance(error, ModelRefused) else error
-    )
+    if hint and isinstance(error, ModelRefused):
+        return ModelRefused(f"HTTP {status}: {message} ({hint})")
+    return error
 
 
 def _status_of(failure: Failure) -> int:
-    """Return the status that a failure in a stream would have had as a response."""
+    """Return the status that an error in a stream would have had as a response."""
     if failure.status is not None:
         return failure.status
     known = next((_STATUS[name] for name in failure.names if name in _STATUS), None)
@@ -147,11 +147,11 @@ def _status_of(failure: Failure) -> int:
         return known
     if _QUOTA & {*failure.names}:
         return _TOO_MANY
-    return 400 if any(_FOR_EVER.match(name) for name in failure.names) else 500
+    return 400 if any(_PERMANENT.match(name) for name in failure.names) else 500
 
 
 def _reset_s(headers: Mapping[str, str]) -> float | None:
-    """Return when the limits that are used up are renewed: ``x-ratelimit-reset-*``, in seconds."""
+    """Return the seconds until exhausted limits are reset, from ``x-ratelimit-reset-*``."""
     waits = [
         wait_s
         for name in ("requests", "tokens")
@@ -161,14 +161,14 @@ def _reset_s(headers: Mapping[str, str]) -> float | None:
     return max(waits, default=None)
 
 
-def _told_s(said: str) -> float | None:
-    """Return the wait that stands in a message: "Please try again in 1.2s"."""
-    found = _TRY_AGAIN.search(said)
+def _wait_in_message_s(message: str) -> float | None:
+    """Return the wait in a message like "Please try again in 1.2s"."""
+    found = _TRY_AGAIN.search(message)
     return None if found is None else _seconds(found.group(1))
 
 
 def _seconds(text: str) -> float | None:
-    """Read a duration such as "6m0s", "20ms" or "1.2s"; nobody is made to wait for longer than an hour."""
+    """Parse a duration such as "6m0s", "20ms" or "1.2s"; the result is at most an hour."""
     parts = _DURATION.findall(text[:100])
     if not parts:
         return None

@@ -1,4 +1,4 @@
-"""OpenAI's Responses protocol: requests, replies, usage, stop reasons and errors, without any network."""
+"""OpenAI's Responses protocol, client side: encode requests; decode replies and stop reasons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROTOCOL = "openai-responses"
 
 FREEFORM_CALL = "custom_tool_call"
 CALLS = ("function_call", FREEFORM_CALL, "local_shell_call")
-"""Kinds of items that ask for a tool which runs where we are."""
+"""Types of items that call a tool which the client runs."""
 
 REASONS = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSAL}
 
@@ -36,9 +36,9 @@ REASONS = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSAL}
 def request_body(request: Request, model: str) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``.
 
-    The provider keeps nothing: reasoning comes encrypted, and goes back with the conversation. An empty
-    option ``include`` is left out, as models without reasoning refuse it. Tools among the options are added
-    to those of the request.
+    The provider stores nothing: reasoning is returned encrypted and is sent back with the conversation. An
+    empty option ``include`` is left out, since models without reasoning refuse it. Tools in the options are
+    added to those of the request.
     """
     options = dict(request.options)
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
@@ -61,19 +61,19 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
 
 
 def wire_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return a tool as this protocol has it."""
+    """Return a tool in the format of this protocol."""
     if tool.raw is not None and tool.raw.protocol == PROTOCOL:
         return dict(tool.raw.blocks[0])
-    said = {"type": "function", "name": tool.name, "description": tool.description}
-    # Unless it is told not to, the provider makes every parameter required.
-    return {**said, "parameters": dict(tool.parameters), "strict": False}
+    head = {"type": "function", "name": tool.name, "description": tool.description}
+    # By default the provider makes every parameter required.
+    return {**head, "parameters": dict(tool.parameters), "strict": False}
 
 
 def message_items(message: Message) -> list[dict[str, Any]]:
-    """Return a message as input items: the provider's own where it has given them, word for word."""
+    """Return a message as input items; the provider's own items are returned unchanged if it has them."""
     if message.raw is not None and message.raw.protocol == PROTOCOL:
-        return [_mended(dict(item)) for item in message.raw.blocks if _can_go_back(item)]
-    # Results come first, as in the protocols that want them right after the calls that they answer.
+        return [_repaired(dict(item)) for item in message.raw.blocks if _is_accepted(item)]
+    # Results come first, as in the protocols that require them directly after their calls.
     ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
     return [_item(block, message.role) for block in ordered if not _is_blank(block)]
 
@@ -94,23 +94,23 @@ def _is_blank(block: Block) -> bool:
     return isinstance(block, Text) and not block.text.strip()
 
 
-def _can_go_back(item: Mapping[str, Any]) -> bool:
-    """Say whether a provider that kept nothing understands an item; bare ids of reasoning it does not."""
+def _is_accepted(item: Mapping[str, Any]) -> bool:
+    """Whether a provider that stores nothing accepts an item; it refuses reasoning that is only an id."""
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
 
 
-def _mended(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item of a reply as the provider takes it back; one that is well formed stays as it is."""
+def _repaired(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a reply as the provider accepts it back; a well-formed one is unchanged."""
     if item.get("type") != "function_call":
         return item
     return {**item, "name": wire_name(item.get("name")), "arguments": wire_arguments(item.get("arguments"))}
 
 
 def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Return a response that was not streamed as a reply.
+    """Decode a reply that was not streamed.
 
     Raises:
-        ModelError: it is none.
+        ModelError: the response is an error or malformed.
     """
     if not isinstance(response, dict) or response.get("error") or response.get("type") == "error":
         raise error_in_stream(response, accepted=True, started=False)
@@ -118,22 +118,22 @@ def whole_reply(response: object, request_id: str = "", *, taken: Collection[str
 
 
 def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Collection[str] = ()) -> Reply:
-    """Return a whole response as a reply.
+    """Decode a complete response.
 
     Args:
-        response: its items as the provider gave them.
-        request_id: the provider's name for the request.
-        taken: ids of earlier tool calls; a call with such an id, or none, gets another.
+        response: with the provider's items.
+        request_id: the provider's id of the request.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets a new one.
 
     Raises:
-        MalformedReply: it has no items, or has not come to an end.
+        MalformedReply: it has no items, or has not ended.
     """
     items, status = response.get("output"), response.get("status")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise MalformedReply(f"a response without output: {one_line(str(dict(response)))}")
     if status not in ("completed", "incomplete"):
         raise MalformedReply(f"a response whose status is {one_line(repr(status))}")
-    items = _distinct(items, taken)
+    items = _with_unique_ids(items, taken)
     content = tuple(neutral_blocks(items))
     model = response.get("model")
     return Reply(
@@ -146,7 +146,7 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
 
 
 def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> Stop:
-    """Return why a response ended; a reason that is not known is OTHER."""
+    """Return why a response ended; an unknown reason is ``OTHER``."""
     if response.get("status") == "incomplete":
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
@@ -156,13 +156,13 @@ def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -
     return Stop.TOOL_USE if any(item.get("type") in CALLS for item in items) else Stop.END
 
 
-def _distinct(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
+def _with_unique_ids(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
     ids = iter(distinct_ids([item.get("call_id") for item in items if item.get("type") in CALLS], taken))
     return [{**item, "call_id": next(ids)} if item.get("type") in CALLS else item for item in items]
 
 
 def read_call_item(item: Mapping[str, Any]) -> ToolCall:
-    """Return the call that an item of one of the kinds in ``CALLS`` makes, by its ``call_id``."""
+    """Return the tool call of an item whose type is in ``CALL_TYPES``."""
     call_id, name = item["call_id"], item.get("name")
     if item["type"] == FREEFORM_CALL:
         return read_call(call_id, name, {FREEFORM_INPUT: item.get("input")})
@@ -172,18 +172,18 @@ def read_call_item(item: Mapping[str, Any]) -> ToolCall:
 
 
 def neutral_blocks(items: Iterable[Mapping[str, Any]]) -> Iterable[Block]:
-    """Yield the calls and the words of a model's items."""
+    """Yield the tool calls and texts of a model's items."""
     for item in items:
         if item.get("type") in CALLS:
             yield read_call_item(item)
         for part in parts_of(item):
-            said = part.get("refusal" if part.get("type") == "refusal" else "text")
-            if isinstance(said, str) and said:
-                yield Text(said)
+            text = part.get("refusal" if part.get("type") == "refusal" else "text")
+            if isinstance(text, str) and text:
+                yield Text(text)
 
 
 def parts_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the parts of a message; any other item has none."""
+    """Return the parts of a message item; other items have none."""
     parts = item.get("content") if item.get("type") == "message" else None
     if isinstance(parts, str):
         return [{"type": "output_text", "text": parts}]

@@ -1,4 +1,4 @@
-"""A reply in OpenAI's Responses protocol, written as a server writes it, whole or streamed."""
+"""OpenAI's Responses protocol, server side: encode replies, whole or streamed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 REQUEST_ID = "x-request-id"
 PING = b": ping\n\n"
-"""Says that the connection is alive; between any two events."""
+"""A keep-alive comment, valid between any two events."""
 
-_CUT = {stop: reason for reason, stop in REASONS.items()} | {Stop.OTHER: "other"}
+_INCOMPLETE = {stop: reason for reason, stop in REASONS.items()} | {Stop.OTHER: "other"}
 _PREFIXES = {"message": "msg", "function_call": "fc", FREEFORM_CALL: "ctc", "reasoning": "rs"}
 _EMPTY: dict[str, dict[str, Any]] = {
     "message": {"content": []},
@@ -41,11 +41,11 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
     """Return the body of a reply that is not streamed.
 
     Args:
-        reply: what the model answered.
-        wire: what was asked.
-        name: what to call this reply; letters, digits and dashes.
+        reply: the model's answer.
+        wire: the request.
+        name: the id of this reply; letters, digits and dashes.
     """
-    reason = _CUT.get(reply.stop)
+    reason = _INCOMPLETE.get(reply.stop)
     return {
         **_head(wire, name),
         "status": "incomplete" if reason else "completed",
@@ -71,7 +71,7 @@ def _events(reply: Reply, wire: WireRequest, name: str) -> Iterator[dict[str, An
         started = {"status": "in_progress"} if "status" in item else {}
         empty = {**item, **_EMPTY.get(item["type"], {}), **started}
         yield {"type": "response.output_item.added", **at, "item": empty}
-        for event in _inside(item):
+        for event in _item_events(item):
             yield {**event, **at, "item_id": item["id"]}
         yield {"type": "response.output_item.done", **at, "item": item}
     yield {"type": f"response.{whole['status']}", "response": whole}
@@ -98,12 +98,12 @@ def _items(reply: Reply, wire: WireRequest, name: str) -> list[dict[str, Any]]:
     else:
         items = message_items(message)
         freeform = {call.id: call for call in message.tool_calls if call.name in wire.freeform}
-        items = [_freeform(item, freeform) for item in items]
-    return [_finished(item, f"{name}-{place}") for place, item in enumerate(items)]
+        items = [_as_freeform_call(item, freeform) for item in items]
+    return [_completed(item, f"{name}-{place}") for place, item in enumerate(items)]
 
 
-def _freeform(item: dict[str, Any], calls: dict[str, ToolCall]) -> dict[str, Any]:
-    """Return the call of a tool that takes a text as such a call, any other item as it is."""
+def _as_freeform_call(item: dict[str, Any], calls: dict[str, ToolCall]) -> dict[str, Any]:
+    """Return a call of a freeform tool in the format of such a call, any other item unchanged."""
     call = calls.get(item.get("call_id", ""))
     text = None if call is None else call.arguments.get(FREEFORM_INPUT)
     if call is None or not isinstance(text, str):
@@ -111,8 +111,8 @@ def _freeform(item: dict[str, Any], calls: dict[str, ToolCall]) -> dict[str, Any
     return {"type": FREEFORM_CALL, "call_id": call.id, "name": call.name, "input": text}
 
 
-def _finished(item: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an item as it stands in a response: with an id, and a status where it has one."""
+def _completed(item: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return an item in the format of a response: with an id, and with a status if its type has one."""
     kind = str(item.get("type") or "message")
     finished = {"id": f"{_PREFIXES.get(kind, 'item')}_{name}", **item, "type": kind}
     if kind != "reasoning":
@@ -125,15 +125,15 @@ def _finished(item: dict[str, Any], name: str) -> dict[str, Any]:
     return finished
 
 
-def _inside(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what comes between the beginning of an item and its end."""
+def _item_events(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events between the start and the end of an item."""
     match item:
         case {"type": "message", "content": [*parts]}:
             return chain.from_iterable(_part(part, place) for place, part in enumerate(parts))
         case {"type": "function_call", "arguments": str(text)}:
-            return _grown("response.function_call_arguments", "arguments", text)
+            return _text_events("response.function_call_arguments", "arguments", text)
         case {"type": "custom_tool_call", "input": str(text)}:
-            return _grown("response.custom_tool_call_input", "input", text)
+            return _text_events("response.custom_tool_call_input", "input", text)
         case {"type": "reasoning", "summary": [*parts]}:
             return chain.from_iterable(_summary(part, place) for place, part in enumerate(parts))
     return iter(())
@@ -145,7 +145,7 @@ def _part(part: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
     text, event = str(part.get(kind) or ""), "refusal" if kind == "refusal" else "output_text"
     more: dict[str, Any] = {} if kind == "refusal" else {"logprobs": []}
     yield {"type": "response.content_part.added", "part": {**part, kind: ""}, **at}
-    for grown in _grown(f"response.{event}", kind, text):
+    for grown in _text_events(f"response.{event}", kind, text):
         yield {**grown, **at, **more}
     yield {"type": "response.content_part.done", "part": part, **at}
 
@@ -153,13 +153,13 @@ def _part(part: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
 def _summary(part: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
     at, text = {"summary_index": place}, str(part.get("text") or "")
     yield {"type": "response.reasoning_summary_part.added", "part": {**part, "text": ""}, **at}
-    for grown in _grown("response.reasoning_summary_text", "text", text):
-        yield {**grown, **at}
+    for event in _text_events("response.reasoning_summary_text", "text", text):
+        yield {**event, **at}
     yield {"type": "response.reasoning_summary_part.done", "part": part, **at}
 
 
-def _grown(event: str, field: str, text: str) -> Iterator[dict[str, Any]]:
-    """Yield a text piece by piece, and whole at its end."""
+def _text_events(event: str, field: str, text: str) -> Iterator[dict[str, Any]]:
+    """Yield the deltas of a text, and its complete form at the end."""
     for piece in pieces(text):
         yield {"type": f"{event}.delta", "delta": piece}
     yield {"type": f"{event}.done", field: text}

@@ -1,4 +1,4 @@
-"""A request in OpenAI's Responses protocol, read as a server reads it."""
+"""OpenAI's Responses protocol, server side: decode requests."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _WRITTEN = {
 }
 _FREEFORM = "custom"
 _OWN = ("function", _FREEFORM)
-"""Kinds of tools that a program runs itself and describes."""
+"""Types of tools that the client runs itself and defines."""
 _SCHEMA = {
     "type": "object",
     "properties": {FREEFORM_INPUT: {"type": "string"}},
     "required": [FREEFORM_INPUT],
 }
-"""What a freeform tool takes, as neutral tools say it."""
+"""The parameters of a freeform tool in neutral form."""
 _OUTPUT = "_output"
 
 
@@ -57,11 +57,11 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     """Read the parsed body of a request.
 
     Raises:
-        MalformedRequest: it makes no sense; one line.
+        MalformedRequest: it is malformed; the message has one line.
     """
     body = table(body, "the body")
-    said = body.get("input")
-    items = [{"role": "user", "content": said}] if isinstance(said, str) else rows(said, "input")
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else rows(given, "input")
     tools = optional_rows(body.get("tools"), "tools")
     cap = cap_of(body, CAPS)
     options = options_of(body, _READ, _WRITTEN)
@@ -98,20 +98,20 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
 
 
 def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
-    """Yield one message for each row of items that the model said, or that it was told."""
-    for by_model, group in groupby(items, _is_models):
-        said = [*group]
+    """Yield one message for each sequence of items from the model, or from the client."""
+    for by_model, group in groupby(items, _is_from_model):
+        group_items = [*group]
         if by_model:
-            _check_calls(said)
-            neutral = Message("assistant", tuple(neutral_blocks(said)))
+            _check_calls(group_items)
+            neutral = Message("assistant", tuple(neutral_blocks(group_items)))
         else:
-            neutral = Message("user", tuple(_told(said)))
-        exact = message_items(neutral) == said
-        yield neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(said)))
+            neutral = Message("user", tuple(_client_blocks(group_items)))
+        exact = message_items(neutral) == group_items
+        yield neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(group_items)))
 
 
-def _is_models(item: Mapping[str, Any]) -> bool:
-    """Whether an item is the model's: not a result, and not what a person or the program said."""
+def _is_from_model(item: Mapping[str, Any]) -> bool:
+    """Whether an item comes from the model: not a tool result, and not a message of another role."""
     kind = item.get("type")
     if "role" in item:
         return bool(item["role"] == "assistant")
@@ -124,7 +124,7 @@ def _check_calls(items: list[dict[str, Any]]) -> None:
             string(item.get("call_id"), "input: the call_id of a call")
 
 
-def _told(items: list[dict[str, Any]]) -> Iterator[Block]:
+def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:
     for item in items:
         if "role" not in item:
             call_id = string(item.get("call_id"), "input: the call_id of an output")

@@ -1,4 +1,4 @@
-"""A streamed reply of OpenAI's Responses protocol, put together event by event."""
+"""Decode a streamed reply of OpenAI's Responses protocol."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Usage
 
 DONE = "[DONE]"
-"""Not of this protocol, but some servers end with it."""
+"""Not part of this protocol, but the last event of some servers."""
 
 
 class Assembly:
-    """Takes events in order; ``reply`` is what they say once the response has ended."""
+    """Takes events in order; the reply is complete once the response has ended."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
         self._request_id, self._taken = request_id, taken
@@ -31,12 +31,12 @@ class Assembly:
 
     @property
     def complete(self) -> bool:
-        """Whether the reply has come to its end."""
+        """Whether the reply is complete."""
         return self._response is not None
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far: it does so at the end."""
+        """The usage; the provider reports it only at the end."""
         return usage_from((self._response or {}).get("usage"))
 
     def feed(self, data: str) -> None:
@@ -44,24 +44,24 @@ class Assembly:
 
         Raises:
             ModelError: the provider reports an error.
-            MalformedReply: the event makes no sense.
+            MalformedReply: the event is malformed.
         """
         if data.strip() == DONE:
             return
         take_event(data, self._take)
 
     def reply(self) -> Reply:
-        """Return the whole reply.
+        """Return the complete reply.
 
         Raises:
-            ModelUnavailable: it was cut off on the way.
+            ModelUnavailable: the stream ended early.
             MalformedReply: it ended before one of its items did.
         """
         if self._response is None:
             where = "in the middle of the reply" if self._accepted else "before the reply began"
             raise ModelUnavailable(f"the connection was lost {where}")
         output = self._response.get("output")
-        # The closing event says it all once more, but not with every server.
+        # The final event repeats all items, but not with every server.
         if not isinstance(output, list) or len(output) < len(self._items):
             if self._begun:
                 raise MalformedReply("the response ended before one of its items did")

@@ -1,4 +1,4 @@
-"""What OpenAI's protocols count: their totals include what our kinds of tokens keep apart."""
+"""Usage in OpenAI's protocols, whose totals include cached and reasoning tokens."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from codetaste.llm.messages import Usage
 
 
 def usage_from(reported: object) -> Usage | None:
-    """Return what the provider counted, or None where it does not say, or says what cannot be.
+    """Return the usage that the provider reported, or None if it is missing, malformed or inconsistent.
 
-    Both protocols are read, Responses (``input_tokens``, ``output_tokens``) and Chat Completions
-    (``prompt_tokens``, ``completion_tokens``). Prompts include what was read from a cache or written to it.
-    Servers that keep reasoning out of the completion have it in the total, and bill it.
+    Decodes both Responses (``input_tokens``, ``output_tokens``) and Chat Completions (``prompt_tokens``,
+    ``completion_tokens``). The prompt count includes cache reads and writes. Servers that exclude reasoning
+    from the completion count include it in the total, and bill it.
     """
     if not isinstance(reported, dict):
         return None
@@ -25,14 +25,14 @@ def usage_from(reported: object) -> Usage | None:
     if prompt is None or output is None or read is None or written is None or reasoning is None:
         return None
     output = max(output, (_count(reported.get("total_tokens")) or 0) - prompt)
-    # No prompt is empty: who counts nothing has not counted.
+    # No prompt is empty: a count of zero means that nothing was counted.
     if not prompt or read + written > prompt or reasoning > output:
         return None
     return Usage(prompt - read - written, read, written, output, reasoning)
 
 
 def wire_usage(usage: Usage | None, prompt: Literal["input", "prompt"]) -> dict[str, Any] | None:
-    """Say a usage in the words of Responses (whose prompt is ``input``) or of Chat Completions."""
+    """Return a usage in the format of Responses (``prompt`` is "input") or Chat Completions ("prompt")."""
     if usage is None:
         return None
     output = "output" if prompt == "input" else "completion"
@@ -53,5 +53,5 @@ def _details(value: object) -> dict[str, Any]:
 
 
 def _count(value: object) -> int | None:
-    """Return a count, or None where it is none: a float, a truth value, something negative."""
+    """Return a count, or None for any other value, such as a float, a boolean or a negative number."""
     return value if type(value) is int and value >= 0 else None

@@ -1,8 +1,8 @@
-"""Refusals in the words of each protocol, so that a program stops at once where trying again is of no use.
+"""Error responses in each protocol that make a CLI agent stop at once if a retry is useless.
 
-Which status and which words make Claude Code, Codex and Qwen Code stop or try again was measured, for the
-versions that ``agents/`` pins: Codex repeats everything but a 400, Claude Code repeats 401 and 429 for
-minutes, and all of them repeat 5xx.
+The status and error codes at which Claude Code, Codex and Qwen Code stop or retry were measured for the
+versions that ``agents/`` pins: Codex retries everything but a 400, Claude Code retries 401 and 429 for
+minutes, and all of them retry 5xx.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Refused(StrEnum):
-    """Why a request is not answered. ``UNAVAILABLE`` may pass, ``GIVEN_UP`` has been tried often enough."""
+    """Why a request is not answered. ``UNAVAILABLE`` may pass; ``GIVEN_UP`` is after the last retry."""
 
     BUDGET = "budget"
     RATE_LIMIT = "rate_limit"
@@ -37,7 +37,7 @@ class Refused(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is none; in a stream that has begun, ``body`` is its last events, the rest moot."""
+    """An error response. In a stream that has begun, only ``body`` is used, as its last events."""
 
     status: int
     body: bytes
@@ -45,38 +45,38 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _ErrorCode:
     status: int
     kind: str
     code: str = ""
 
 
 _STOP = "invalid_prompt"
-"""A code at which the current Codex does not try again when it comes in a stream."""
+"""A code in a stream at which the pinned Codex does not retry."""
 _ANTHROPIC = {
-    Refused.BUDGET: _Words(402, "permission_error"),
-    Refused.RATE_LIMIT: _Words(429, "rate_limit_error"),
-    Refused.NOT_ALLOWED_MODEL: _Words(403, "permission_error"),
-    Refused.BAD_TOKEN: _Words(403, "authentication_error"),
-    Refused.BAD_REQUEST: _Words(400, "invalid_request_error"),
-    Refused.TOO_LARGE: _Words(413, "request_too_large"),
-    Refused.UNAVAILABLE: _Words(503, "api_error"),
-    Refused.GIVEN_UP: _Words(403, "permission_error"),
+    Refused.BUDGET: _ErrorCode(402, "permission_error"),
+    Refused.RATE_LIMIT: _ErrorCode(429, "rate_limit_error"),
+    Refused.NOT_ALLOWED_MODEL: _ErrorCode(403, "permission_error"),
+    Refused.BAD_TOKEN: _ErrorCode(403, "authentication_error"),
+    Refused.BAD_REQUEST: _ErrorCode(400, "invalid_request_error"),
+    Refused.TOO_LARGE: _ErrorCode(413, "request_too_large"),
+    Refused.UNAVAILABLE: _ErrorCode(503, "api_error"),
+    Refused.GIVEN_UP: _ErrorCode(403, "permission_error"),
 }
 _CHAT = {
-    Refused.BUDGET: _Words(402, "insufficient_quota", "insufficient_quota"),
-    Refused.RATE_LIMIT: _Words(429, "rate_limit_error", "rate_limit_exceeded"),
-    Refused.NOT_ALLOWED_MODEL: _Words(403, "permission_error", "model_not_found"),
-    Refused.BAD_TOKEN: _Words(403, "authentication_error", "invalid_api_key"),
-    Refused.BAD_REQUEST: _Words(400, "invalid_request_error", _STOP),
-    Refused.TOO_LARGE: _Words(413, "invalid_request_error", "context_length_exceeded"),
-    Refused.UNAVAILABLE: _Words(503, "server_error", "server_error"),
-    Refused.GIVEN_UP: _Words(403, "permission_error", _STOP),
+    Refused.BUDGET: _ErrorCode(402, "insufficient_quota", "insufficient_quota"),
+    Refused.RATE_LIMIT: _ErrorCode(429, "rate_limit_error", "rate_limit_exceeded"),
+    Refused.NOT_ALLOWED_MODEL: _ErrorCode(403, "permission_error", "model_not_found"),
+    Refused.BAD_TOKEN: _ErrorCode(403, "authentication_error", "invalid_api_key"),
+    Refused.BAD_REQUEST: _ErrorCode(400, "invalid_request_error", _STOP),
+    Refused.TOO_LARGE: _ErrorCode(413, "invalid_request_error", "context_length_exceeded"),
+    Refused.UNAVAILABLE: _ErrorCode(503, "server_error", "server_error"),
+    Refused.GIVEN_UP: _ErrorCode(403, "permission_error", _STOP),
 }
 _TRANSIENT = frozenset({Refused.RATE_LIMIT, Refused.UNAVAILABLE})
 _RESPONSES = {
-    kind: _Words(words.status if kind in _TRANSIENT else 400, words.kind, words.code)
-    for kind, words in _CHAT.items()
+    kind: _ErrorCode(error_code.status if kind in _TRANSIENT else 400, error_code.kind, error_code.code)
+    for kind, error_code in _CHAT.items()
 }
 
 
@@ -89,41 +89,41 @@ def refusal(
     retry: bool = True,
     stream_started: bool = False,
 ) -> Refusal:
-    """Return how a request is refused.
+    """Return the error response to a request.
 
     Args:
         protocol: of the request.
-        kind: why.
-        message: what the program is told; one line.
-        retry_after_s: seconds after which it may ask again, where that is known.
-        retry: whether it is to ask again at all, where the cause may pass.
-        stream_started: whether the beginning of a reply has been sent, so that no status can be.
+        kind: of the error.
+        message: for the agent; one line.
+        retry_after_s: seconds until the agent may retry, if known.
+        retry: whether the agent may retry at all after a transient error.
+        stream_started: whether the beginning of a reply has been sent, so that no status can follow.
     """
-    words = {"anthropic": _ANTHROPIC, "openai": _RESPONSES, "openai-chat": _CHAT}[protocol][kind]
+    error_code = {"anthropic": _ANTHROPIC, "openai": _RESPONSES, "openai-chat": _CHAT}[protocol][kind]
     if stream_started:
-        return Refusal(200, _last_events(protocol, words, message))
-    again = retry and kind in _TRANSIENT
-    headers = {"content-type": "application/json", "x-should-retry": "true" if again else "false"}
-    if again and retry_after_s is not None:
+        return Refusal(200, _last_events(protocol, error_code, message))
+    may_retry = retry and kind in _TRANSIENT
+    headers = {"content-type": "application/json", "x-should-retry": "true" if may_retry else "false"}
+    if may_retry and retry_after_s is not None:
         headers["retry-after"] = str(ceil(retry_after_s))
-    return Refusal(words.status, json.dumps(_body(protocol, words, message)).encode(), headers)
+    return Refusal(error_code.status, json.dumps(_body(protocol, error_code, message)).encode(), headers)
 
 
-def _body(protocol: Protocol, words: _Words, message: str) -> dict[str, Any]:
+def _body(protocol: Protocol, error_code: _ErrorCode, message: str) -> dict[str, Any]:
     if protocol == "anthropic":
-        return {"type": "error", "error": {"type": words.kind, "message": message}}
-    return {"error": {"message": message, "type": words.kind, "param": None, "code": words.code}}
+        return {"type": "error", "error": {"type": error_code.kind, "message": message}}
+    return {"error": {"message": message, "type": error_code.kind, "param": None, "code": error_code.code}}
 
 
-def _last_events(protocol: Protocol, words: _Words, message: str) -> bytes:
-    body = _body(protocol, words, message)
+def _last_events(protocol: Protocol, error_code: _ErrorCode, message: str) -> bytes:
+    body = _body(protocol, error_code, message)
     match protocol:
         case "anthropic":
             return written(body, name="error")
         case "openai-chat":
             return written(body) + END
         case "openai":
-            error = {"code": words.code, "message": message}
+            error = {"code": error_code.code, "message": message}
             response = {"id": "resp_failed", "object": "response", "status": "failed", "error": error}
             event = {"type": "response.failed", "response": {**response, "output": [], "usage": None}}
             return written(event, name="response.failed")

@@ -1,8 +1,8 @@
-"""A request that a program sends to us as if we were its provider, read as strictly as its money wants.
+"""A request that a CLI agent sends to the gateway as if it were a provider.
 
-What decides who answers, how much, and what it costs must be well formed; anything else may be what it likes,
-as the next version of a program says it in another way. The body is kept as it came: it is what a real
-provider is sent. The neutral form is what scripts, cassettes and transcripts see.
+Fields that determine the model, the length of the reply or its cost must be well formed; all others may have
+any form, since they change with the versions of the agents. The body is preserved and forwarded to a real
+provider; scripts, cassettes and transcripts use the neutral form.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ if TYPE_CHECKING:
 Protocol = Literal["anthropic", "openai", "openai-chat"]
 
 UNCAPPED = 32_000
-"""Tokens that a reply may have where the program sets no cap; providers would give all that a model has."""
+"""Cap of a reply if the client sets none; providers would allow the maximum of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """What a program asks for.
+    """A decoded request.
 
     Attributes:
-        protocol: in which it asks.
-        body: as it came; to be sent as ``lowered`` writes it, never as the bytes that came: of two equal keys
-            in those, only one was read here.
-        request: the same in neutral form. Writing it in the same protocol loses nothing.
-        model: what the program calls the model.
+        protocol: of the request.
+        body: the parsed body. Forward it by ``capped_body``, never the received bytes: these may contain a
+            key twice, and only one of the values was checked.
+        request: the neutral form. Encoding it in the same protocol loses nothing.
+        model: the client's name for the model.
         stream: whether the reply is to be streamed.
-        cap: the most tokens that the program wants, None where it does not say (then ``request`` has
-            ``UNCAPPED``).
-        apart: what it asks for that costs more than the tokens counted here, by name.
+        cap: the output cap of the client, None if it sets none (``request`` then has ``DEFAULT_CAP``).
+        separately_billed: the names of features that cost more than the counted tokens.
         freeform: the tools that take a text instead of arguments.
         include_usage: whether a streamed completion is to end with its usage.
     """
@@ -55,7 +54,7 @@ class WireRequest:
 
     @property
     def main(self) -> bool:
-        """Whether this is a turn of an agent; a call without tools is one on the side: a title, a summary."""
+        """Whether this is an agent's turn; a call without tools is a side call, such as for a title."""
         return bool(self.request.tools or self.request.options.get("tools"))
 
 
@@ -63,7 +62,7 @@ def parse_body(data: bytes) -> Any:  # noqa: ANN401 - JSON data
     """Parse a request's body.
 
     Raises:
-        MalformedRequest: it is no JSON that could be sent on.
+        MalformedRequest: it is not JSON that can be forwarded.
     """
     try:
         return read_json(data.decode())
@@ -77,7 +76,7 @@ def table(value: object, where: str) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
-        MalformedRequest: it is none, with the name of the place ``where`` it stands.
+        MalformedRequest: it is not an object; ``where`` names its place in the message.
     """
     if not isinstance(value, dict):
         raise _wrong(where, "an object", value)
@@ -88,7 +87,7 @@ def rows(value: object, where: str) -> list[dict[str, Any]]:
     """Return a list of JSON objects.
 
     Raises:
-        MalformedRequest: it is none.
+        MalformedRequest: it is not a list of objects.
     """
     if not isinstance(value, list):
         raise _wrong(where, "a list", value)
@@ -99,16 +98,16 @@ def optional_rows(value: object, where: str) -> list[dict[str, Any]]:
     """Return a list of JSON objects, an empty one for null.
 
     Raises:
-        MalformedRequest: it is none.
+        MalformedRequest: it is not a list of objects.
     """
     return [] if value is None else rows(value, where)
 
 
 def string(value: object, where: str) -> str:
-    """Return a text that is not blank.
+    """Return a string that is not blank.
 
     Raises:
-        MalformedRequest: it is none.
+        MalformedRequest: it is blank or not a string.
     """
     if not isinstance(value, str) or not value.strip():
         raise _wrong(where, "a text", value)
@@ -116,10 +115,10 @@ def string(value: object, where: str) -> str:
 
 
 def flag(value: object, where: str) -> bool:
-    """Return a truth value; null is false.
+    """Return a boolean; null is false.
 
     Raises:
-        MalformedRequest: it is none.
+        MalformedRequest: it is not a boolean.
     """
     if value is not None and not isinstance(value, bool):
         raise _wrong(where, "true or false", value)
@@ -127,10 +126,10 @@ def flag(value: object, where: str) -> bool:
 
 
 def cap_of(body: Mapping[str, Any], names: Iterable[str]) -> int | None:
-    """Return the smallest cap on the reply that stands under ``names``, None where there is none.
+    """Return the smallest output cap among the keys ``names``, None if there is none.
 
     Raises:
-        MalformedRequest: one is no whole number above 0.
+        MalformedRequest: a cap is not a whole number above 0.
     """
     caps = []
     for name in names:
@@ -144,7 +143,7 @@ def cap_of(body: Mapping[str, Any], names: Iterable[str]) -> int | None:
 
 
 def options_of(body: Mapping[str, Any], read: Iterable[str], written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a body has beside what was ``read`` of it; what our own writer says anyway is left out."""
+    """Return the fields of a body that are not in ``read`` and differ from the encoder's in ``written``."""
     known = frozenset(read)
     return {
         name: value
@@ -155,7 +154,7 @@ def options_of(body: Mapping[str, Any], read: Iterable[str], written: Mapping[st
 
 def _wrong(where: str, wanted: str, value: object) -> MalformedRequest:
     try:
-        said = json.dumps(value)[:80]
+        found = json.dumps(value)[:80]
     except (TypeError, ValueError, RecursionError):
-        said = type(value).__name__
-    return MalformedRequest(f"{where}: must be {wanted}, not {one_line(said)}")
+        found = type(value).__name__
+    return MalformedRequest(f"{where}: must be {wanted}, not {one_line(found)}")

@@ -1,9 +1,8 @@
-"""What a server of each protocol says and understands, side by side: the other end of a ``Dialect``."""
+"""The server side of each protocol in one table; the client side is ``ClientCodec``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.wire import (
@@ -34,15 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """How one protocol is served, from ``wire/``.
+    """The server side of one protocol.
 
     Attributes:
-        read_request: reads a request's parsed body.
-        write_reply: writes a reply in one piece: ``(reply, wire, name=…)``.
-        stream_reply: writes a reply as events; arguments as ``write_reply``.
-        error_from: turns a status that is no success, its parsed body and its headers into an error.
-        ping: says between two events that the connection is alive.
-        request_id: the header with the name of a request.
+        read_request: decodes a request's parsed body.
+        write_reply: encodes a reply that is not streamed: ``(reply, wire, name=…)``.
+        stream_reply: encodes a reply as events; arguments as ``write_reply``.
+        error_from: turns an error status, its parsed body and its headers into an exception.
+        ping: a keep-alive event, valid between any two events.
+        request_id_header: the header with the id of a request.
     """
 
     read_request: Callable[[Any], WireRequest]
@@ -51,24 +50,21 @@ class Serving:
     error_from: Callable[[int, Any, Mapping[str, str]], ModelError]
     ping: bytes
     request_id: str
-    _assembly: Callable[[str], Assembly]
-    _whole: Callable[[Any, str], Reply]
+    _stream_decoder: Callable[[str], Assembly]
+    _whole_reply: Callable[[Any, str], Reply]
 
     def tap(self, *, streamed: bool, request_id: str = "") -> Tap:
-        """Return what listens to a relayed answer with status 200.
+        """Return the tap for a forwarded response with status 200.
 
         Args:
-            streamed: whether the answer is an event stream; its content type says so.
-            request_id: the provider's name for the request.
+            streamed: whether the response is an event stream, as its content type says.
+            request_id: the provider's id of the request.
         """
-        return Tap(
-            self._assembly(request_id) if streamed else None,
-            partial(_in_one_piece, self._whole, request_id),
-        )
 
+        def whole_reply(body: object) -> Reply:
+            return self._whole_reply(body, request_id)
 
-def _in_one_piece(whole: Callable[[Any, str], Reply], request_id: str, body: object) -> Reply:
-    return whole(body, request_id)
+        return Tap(self._stream_decoder(request_id) if streamed else None, whole_reply)
 
 
 SERVING: dict[Protocol, Serving] = {
@@ -79,8 +75,8 @@ SERVING: dict[Protocol, Serving] = {
         error_from=anthropic.error_from,
         ping=anthropic_reply.PING,
         request_id=anthropic_reply.REQUEST_ID,
-        _assembly=anthropic_stream.Assembly,
-        _whole=anthropic.whole_reply,
+        _stream_decoder=anthropic_stream.Assembly,
+        _whole_reply=anthropic.whole_reply,
     ),
     "openai": Serving(
         read_request=openai_responses_request.read_request,
@@ -89,8 +85,8 @@ SERVING: dict[Protocol, Serving] = {
         error_from=openai_errors.error_from,
         ping=openai_responses_reply.PING,
         request_id=openai_responses_reply.REQUEST_ID,
-        _assembly=openai_responses_stream.Assembly,
-        _whole=openai_responses.whole_reply,
+        _stream_decoder=openai_responses_stream.Assembly,
+        _whole_reply=openai_responses.whole_reply,
     ),
     "openai-chat": Serving(
         read_request=openai_chat_request.read_request,
@@ -99,8 +95,8 @@ SERVING: dict[Protocol, Serving] = {
         error_from=openai_errors.error_from,
         ping=openai_chat_reply.PING,
         request_id=openai_chat_reply.REQUEST_ID,
-        _assembly=openai_chat_stream.Assembly,
-        _whole=openai_chat.whole_reply,
+        _stream_decoder=openai_chat_stream.Assembly,
+        _whole_reply=openai_chat.whole_reply,
     ),
 }
 """By protocol."""

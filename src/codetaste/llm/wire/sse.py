@@ -1,6 +1,7 @@
-"""Server-sent events without any network: taken apart, bytes in and the data of events out; and written.
+"""Parse and format server-sent events, without any network.
 
-Of what is read only data matters: every protocol says in it what the event is. One that is cut off is none.
+The parser yields only the data of events, since every protocol repeats the event type there. An event that is
+cut off at the end of the stream is dropped.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MOST_BYTES = 128 * 1024 * 1024
-"""Bytes of one reply beyond which no provider means it."""
+"""Limit of the bytes of one reply, far above any real one."""
 
 _PIECE = 256
-"""Characters of one piece of a text that is written as a stream."""
+"""Characters per piece of a text in an encoded stream."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class Events:
-    """Takes a body in pieces of any size, cut anywhere."""
+    """Incremental parser; takes a body in chunks of any size."""
 
     def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
         self._left = most_bytes
@@ -33,7 +34,7 @@ class Events:
         self._first = True
 
     def feed(self, chunk: bytes) -> Iterator[str]:
-        """Yield the data of each event that ends in ``chunk``; read it to its end.
+        """Yield the data of each event that ends in ``chunk``; exhaust the iterator.
 
         Raises:
             MalformedReply: the stream is not UTF-8, or is too long.
@@ -46,7 +47,7 @@ class Events:
                 yield data
 
     def _lines(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines that end in ``chunk``; only what is new is ever searched."""
+        """Yield the lines that end in ``chunk``; only new bytes are searched."""
         if not chunk:
             return
         start = 1 if self._after_cr and chunk.startswith(b"\n") else 0
@@ -77,14 +78,14 @@ class Events:
 
 
 def written(data: Mapping[str, Any], *, name: str = "") -> bytes:
-    """Write one event, with a name where its protocol gives it one.
+    """Return one event as bytes, with an event name if its protocol has one.
 
-    Half a surrogate pair, which not every reader of JSON takes, becomes a question mark.
+    A lone surrogate, which some JSON parsers refuse, becomes a question mark.
     """
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Cut a text as a model would stream it; nothing of an empty one."""
+    """Split a text into pieces as a model would stream it; an empty text has none."""
     return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))

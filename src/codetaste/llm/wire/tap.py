@@ -1,4 +1,4 @@
-"""Listens to an answer that is relayed to a program, to know what it cost and said; never in its way."""
+"""Decode a forwarded response on the side, for its reply and usage, without delaying or changing it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Assembly(Protocol):
-    """What puts a streamed reply together."""
+    """Decodes a streamed reply and reports its usage."""
 
     @property
     def complete(self) -> bool:
-        """Whether the reply has come to its end."""
+        """Whether the reply is complete."""
         ...
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far."""
+        """The usage that the provider has reported so far."""
         ...
 
     def feed(self, data: str) -> None:
@@ -33,18 +33,18 @@ class Assembly(Protocol):
         ...
 
     def reply(self) -> Reply:
-        """Return the whole reply."""
+        """Return the complete reply."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tapped:
-    """What is known of an answer.
+    """The decoded response.
 
     Attributes:
-        reply: where it came to its end; its usage is the provider's last word.
-        usage: what was counted up to where it broke off, or in all; None where nothing was.
-        error: why there is no reply; ``unbilled`` where the provider certainly did not begin one.
+        reply: the reply with its final usage, None if it is incomplete.
+        usage: the usage reported up to the end or the interruption; None if there was none.
+        error: why there is no reply; ``unbilled`` if the provider certainly did not begin one.
     """
 
     reply: Reply | None
@@ -53,20 +53,20 @@ class Tapped:
 
     @property
     def complete(self) -> bool:
-        """Whether ``usage`` is what the provider bills."""
+        """Whether ``usage`` is final, so that the provider bills it."""
         return self.reply is not None and self.reply.usage is not None
 
 
 class Tap:
-    """Takes the bytes of one answer with status 200 as they are relayed, cut anywhere; raises nothing.
+    """Takes the bytes of one forwarded response with status 200, in chunks of any size; never raises.
 
     Args:
-        assembly: puts a stream together; None for an answer in one piece.
-        whole: reads an answer in one piece, parsed.
+        decoder: decodes a stream; None for a response that is not streamed.
+        whole_reply: decodes the parsed body of a response that is not streamed.
     """
 
-    def __init__(self, assembly: Assembly | None, whole: Callable[[Any], Reply]) -> None:
-        self._assembly, self._whole = assembly, whole
+    def __init__(self, decoder: Assembly | None, whole_reply: Callable[[Any], Reply]) -> None:
+        self._decoder, self._whole_reply = decoder, whole_reply
         self._events = Events()
         self._body = bytearray()
         self._complete = False
@@ -75,38 +75,38 @@ class Tap:
 
     @property
     def ended(self) -> bool:
-        """Whether all has been heard that matters: the reply's end, or an error."""
+        """Whether the rest of the response is irrelevant: the reply is complete, or an error occurred."""
         return self._complete or self._reply is not None or self._error is not None
 
     def feed(self, chunk: bytes) -> None:
-        """Take what is relayed next."""
+        """Take the next bytes."""
         if self.ended:
             return
-        if self._assembly is None:
-            # One byte more than is ever read tells that it was too long.
+        if self._decoder is None:
+            # One byte above the limit is stored, so that a body that is too long fails to parse.
             self._body += chunk[: MOST_BYTES + 1 - len(self._body)]
             return
         try:
             for data in self._events.feed(chunk):
-                self._assembly.feed(data)
-                if self._assembly.complete:
+                self._decoder.feed(data)
+                if self._decoder.complete:
                     self._complete = True
                     return
         except ModelError as error:
             self._error = error
 
     def tapped(self) -> Tapped:
-        """Return what is known when no more is relayed, at the end or before it."""
+        """Return the result, after the last byte or an interruption."""
         if self._reply is None and self._error is None:
             try:
-                self._reply = self._last_word()
+                self._reply = self._decode()
             except ModelError as error:
                 self._error = error
-        counted = None if self._assembly is None else self._assembly.usage
+        counted = None if self._decoder is None else self._decoder.usage
         usage = counted if self._reply is None or self._reply.usage is None else self._reply.usage
         return Tapped(self._reply, usage, self._error)
 
-    def _last_word(self) -> Reply:
-        if self._assembly is not None:
-            return self._assembly.reply()
-        return self._whole(read_json(self._body.decode("utf-8", "replace")))
+    def _decode(self) -> Reply:
+        if self._decoder is not None:
+            return self._decoder.reply()
+        return self._whole_reply(read_json(self._body.decode("utf-8", "replace")))
