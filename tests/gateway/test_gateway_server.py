@@ -41,7 +41,7 @@ def open_files() -> int:
 async def test_a_connection_that_says_nothing_or_too_little_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_SILENT_S", 0.3)
+    monkeypatch.setattr(server, "_HEAD_TIMEOUT_S", 0.3)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with await connected(gateway) as wire:
@@ -65,7 +65,7 @@ async def test_a_connection_that_says_nothing_or_too_little_is_closed(
 async def test_connections_without_end_do_not_keep_others_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_CONNECTIONS", 20)
+    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 20)
     under_way = anyio.Event()
 
     async def slow(_: Request) -> str:

@@ -161,7 +161,7 @@ async def test_a_program_that_does_not_run_without_a_network_or_is_another_relea
 async def test_a_script_that_hangs_is_ended_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing, "INSTALL_S", 1.0)
+    monkeypatch.setattr(installing, "INSTALL_TIMEOUT_S", 1.0)
     adapter = made_agent(tmp_path / "mine", install="setsid sleep 54321.5 &\nsleep 54321.5\n")
     assert "took longer than 1 s" in await failure(adapter, tmp_path / "cache")
     running = (await anyio.run_process(["ps", "-eo", "args"])).stdout

@@ -199,7 +199,7 @@ async def test_a_flood_is_kept_at_both_ends_and_its_last_event_is_read(
 async def test_a_program_that_writes_without_end_is_ended(
     tmp_path: Path, local: Boxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "STREAM_BYTES", 3_000_000)
+    monkeypatch.setattr(running, "MAX_STREAM_BYTES", 3_000_000)
     end = await ended(tmp_path, local, made_agent(tmp_path / "a", OK + "yes >&2 & exec yes\n"))
     assert end.finish_reason == "execution_error"
     assert end.problem.startswith("it wrote more than 3000000 bytes of output")
