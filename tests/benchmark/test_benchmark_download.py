@@ -75,10 +75,13 @@ def test_what_is_there_of_another_address_is_not_gone_on_with(tmp_path: Path) ->
     [
         (
             Site(CONTENT, faults=[404]),
-            "not found; check the address, or name a file that you have with --from",
+            "not found; check the address, or pass a local file with --from",
         ),
         (Site(CONTENT, faults=[403]), "the server answered 403 Forbidden"),
-        (Site(b"<html>", kind="text/html; charset=utf-8"), "the server sent a web page, no archive"),
+        (
+            Site(b"<html>", kind="text/html; charset=utf-8"),
+            "the server sent a web page instead of an archive",
+        ),
         (Site(CONTENT, faults=["loop"]), "Exceeded maximum allowed redirects"),
     ],
 )
@@ -92,11 +95,11 @@ def test_what_is_no_archive_is_told_in_a_line(tmp_path: Path, site: Site, said: 
 def test_more_bytes_than_are_taken_are_refused(tmp_path: Path) -> None:
     with (
         serving(Site(CONTENT)) as site,
-        pytest.raises(SourceError, match="more than the 1,000 that are taken"),
+        pytest.raises(SourceError, match="more than the limit of 1,000"),
     ):
         get(site, tmp_path / "f", limit=1000)
 
 
 def test_an_address_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no http\(s\) address"):
+    with pytest.raises(SourceError, match=r"not an http\(s\) address"):
         anyio.run(download, "file:///etc/passwd", tmp_path / "f")

@@ -153,7 +153,7 @@ async def test_a_transcript_that_cannot_be_written_ends_the_job_and_says_why(tmp
                 await access.tally.stopped.wait()
             answer = await client.post(PATHS["anthropic"], json=asked("anthropic"))
             assert answer.status_code == 402
-            assert "recorded" in answer.text
+            assert "journal write failed" in answer.text
         return None
 
     outcome, _ = await run(tmp_path, [scripted(tmp_path, lambda _: "well")], body)

@@ -62,7 +62,9 @@ class Adapter:
         version = self.manifest.default if wanted is None else wanted
         if not re.fullmatch(VERSION_PATTERN, version):
             tested = ", ".join(self.manifest.versions)
-            raise ConfigError(f"{self.name} has no release {version!r}; tested releases: {tested}")
+            raise ConfigError(
+                f"version {version!r}: {self.name} has no such release; tested releases: {tested}"
+            )
         return version
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Scalar]:
