@@ -123,7 +123,7 @@ def test_what_is_not_all_of_it_is_refused_unless_it_is_wanted(tmp_path: Path) ->
     [
         ({"instances.csv": b"a,b\n"}, "the column 'owner' is missing"),
         ({"instances.csv": FILES["instances.csv"].replace(b"a" * 40, b"a" * 39)}, "not a full hash"),
-        ({"instances.csv": FILES["instances.csv"].rsplit(b"made,", 1)[0]}, "names 1 instances, expected 2"),
+        ({"instances.csv": FILES["instances.csv"].rsplit(b"made,", 1)[0]}, "has 1 instances, expected 2"),
         ({"instances.csv": None}, "instances.csv"),
     ],
 )
@@ -192,6 +192,6 @@ def test_the_known_release_is_what_its_authors_name() -> None:
 
 def test_an_unrelated_instance_is_no_stand_in(tmp_path: Path) -> None:
     three = (*INSTANCES, Instance("made", "three", "e" * 40, "f" * 40, None, "", "go"))
-    assert "names 3 instances" in refused(
+    assert "has 3 instances" in refused(
         tmp_path / "to", archive(tmp_path, zipped(release_files(three))), ConfigError
     )

@@ -236,7 +236,6 @@ def _body(client_request: Asked, parts: Sequence[Part], request: Request) -> byt
 
 
 def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
-    """Return a reply body as messages of its protocol."""
     if protocol == "anthropic":
         return [{"role": "assistant", "content": whole["content"]}]
     return whole["output"] if protocol == "openai" else [whole["choices"][0]["message"]]

@@ -21,7 +21,7 @@ class Outlet:
     def __init__(self) -> None:
         self.status, self.headers = 0, dict[str, str]()
         self.begun, self.gone = anyio.Event(), False
-        self.on_leaving: Callable[[], None] = _nothing
+        self.on_leaving: Callable[[], None] = lambda: None
         self._send_stream, self.pieces = anyio.create_memory_object_stream[bytes](_MAX_QUEUED)
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
@@ -35,19 +35,12 @@ class Outlet:
         if self.gone or not piece:
             return
         try:
-            self._send_stream.send_nowait(piece)
-        except anyio.WouldBlock:
-            with anyio.move_on_after(_STALL_TIMEOUT_S) as waiting:
-                await self._send(piece)
-            if waiting.cancelled_caught:
-                self.leave()
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self.leave()
-
-    async def _send(self, piece: bytes) -> None:
-        try:
-            await self._send_stream.send(piece)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            try:
+                self._send_stream.send_nowait(piece)
+            except anyio.WouldBlock:
+                with anyio.fail_after(_STALL_TIMEOUT_S):
+                    await self._send_stream.send(piece)
+        except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.leave()
 
     def rest(self) -> bytes:
@@ -74,7 +67,3 @@ class Outlet:
             self.gone = True
             self.pieces.close()
             self.on_leaving()
-
-
-def _nothing() -> None:
-    pass

@@ -121,7 +121,6 @@ def _to_json(value: Any) -> str:  # noqa: ANN401 - JSON data
 
 
 def _without_markers(value: Any) -> Any:  # noqa: ANN401 - JSON data
-    """Return JSON data without cache markers."""
     if isinstance(value, dict):
         return {
             name: _without_markers(item)

@@ -45,8 +45,6 @@ _MAX_PREDECESSORS = 32
 
 @dataclass(frozen=True, slots=True)
 class _SentParts:
-    """Names of a request's parts."""
-
     number: int
     tools: tuple[str, ...]
     system: tuple[str, ...]

@@ -147,7 +147,6 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _digest(folder: Path) -> str:
-    """Return the SHA-256 of the paths and contents of all files."""
     total = hashlib.sha256()
     size = 0
     files = sorted(path for path in folder.rglob("*") if not path.is_dir())

@@ -6,8 +6,8 @@ It has no work tree, and only our configuration and attributes; the agent's file
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -63,7 +63,7 @@ class PrivateRepository:
         if not gitignores:
             return set()
         index = self.scratch.folder / "ignore-index"
-        await to_thread.run_sync(_remove, index)
+        await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(self.scratch.folder / "empty")}
 
         def lines() -> Iterator[bytes]:
@@ -138,8 +138,3 @@ def private_repository(folder: Path, testbed: Testbed, timeout_s: float) -> Priv
 def _rewind(file: IO[bytes]) -> None:
     file.flush()
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-
-
-def _remove(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()

@@ -94,14 +94,11 @@ class _SubtreeHandler:
 
     def member(self, member: Member) -> bool:
         root = self.snapshot.root
-        inside = replace(member, name=b"%s/%s" % (root, member.name), link=self._link(member, root))
-        return self.snapshot.member(inside)
+        link = b"%s/%s" % (root, member.link) if member.kind is Kind.HARD_LINK else member.link
+        return self.snapshot.member(replace(member, name=b"%s/%s" % (root, member.name), link=link))
 
     def content(self, chunk: bytes) -> None:
         self.snapshot.content(chunk)
 
     def end(self) -> None:
         self.snapshot.end()
-
-    def _link(self, member: Member, root: bytes) -> bytes:
-        return b"%s/%s" % (root, member.link) if member.kind is Kind.HARD_LINK else member.link

@@ -16,6 +16,7 @@ from anyio import to_thread
 from codetaste.atomic import write_atomically
 from codetaste.errors import ToolMissing
 from codetaste.harness import tree_files
+from codetaste.harness.ending import one_line
 from codetaste.harness.install import RECORD, architecture
 from codetaste.harness.registry_settings import npm_settings, registry_variables
 from codetaste.harness.workshop import HOME, NODE, Workshop
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 INSTALL_TIMEOUT_S, VERSION_S = 900.0, 120.0
 """Time limits of an install script, and of the ``--version`` call."""
-_MAX_REASON_CHARS = 300
+
 _ERROR_LINE = r"npm (error|ERR!) ?\S|E: |error: |ERROR: |(Uncaught )?\w*Error\b.*: "
 _NPM_SCRIPT = '#!/bin/sh\nexec "$CODETASTE_NODE/bin/node" "$CODETASTE_NODE/{cli}" "$@"\n'
 
@@ -103,9 +104,9 @@ async def _check_version(wanted: Installed, sandbox: Workshop) -> str:
     if not re.search(rf"(?<![\w.]){re.escape(wanted.version)}(?![\w.])", result.output):
         raise ToolMissing(
             f"{wanted.adapter.name} {wanted.version}: {wanted.adapter.manifest.run} --version says "
-            f"{_one_line(result.output)!r}, which is another release"
+            f"{one_line(result.output)!r}, which is another release"
         )
-    return _one_line(result.output)
+    return one_line(result.output)
 
 
 def _check_exit(result: Ended, wanted: Installed, doing: str, limit_s: float) -> None:
@@ -130,12 +131,7 @@ def reason(output: str) -> str:
         for line in lines
         if re.match(_ERROR_LINE, line) and "complete log" not in line
     ]
-    return _one_line("; ".join(errors[:2]) or (lines[-1] if lines else "no output"))
-
-
-def _one_line(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MAX_REASON_CHARS else flat[: _MAX_REASON_CHARS - 1] + "…"
+    return one_line("; ".join(errors[:2]) or (lines[-1] if lines else "no output"))
 
 
 def _finish(wanted: Installed, sandbox: Workshop, node: NodeRuntime, version_output: str) -> None:
