@@ -69,7 +69,7 @@ def test_a_second_fetch_compares(tmp_path: Path) -> None:
     # Without a name of something at hand there is nothing to compare with, and nothing is downloaded.
     assert fetch(to).new is False
     path.write_bytes(zipped(FILES | {"assets/more": b"1"}))
-    with pytest.raises(ConfigError, match="was made of other content"):
+    with pytest.raises(ConfigError, match="has other content"):
         fetch(to, path)
     (to / "instances.csv").unlink()
     with pytest.raises(ConfigError, match=r"instances\.csv"):
@@ -112,7 +112,7 @@ def test_what_is_not_all_of_it_is_refused_unless_it_is_wanted(tmp_path: Path) ->
     path, to = archive(tmp_path, zipped(files)), tmp_path / "to"
     said = refused(to, path, ConfigError)
     assert f"assets/descriptions/{one}/description.md" in said
-    assert "--incomplete takes it as it is" in said
+    assert "--incomplete accepts it as it is" in said
     got = fetch(to, path, incomplete=True)
     assert (len(got.inventory.missing), len(got.inventory.lacking)) == (2, 1)
     assert all(not line.startswith("/") for line in (*got.inventory.missing, *got.inventory.lacking))
@@ -122,8 +122,8 @@ def test_what_is_not_all_of_it_is_refused_unless_it_is_wanted(tmp_path: Path) ->
     ("changed", "said"),
     [
         ({"instances.csv": b"a,b\n"}, "the column 'owner' is missing"),
-        ({"instances.csv": FILES["instances.csv"].replace(b"a" * 40, b"a" * 39)}, "no whole hash"),
-        ({"instances.csv": FILES["instances.csv"].rsplit(b"made,", 1)[0]}, "names 1 instances, expected 2"),
+        ({"instances.csv": FILES["instances.csv"].replace(b"a" * 40, b"a" * 39)}, "not a full hash"),
+        ({"instances.csv": FILES["instances.csv"].rsplit(b"made,", 1)[0]}, "has 1 instances, expected 2"),
         ({"instances.csv": None}, "instances.csv"),
     ],
 )
@@ -147,8 +147,11 @@ def linked(name: str, target: str) -> bytes:
         (zipped(FILES | {"../out": b"x"}), "leaves the tree with '..'"),
         (zipped(FILES | {"/etc/x": b"x"}), "absolute name"),
         (zipped(FILES | {".git/config": b"x"}), "git directory"),
-        (zipped(FILES | {"INSTANCES.csv": b"x"}), "one name where case does not count"),
-        (zipped(FILES | {"a/e\u0301": b"x", "a/\u00e9": b"y"}), "one name where case does not count"),
+        (zipped(FILES | {"INSTANCES.csv": b"x"}), "the same name on a file system without case"),
+        (
+            zipped(FILES | {"a/e\u0301": b"x", "a/\u00e9": b"y"}),
+            "the same name on a file system without case",
+        ),
         (linked("link", "/etc/passwd"), "symbolic link out of the tree"),
         (linked("link", "instances.csv"), "is a link or a device"),
         (zipped(FILES | {"bomb": b"\0" * 70_000_000}), "unpack to more than"),
@@ -189,6 +192,6 @@ def test_the_known_release_is_what_its_authors_name() -> None:
 
 def test_an_unrelated_instance_is_no_stand_in(tmp_path: Path) -> None:
     three = (*INSTANCES, Instance("made", "three", "e" * 40, "f" * 40, None, "", "go"))
-    assert "names 3 instances" in refused(
+    assert "has 3 instances" in refused(
         tmp_path / "to", archive(tmp_path, zipped(release_files(three))), ConfigError
     )

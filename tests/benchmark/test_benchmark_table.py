@@ -56,25 +56,25 @@ def test_every_problem_is_reported_with_file_and_line() -> None:
         ]
     )
     assert problems(text) == [
-        "t.csv:3: owner '..' is no name (letters, digits, '-', '_' and '.')",
-        "t.csv:4: owner 'a/b' is no name (letters, digits, '-', '_' and '.')",
-        "t.csv:4: repo '-x' is no name (letters, digits, '-', '_' and '.')",
-        "t.csv:5: commit_hash 'aaaaaaaa' is no whole hash (40 or 64 lower-case hex digits)",
-        f"t.csv:5: golden_commit_hash '{B.upper()}' is no whole hash (40 or 64 lower-case hex digits)",
+        "t.csv:3: owner '..' is not a valid name (letters, digits, '-', '_' and '.')",
+        "t.csv:4: owner 'a/b' is not a valid name (letters, digits, '-', '_' and '.')",
+        "t.csv:4: repo '-x' is not a valid name (letters, digits, '-', '_' and '.')",
+        "t.csv:5: commit_hash 'aaaaaaaa' is not a full hash (40 or 64 lower-case hex digits)",
+        f"t.csv:5: golden_commit_hash '{B.upper()}' is not a full hash (40 or 64 lower-case hex digits)",
         "t.csv:6: commit_hash and golden_commit_hash are the same",
         "t.csv:7: language 'JavaScript' is unknown; did you mean javascript?",
-        "t.csv:7: combined_score 'high' is no number",
+        "t.csv:7: combined_score 'high' is not a number",
         "t.csv:8: language 'pyhton' is unknown; did you mean python?",
-        "t.csv:8: combined_score 'nan' is no number",
+        "t.csv:8: combined_score 'nan' is not a number",
         "t.csv:9: 3 fields, but the first line names 7 columns",
-        "t.csv:10: koajs__koa-aaaaaaaa stands in line 2 already",
+        "t.csv:10: koajs__koa-aaaaaaaa is already in line 2",
     ]
 
 
 def test_missing_and_doubled_columns_are_named() -> None:
     text = f"owner,repo,comit_hash,golden_commit_hash,combined_score,category,category\n{ROW}"
     assert problems(text) == [
-        "t.csv:1: the column 'category' stands there twice",
+        "t.csv:1: the column 'category' is there twice",
         "t.csv:1: the column 'commit_hash' is missing; did you mean comit_hash?",
         "t.csv:1: the column 'language' is missing",
     ]

@@ -51,4 +51,4 @@ def test_names_and_releases_that_cannot_be_are_all_told(tmp_path: Path) -> None:
     assert code == json.loads(said)["exit_code"] == 2
     assert len(messages) == len(told.splitlines()) == 3
     assert "did you mean 'codex'?" in messages[0]
-    assert "no release is called so" in messages[2]
+    assert "has no such release" in messages[2]

@@ -103,7 +103,7 @@ SINGLE = {
     ),
     "unknown release": (
         '[[agents]]\nid = "b"\nharness = "codex"\nmodel = "m"\nversion = "../1"',
-        "agents[b].version '../1' of codex: no release is called so",
+        "agents[b].version '../1': codex has no such release; tested releases: 0.77.0, 0.169.0",
     ),
     "unknown option": (
         '[[agents]]\nid = "b"\nharness = "codex"\nmodel = "m"\noptions = { effort = "medium" }',

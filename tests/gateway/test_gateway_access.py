@@ -173,8 +173,8 @@ async def test_a_request_that_makes_no_sense_is_told_so_and_costs_nothing(
 async def test_a_request_that_is_too_large_or_too_slow_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "MOST_BYTES", 100_000)
-    monkeypatch.setattr(app, "_PIECE_S", 0.1)
+    monkeypatch.setattr(app, "MAX_REQUEST_BYTES", 100_000)
+    monkeypatch.setattr(app, "_CHUNK_TIMEOUT_S", 0.1)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway) as (access, client):

@@ -312,7 +312,7 @@ async def test_a_model_whose_provider_speaks_otherwise_than_the_program_is_refus
     server: provider.Server, tmp_path: Path
 ) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        with pytest.raises(ConfigError, match="speaks openai, the agent anthropic"):
+        with pytest.raises(ConfigError, match="uses the protocol openai, the agent anthropic"):
             async with admitted(ctx, gateway, "anthropic", ["dear"]):
                 pass
         return None

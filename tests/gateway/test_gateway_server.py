@@ -41,7 +41,7 @@ def open_files() -> int:
 async def test_a_connection_that_says_nothing_or_too_little_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_SILENT_S", 0.3)
+    monkeypatch.setattr(server, "_HEAD_TIMEOUT_S", 0.3)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with await connected(gateway) as wire:
@@ -65,7 +65,7 @@ async def test_a_connection_that_says_nothing_or_too_little_is_closed(
 async def test_connections_without_end_do_not_keep_others_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_CONNECTIONS", 20)
+    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 20)
     under_way = anyio.Event()
 
     async def slow(_: Request) -> str:
@@ -153,7 +153,7 @@ async def test_a_transcript_that_cannot_be_written_ends_the_job_and_says_why(tmp
                 await access.tally.stopped.wait()
             answer = await client.post(PATHS["anthropic"], json=asked("anthropic"))
             assert answer.status_code == 402
-            assert "recorded" in answer.text
+            assert "journal write failed" in answer.text
         return None
 
     outcome, _ = await run(tmp_path, [scripted(tmp_path, lambda _: "well")], body)

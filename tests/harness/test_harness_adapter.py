@@ -78,12 +78,12 @@ def test_every_mistake_is_told_at_once_with_file_and_key(tmp_path: Path) -> None
     [
         ("protocol = \n", "not valid TOML"),
         ('protocol = "none"\nversions = []\ndefault = "1"\n', "versions"),
-        ('protocol = "none"\nversions = ["1"]\ndefault = "2"\n', "default: '2' is none of versions"),
+        ('protocol = "none"\nversions = ["1"]\ndefault = "2"\n', "default: '2' is not one of versions"),
         (PLAIN + 'run = "../run.sh"\n', "the name of a file beside agent.toml"),
         (PLAIN + 'run = "start.sh"\n', "run: there is no file start.sh beside it"),
         (
             PLAIN + 'env = { CODETASTE_TOKEN = "x" }\n',
-            "'CODETASTE_TOKEN' is no variable that can be set here",
+            "'CODETASTE_TOKEN' is not a variable that can be set here",
         ),
     ],
 )
@@ -102,11 +102,11 @@ def test_folders_that_are_no_agents_are_refused(tmp_path: Path) -> None:
     assert "neither agent.toml nor agent_config.json" in problems(lambda: read_adapter(tmp_path / "empty"))[0]
     made_agent(tmp_path / "linked")
     (tmp_path / "linked" / "more").symlink_to("/etc/passwd")
-    assert "plain files only" in problems(lambda: read_adapter(tmp_path / "linked"))[0]
+    assert "only regular files" in problems(lambda: read_adapter(tmp_path / "linked"))[0]
     made_agent(tmp_path / "big")
     with (tmp_path / "big" / "more").open("wb") as file:
         file.truncate(2**40)  # more than there is memory
-    assert "so it is no agent's folder" in problems(lambda: read_adapter(tmp_path / "big"))[0]
+    assert "so it is not an agent's folder" in problems(lambda: read_adapter(tmp_path / "big"))[0]
 
 
 def test_unknown_options_and_wrong_kinds_are_all_told() -> None:
@@ -114,15 +114,15 @@ def test_unknown_options_and_wrong_kinds_are_all_told() -> None:
     told = problems(lambda: adapter.options({"reasoning": "high", "reasoning_effort": 3}))
     assert told == [
         "options.reasoning: unknown option (did you mean 'reasoning_effort'?)",
-        "options.reasoning_effort: 3 is not of the kind of 'medium'",
+        "options.reasoning_effort: 3 does not have the type of 'medium'",
     ]
-    assert "is none of" in problems(lambda: adapter.options({"reasoning_effort": "huge"}))[0]
+    assert "is not one of" in problems(lambda: adapter.options({"reasoning_effort": "huge"}))[0]
 
 
 def test_a_release_that_was_not_tried_may_be_asked_for_but_must_be_able_to_be_one() -> None:
     adapter = load_adapter("codex", Path())
     assert adapter.version("0.78.0") == "0.78.0"
-    assert "no release is called so" in problems(lambda: adapter.version("../../etc"))[0]
+    assert "has no such release" in problems(lambda: adapter.version("../../etc"))[0]
 
 
 def test_any_change_of_a_file_makes_another_digest(tmp_path: Path) -> None:

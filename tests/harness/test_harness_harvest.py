@@ -145,7 +145,7 @@ async def test_a_gitignore_that_hides_the_work_is_told(scene: Scene, tmp_path: P
     found = await scene.harvested()
     assert scene.names(found.patch, tmp_path / "judge") == ["M\t.gitignore", "M\tsrc/b.py"]
     assert found.problem == ""
-    assert found.notes == ("1 file ('src/new.py') left out: only the agent's .gitignore files ignore that",)
+    assert found.notes == ("1 file ('src/new.py') left out: ignored only by the agent's .gitignore files",)
 
 
 async def test_a_gitignore_may_uncover_as_well(scene: Scene, tmp_path: Path) -> None:
@@ -163,7 +163,9 @@ async def test_a_nested_repository_gives_its_files(scene: Scene, tmp_path: Path)
     write(scene.path / "module", {"m.py": b"m", ".git": b"gitdir: ../.git/modules/m\n"})
     found = await scene.harvested()
     assert scene.names(found.patch, tmp_path / "judge") == ["A\tmodule/m.py", "A\tvendored/lib.py"]
-    assert found.notes == ("2 folders ('module', 'vendored') with a git repository of their own: files only",)
+    assert found.notes == (
+        "2 folders ('module', 'vendored') with a git repository of their own: only their files are taken",
+    )
 
 
 async def test_files_become_folders_and_folders_files(scene: Scene, tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ async def test_what_git_has_no_name_for_is_left_out_and_told(scene: Scene) -> No
     assert found.problem == ""
     assert found.files == 1
     assert sorted(found.notes) == [
-        "'.Git ' has a name that git does not take: left out, as are 2 more",
+        "'.Git ' has a name that git rejects: left out, as are 2 more",
         "'pipe' is a named pipe: left out",
     ]
 
@@ -241,7 +243,7 @@ async def test_a_patch_that_is_too_large_is_none(scene: Scene) -> None:
     write(scene.path, {"a": os.urandom(5000)})
     found = await scene.harvested(HarvestLimits(patch_bytes=4000))
     assert found.patch == b""
-    assert found.problem.startswith("the patch cannot be made: ")
+    assert found.problem.startswith("the patch cannot be created: ")
 
 
 async def test_of_too_many_files_the_changes_to_r_are_kept(scene: Scene, tmp_path: Path) -> None:
@@ -250,7 +252,7 @@ async def test_of_too_many_files_the_changes_to_r_are_kept(scene: Scene, tmp_pat
     names = scene.names(found.patch, tmp_path / "judge")
     assert names[-1] == "M\tsrc/b.py"
     assert len(names) == 11, names
-    assert found.problem == "of 40 new files no more than 10 are looked at"
+    assert found.problem == "only 10 of 40 new files are considered"
 
 
 async def test_a_file_without_end_is_told_and_hides_nothing_elsewhere(scene: Scene, tmp_path: Path) -> None:

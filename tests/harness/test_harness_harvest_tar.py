@@ -161,18 +161,18 @@ def test_a_hostile_archive_makes_a_patch_that_applies(
 @pytest.mark.parametrize(
     ("member", "why"),
     [
-        (("/etc/cron.d/x", b"evil"), "'/etc/cron.d/x' has a name that leads elsewhere: left out"),
-        (("testbed/../../x", b"evil"), "'testbed/../../x' has a name that leads elsewhere: left out"),
-        (("other/x", b"evil"), "'other/x' has a name that leads elsewhere: left out"),
+        (("/etc/cron.d/x", b"evil"), "'/etc/cron.d/x' has a name outside the tree: left out"),
+        (("testbed/../../x", b"evil"), "'testbed/../../x' has a name outside the tree: left out"),
+        (("other/x", b"evil"), "'other/x' has a name outside the tree: left out"),
         (("testbed/dev", {"type": tarfile.BLKTYPE}), "'dev' is a device: left out"),
         (("testbed/odd", {"type": b"?"}), "'odd' is of an unknown kind: left out"),
         (
             ("testbed/h", {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd"}),
-            "'h' is a hard link to what is no file of the tree: left out",
+            "'h' is a hard link to something that is not a file of the tree: left out",
         ),
         (
             ("testbed/.gitmodules", {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}),
-            "'.gitmodules' is a link, which git does not take by that name: left out",
+            "'.gitmodules' is a link, which git rejects under that name: left out",
         ),
     ],
 )
@@ -201,7 +201,7 @@ def test_what_came_before_a_break_is_kept_and_nothing_is_taken_for_deleted(
 ) -> None:
     whole = archive_of(("testbed", FOLDER), ("testbed/a", b"changed\n"), ("testbed/long", bytes(5000)))
     found = harvested(testbed, whole[:4000])
-    assert found.problem == "/testbed could not be read whole: the archive breaks off"
+    assert found.problem == "/testbed could not be read whole: the archive ends too early"
     assert files_after(base, tmp_path / "judge", found.patch) == {"a": b"changed\n", "d/b": b"b\n"}
 
 
@@ -226,11 +226,11 @@ def header(kind: bytes, size: int, name: bytes = b"testbed/x") -> bytes:
         (header(b"x", 1 << 40), "an extended header of 1,099,511,627,776 bytes"),
         (header(b"L", 2 << 20), "an extended header of 2,097,152 bytes"),
         (header(b"0", 1 << 62), "'testbed/x' has 4,611,686,018,427,387,904 bytes"),
-        (header(b"x", 512) + b"99999999999 a=b\n".ljust(512, b"\0"), "makes no sense"),
-        (header(b"x", 512) + b"-5 a=b\n".ljust(512, b"\0"), "a size that is no number"),
-        (header(b"x", 512) + (b"12 size=-99\n" * 42).ljust(512, b"\0"), "a size that is no number"),
+        (header(b"x", 512) + b"99999999999 a=b\n".ljust(512, b"\0"), "header is invalid"),
+        (header(b"x", 512) + b"-5 a=b\n".ljust(512, b"\0"), "a size is not a number"),
+        (header(b"x", 512) + (b"12 size=-99\n" * 42).ljust(512, b"\0"), "a size is not a number"),
         (b"x" * 512, "is damaged"),
-        (b"no tar", "breaks off"),
+        (b"no tar", "ends too early"),
         (header(b"0", 5)[:300] + b"\xff" + header(b"0", 5)[301:], "checksum is wrong"),
     ],
 )

@@ -47,7 +47,7 @@ async def test_what_traps_signals_and_forks_away_ends_with_its_time(stage: Stage
     """
     done = await stage.plays(WORK + script, wall_s=1.0)
     assert done.end.finish_reason == "timeout", done.end
-    assert "it was not done after" in done.end.problem
+    assert "it was not finished after" in done.end.problem
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py", "A\tlate"]
 
 
@@ -64,7 +64,7 @@ async def test_tens_of_thousands_of_files_are_bounded(stage: Stage, tmp_path: Pa
     script = "mkdir aa many; (cd aa; seq 20000 | xargs touch); (cd many; seq -f '%g.log' 5000 | xargs touch)"
     done = await stage.plays(WORK + script, limits=HarvestLimits(new_files=2_000))
     assert done.end.finish_reason == "success"
-    assert done.harvest.problem == "of 25,000 new files no more than 2,000 are looked at"
+    assert done.harvest.problem == "only 2,000 of 25,000 new files are considered"
     found = changes(stage, done.harvest.patch, tmp_path / "judge")
     assert found[0] == "M\ta.py"
     assert len(found) == 2_001
@@ -75,7 +75,7 @@ async def test_tens_of_thousands_of_files_are_bounded(stage: Stage, tmp_path: Pa
 @in_both_but_seldom_docker
 async def test_a_million_files_are_bounded(stage: Stage, tmp_path: Path) -> None:
     done = await stage.plays(WORK + "mkdir aa; cd aa; seq 1000000 | xargs touch", wall_s=600)
-    assert done.harvest.problem == "of 1,000,000 new files no more than 200,000 are looked at"
+    assert done.harvest.problem == "only 200,000 of 1,000,000 new files are considered"
     assert b"+work" in done.harvest.patch
 
 

@@ -130,7 +130,7 @@ async def test_what_a_script_leaves_in_the_place_of_our_record_leads_nowhere(
     [
         ("echo first; echo the reason >&2; exit 3\n", "(install.sh ended with 3): the reason"),
         ("npm install --offline not-there@1.2.3\n", "code ENOTCACHED"),
-        ("exit 1\n", "it said nothing"),
+        ("exit 1\n", "no output"),
         ("no-such-program\n", "not found"),
         ("kill -9 $$\n", "ended with"),
         ("yes | head -c 100000000; exit 1\n", "ended with 1"),
@@ -143,7 +143,7 @@ async def test_an_installation_that_fails_says_why_in_one_line_and_leaves_nothin
     told = await failure(adapter, tmp_path / "cache")
     assert told.startswith("mine 1 cannot be installed")
     assert said in told
-    assert (await anyio.Path(told.rpartition("all of it: ")[2]).stat()).st_size < 100_000
+    assert (await anyio.Path(told.rpartition("full output: ")[2]).stat()).st_size < 100_000
 
 
 async def test_a_program_that_does_not_run_without_a_network_or_is_another_release_is_not_installed(
@@ -161,7 +161,7 @@ async def test_a_program_that_does_not_run_without_a_network_or_is_another_relea
 async def test_a_script_that_hangs_is_ended_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing, "INSTALL_S", 1.0)
+    monkeypatch.setattr(installing, "INSTALL_TIMEOUT_S", 1.0)
     adapter = made_agent(tmp_path / "mine", install="setsid sleep 54321.5 &\nsleep 54321.5\n")
     assert "took longer than 1 s" in await failure(adapter, tmp_path / "cache")
     running = (await anyio.run_process(["ps", "-eo", "args"])).stdout
@@ -202,7 +202,7 @@ def test_the_reason_of_a_failure_is_found_among_the_words() -> None:
     assert reason("one\nE: Unable to locate package x\nlast\n") == "E: Unable to locate package x"
     node = "node:os:305\n    throw x;\n\nSystemError [ERR]: no such user\n    at y\n\nNode.js v22\n"
     assert reason(node) == "SystemError [ERR]: no such user"
-    assert reason("\n \n") == "it said nothing"
+    assert reason("\n \n") == "no output"
 
 
 def test_registries_are_reached_as_the_user_has_it_and_no_credential_goes_along(tmp_path: Path) -> None:

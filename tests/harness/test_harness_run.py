@@ -63,15 +63,15 @@ async def ended(
         (BAD, "error", "no luck"),
         (BAD + OK, "success", ""),
         (OK + BAD, "error", "no luck"),
-        (OK + "exit 3\n", "execution_error", "it ended with 3: all well"),
+        (OK + "exit 3\n", "execution_error", "it exited with 3: all well"),
         (BAD + "exit 3\n", "error", "no luck"),
-        ("exit 0\n", "unknown", "it ended with 0, and said nothing of its end"),
+        ("exit 0\n", "unknown", "it exited with 0, but reported no result"),
         ('echo \'{"type": "end", "ok": true, "said": "error: 500"}\'\n', "error", "error: 500"),
-        ("echo oh no >&2; exit 1\n", "execution_error", "it ended with 1: oh no"),
+        ("echo oh no >&2; exit 1\n", "execution_error", "it exited with 1: oh no"),
         (OK + "kill -9 $$\n", "execution_error", "it was killed"),
         (OK + "kill -TERM $$\n", "execution_error", "it was killed"),
-        ("exec /no/such/program\n", "execution_error", "it ended with"),
-        ("exit 53\n", "execution_error", "it ended with 53: out of turns"),
+        ("exec /no/such/program\n", "execution_error", "it exited with"),
+        ("exit 53\n", "execution_error", "it exited with 53: out of turns"),
     ],
 )
 async def test_an_end_is_a_success_only_if_exit_code_last_event_and_last_words_agree(
@@ -199,7 +199,7 @@ async def test_a_flood_is_kept_at_both_ends_and_its_last_event_is_read(
 async def test_a_program_that_writes_without_end_is_ended(
     tmp_path: Path, local: Boxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "STREAM_BYTES", 3_000_000)
+    monkeypatch.setattr(running, "MAX_STREAM_BYTES", 3_000_000)
     end = await ended(tmp_path, local, made_agent(tmp_path / "a", OK + "yes >&2 & exec yes\n"))
     assert end.finish_reason == "execution_error"
     assert end.problem.startswith("it wrote more than 3000000 bytes of output")
@@ -252,8 +252,8 @@ chmod +x "$CODETASTE_TREE/bin/theirs"
     [
         ("success", "", "success", ""),
         ("error", "", "error", "error"),
-        ("success", "exit 9\n", "execution_error", "it ended with 9"),
-        ("error_max_budget_usd", "", "budget_exceeded", "it came to a bound of its own on what it may cost"),
+        ("success", "exit 9\n", "execution_error", "it exited with 9"),
+        ("error_max_budget_usd", "", "budget_exceeded", "it reached its own cost limit"),
     ],
 )
 async def test_an_agent_of_the_published_harness_runs_as_it_did_there(

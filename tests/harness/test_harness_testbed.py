@@ -155,7 +155,7 @@ async def test_a_box_gets_its_files_beside_r_and_all_belongs_to_its_user(tmp_pat
 )
 async def test_nothing_is_put_elsewhere_in_a_box(tmp_path: Path, path: str) -> None:
     testbed = await testbed_of(write(tmp_path / "R", {"a": b"a"}), tmp_path / "cache")
-    with pytest.raises(SourceError, match="cannot be put into a box"):
+    with pytest.raises(SourceError, match="cannot be put into a sandbox"):
         [piece async for piece in testbed_archive(testbed, {path: b""})]
 
 

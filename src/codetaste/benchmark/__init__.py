@@ -1,1 +1,1 @@
-"""The published benchmark layout, read and written."""
+"""Reading, writing and fetching benchmarks in the published layout."""

@@ -1,4 +1,4 @@
-"""A benchmark folder in the published layout (DESIGN §6), opened for reading."""
+"""``Benchmark``: a folder in the published layout, opened for reading."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
 
 TABLE = "instances.csv"
-_TABLE_BYTES = 64 * 1024**2
-_TEXT_BYTES = 4 * 1024**2
+_MAX_TABLE_BYTES = 64 * 1024**2
+_MAX_TEXT_BYTES = 4 * 1024**2
 QUICKSTART = "quickstart"
 PUBLISHED = "codetaste100"
-"""The folder that the published release makes."""
+"""The name of the published release, and of its folder."""
 
 
 class Track(StrEnum):
-    """How much a task says (CodeTaste §2.1)."""
+    """How detailed the task description is (CodeTaste §2.1)."""
 
     INSTRUCTED = "instructed"
     OPEN = "open"
@@ -49,10 +49,10 @@ class Benchmark:
     """A folder of clones ``OWNER/REPO`` or ``OWNER/REPO.git``, bare or not, or links to them."""
 
     def select(self, patterns: Sequence[str] = ()) -> tuple[Instance, ...]:
-        """Return the instances whose id matches one of the globs ``patterns``; all of them without any.
+        """Return the instances whose id matches one of the globs ``patterns``; all without patterns.
 
         Raises:
-            ConfigError: a glob matches nothing; the nearest ids are named.
+            ConfigError: a glob matches no instance; the message names the nearest ids.
         """
         if not patterns:
             return self.instances
@@ -75,13 +75,13 @@ class Benchmark:
         """Return the instance with this id.
 
         Raises:
-            ConfigError: there is none; the nearest ids are named.
+            ConfigError: there is none; the message names the nearest ids.
         """
         for instance in self.instances:
             if instance.id == instance_id.lower():
                 return instance
         near = nearest(instance_id.lower(), [instance.id for instance in self.instances])
-        raise ConfigError(f"no instance of {self.root} is {instance_id!r}{near}")
+        raise ConfigError(f"{self.root} has no instance {instance_id!r}{near}")
 
     def origin(self, instance: Instance) -> Origin:
         """Return where the trees of ``instance`` come from.
@@ -100,7 +100,7 @@ class Benchmark:
         )
 
     def lacks_clone(self, instance: Instance) -> str:
-        """Say that a clone of the repository of ``instance`` should be in ``repos`` and is not, else "".
+        """Return a message if ``repos`` lacks a clone of the repository of ``instance``, else "".
 
         Raises:
             SourceError: its ``origin`` column is malformed.
@@ -113,15 +113,15 @@ class Benchmark:
         return f"no clone of {instance.owner}/{instance.repo} in {self.repos}"
 
     def golden_path(self, instance: Instance) -> Path:
-        """Where X* stands as a patch; many benchmarks lack the file."""
+        """Return the path of X* as a patch; many benchmarks lack the file."""
         return self.root / "assets/diffs" / instance.path / "golden.diff"
 
     def description_path(self, instance: Instance, track: Track) -> Path:
-        """Where the task's text for ``track`` stands."""
+        """Return the path of the task description for ``track``."""
         return self.root / "assets/descriptions" / instance.path / _DESCRIPTIONS[track]
 
     def description(self, instance: Instance, track: Track = Track.INSTRUCTED) -> str:
-        """Return the task's text.
+        """Return the task description.
 
         Raises:
             ConfigError: it is missing, empty or not UTF-8.
@@ -133,10 +133,10 @@ class Benchmark:
         return text
 
     def check_descriptions(self, instances: Iterable[Instance], track: Track = Track.INSTRUCTED) -> None:
-        """Check that every task says, in its text for ``track``, what is to be done.
+        """Check that every instance has a task description for ``track``.
 
         Raises:
-            ConfigError: one line for each text that is missing, empty or not UTF-8.
+            ConfigError: one line for each description that is missing, empty or not UTF-8.
         """
         problems: list[str] = []
         for instance in instances:
@@ -148,17 +148,17 @@ class Benchmark:
             raise ConfigError(*problems)
 
     def rules_path(self, instance: Instance, direction: Direction) -> Path:
-        """Where the instance's rules of one direction stand; the file may be missing."""
+        """Return the path of the instance's rules of one direction; the file may be missing."""
         return rules_path(self.root, instance, direction)
 
     @property
     def semgrepignore(self) -> Path | None:
-        """The ignore file that replaces the rule engine's default one, where the benchmark has any."""
+        """The ignore file that replaces the rule engine's default, None if the benchmark has none."""
         path = self.root / "assets/default.semgrepignore"
         return path if path.is_file() else None
 
     def ignore_text(self) -> str:
-        """Return the text of the ignore file, "" where the benchmark has none.
+        """Return the text of the ignore file, "" if the benchmark has none.
 
         Raises:
             ConfigError: it cannot be read, or is not UTF-8.
@@ -167,7 +167,7 @@ class Benchmark:
         return "" if path is None else _read_text(path, "the ignore file")
 
     def metadata(self, instance: Instance) -> dict[str, Any] | None:
-        """Return what is known of the instance's execution environment, None where there is nothing.
+        """Return the metadata of the instance's execution environment, None if there is no file.
 
         Raises:
             ConfigError: the file is not a JSON object.
@@ -188,40 +188,42 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
     """Open the benchmark in the folder ``root``; ``repos`` is a folder of local clones.
 
     Raises:
-        ConfigError: there is no such folder or table, or the table is wrong; one line for each problem.
+        ConfigError: the folder or its table is missing, or the table has errors; one line for each.
     """
     table = root / TABLE
     if not root.is_dir():
-        hint = "; codetaste benchmark fetch codetaste100 brings it" if root.name == PUBLISHED else ""
+        hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED else ""
         raise ConfigError(f"{root}: no such benchmark folder{hint}")
     try:
         with table.open("rb") as file:
-            content = file.read(_TABLE_BYTES + 1)
+            content = file.read(_MAX_TABLE_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"{table}: {error.strerror}; a benchmark folder has its instances there") from None
-    if len(content) > _TABLE_BYTES:
-        raise ConfigError(f"{table}: larger than {_TABLE_BYTES:,} bytes")
+        raise ConfigError(
+            f"{table}: {error.strerror}; a benchmark folder lists its instances there"
+        ) from None
+    if len(content) > _MAX_TABLE_BYTES:
+        raise ConfigError(f"{table}: larger than {_MAX_TABLE_BYTES:,} bytes")
     return Benchmark(root, read_table(content, str(table)), repos)
 
 
 def quickstart_folder() -> Path:
-    """Return the folder of the benchmark that comes with codetaste."""
+    """Return the folder of the benchmark included with codetaste."""
     return resource_dir("examples") / QUICKSTART
 
 
 def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
-    """Where the rules of ``instance`` stand below ``root``, a folder in the published layout."""
+    """Return the path of the rules of ``instance`` below ``root``, a folder in the published layout."""
     return root / "assets/rules" / instance.path / _RULE_FILES[direction]
 
 
 def _read_text(path: Path, what: str) -> str:
     try:
         with path.open("rb") as file:
-            content = file.read(_TEXT_BYTES + 1)
+            content = file.read(_MAX_TEXT_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {what} cannot be read: {error.strerror}") from None
-    if len(content) > _TEXT_BYTES:
-        raise ConfigError(f"{path}: {what} is larger than {_TEXT_BYTES:,} bytes")
+    if len(content) > _MAX_TEXT_BYTES:
+        raise ConfigError(f"{path}: {what} is larger than {_MAX_TEXT_BYTES:,} bytes")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

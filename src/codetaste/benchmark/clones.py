@@ -1,4 +1,4 @@
-"""What a local clone tells of an instance: its licence, the size of its golden patch. Nothing is fetched."""
+"""Facts about an instance from a local clone: its licence and the size of its golden patch. No network."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
 
-_TIME_LIMIT_S = 120.0
-_FIELDS = 3
+_GIT_TIMEOUT_S = 120.0
+_NUMSTAT_FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PatchCounts:
-    """How much a patch changes: files, and lines added and removed, nothing left out."""
+    """Files of a patch, and lines that it adds and removes, without any filter."""
 
     files: int
     added: int
@@ -35,7 +35,7 @@ class PatchCounts:
 
 
 def find_clone(benchmark: Benchmark, instance: Instance) -> Path | None:
-    """Return the git directory of a local clone of the instance's repository, None where there is none."""
+    """Return the git directory of a local clone of the instance's repository, None if there is none."""
     try:
         origin = benchmark.origin(instance)
     except SourceError:
@@ -47,12 +47,10 @@ def find_clone(benchmark: Benchmark, instance: Instance) -> Path | None:
 
 
 def licence(clone: Path, commit: str) -> str:
-    """Return the SPDX name of the licence in the top folder of ``commit``, "unknown" where it is not sure.
-
-    Blocks.
+    """Return the SPDX name of the licence in the top folder of ``commit``, "unknown" if it is not certain.
 
     Raises:
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     listed = _git(clone, "ls-tree", "--name-only", "-z", commit) or b""
     names = sorted(name for name in listed.decode("utf-8", "replace").split("\0") if FILE.match(name))
@@ -64,10 +62,10 @@ def licence(clone: Path, commit: str) -> str:
 
 
 def golden_counts(clone: Path, base: str, golden: str) -> PatchCounts | None:
-    """Count what lies between two commits; None where the clone lacks one of them. Blocks.
+    """Count the changes between two commits; None if the clone lacks one of them.
 
     Raises:
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     listed = _git(
         clone, "diff", "--numstat", "--no-ext-diff", "--no-textconv", "--find-renames", base, golden
@@ -76,17 +74,17 @@ def golden_counts(clone: Path, base: str, golden: str) -> PatchCounts | None:
         return None
     rows = [line.split(b"\t", 2) for line in listed.splitlines()]
     added, removed = (sum(int(row[side]) for row in rows if row[side].isdigit()) for side in (0, 1))
-    return PatchCounts(len([row for row in rows if len(row) == _FIELDS]), added, removed)
+    return PatchCounts(len([row for row in rows if len(row) == _NUMSTAT_FIELDS]), added, removed)
 
 
 def _git(git_dir: Path, *args: str) -> bytes | None:
-    """Return what git says, None where it fails or takes too long."""
+    """Return git's output, None if it fails or takes too long."""
     try:
         done = subprocess.run(
             git_command(args, git_dir),
             capture_output=True,
             env=git_environment(),
-            timeout=_TIME_LIMIT_S,
+            timeout=_GIT_TIMEOUT_S,
             check=False,
             stdin=subprocess.DEVNULL,
             cwd="/",

@@ -1,4 +1,4 @@
-"""``[benchmark]``: which tasks, and where their code is."""
+"""``[benchmark]``: the benchmark folder, its instances, and clones of their repositories."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class BenchmarkConfig(Section):
     path: str
     """A folder in the published layout, relative to the config file; or "quickstart"."""
     repos: Path | None = None
-    """A folder of OWNER/REPO clones, relative to the config file; otherwise the origin's URL is used."""
+    """A folder of OWNER/REPO clones, relative to the config file; without it the origin's URL is used."""
     instances: tuple[str, ...] = Field(default=("*",), min_length=1)
     """Globs on instance ids."""

@@ -1,4 +1,4 @@
-"""A large file from the web: bounded, and in pieces that a later call goes on from."""
+"""Resumable, size-limited download of one large file."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     import httpx
 
 MOST_BYTES = 16 * 1024**3
-_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BACK_OFF_S = (0.5, 2.0, 5.0, 10.0)
-_MOST_TRIES = 50
-_REDIRECTS = 10
-_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
-_PAGES = ("text/html", "application/xhtml")
+_MAX_ATTEMPTS = 50
+_MAX_REDIRECTS = 10
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
+_HTML_TYPES = ("text/html", "application/xhtml")
 
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """A whole file; ``sha256`` (hex) is over its bytes, ``url`` is where it came from in the end."""
+    """A complete file; ``sha256`` (hex) is of its content, ``url`` is the address after redirections."""
 
     path: Path
     bytes: int
@@ -45,8 +45,8 @@ class Downloaded:
     url: str
 
 
-class _Again(Exception):
-    """A fault that may be gone the next time."""
+class _TransientError(Exception):
+    """A failure that may not occur again; the download is retried."""
 
 
 async def download(
@@ -57,78 +57,78 @@ async def download(
     limit: int = MOST_BYTES,
     back_off_s: tuple[float, ...] = _BACK_OFF_S,
 ) -> Downloaded:
-    """Bring what is at ``url`` to ``path``; what an earlier call got of the same file is not asked for again.
+    """Download ``url`` to ``path``, continuing a partial download of the same file.
 
     Args:
-        url: an http or https address; redirections are followed, but none from https to http.
-        path: where it goes. What is there so far stays on any failure, and ``path`` with ``.json`` says whose
-            it is.
-        progress: told how many bytes are there, and how many there will be if that is known.
-        limit: more bytes are refused.
-        back_off_s: pauses between tries that brought nothing.
+        url: an http or https address; redirections are followed, except from https to http.
+        path: the target file. A partial file stays after any failure; ``path`` with ``.json`` records its
+            address and version.
+        progress: called with the number of bytes downloaded, and the total if that is known.
+        limit: maximum size in bytes.
+        back_off_s: pauses between attempts that received nothing, in seconds.
 
     Raises:
-        SourceError: it cannot be had; the message says why and what to do.
+        SourceError: the download failed; the message says why and what to do.
         StorageFull: no space left.
     """
     import httpx  # noqa: PLC0415 - heavy
 
     if not url.startswith(("https://", "http://")):
-        raise SourceError(f"{url[:200]!r} is no http(s) address")
+        raise SourceError(f"{url[:200]!r} is not an http(s) address")
     fruitless = 0
     verify = await to_thread.run_sync(_trust)
     timeout = httpx.Timeout(60.0, connect=20.0)
     async with httpx.AsyncClient(
-        verify=verify, follow_redirects=True, max_redirects=_REDIRECTS, timeout=timeout
+        verify=verify, follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=timeout
     ) as http:
-        for _ in range(_MOST_TRIES):
-            before = _size(path)
+        for _ in range(_MAX_ATTEMPTS):
+            before = _file_size(path)
             try:
-                address = await _try(http, url, path, progress, limit)
-                digest = await to_thread.run_sync(_digest, path)
-                return Downloaded(path, _size(path), digest, address)
-            except (httpx.TransportError, _Again) as error:
-                fruitless = 0 if _size(path) > before else fruitless + 1
+                address = await _attempt(http, url, path, progress, limit)
+                digest = await to_thread.run_sync(_sha256_of, path)
+                return Downloaded(path, _file_size(path), digest, address)
+            except (httpx.TransportError, _TransientError) as error:
+                fruitless = 0 if _file_size(path) > before else fruitless + 1
                 if fruitless > len(back_off_s):
                     raise SourceError(
-                        f"{url}: no answer after {fruitless} attempts: {_reason(error)}; "
-                        "what has come is kept, the same command goes on from there"
+                        f"{url}: no answer after {fruitless} attempts: {_error_text(error)}; "
+                        "the partial file stays, and the same command continues it"
                     ) from error
                 await anyio.sleep(back_off_s[fruitless - 1] if fruitless else 0)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise SourceError(f"{url}: {_reason(error)}") from error
-    raise SourceError(f"{url}: the connection broke {_MOST_TRIES} times; what has come is kept")
+                raise SourceError(f"{url}: {_error_text(error)}") from error
+    raise SourceError(f"{url}: the connection broke {_MAX_ATTEMPTS} times; the partial file stays")
 
 
-async def _try(
+async def _attempt(
     http: httpx.AsyncClient, url: str, path: Path, progress: Callable[[int, int | None], None], limit: int
 ) -> str:
-    """Ask once for what is lacking; returns the final address when all is there."""
-    have, mark = await to_thread.run_sync(_kept, url, path)
-    # The digest is over what is stored, so no compression on the way.
+    """Request the missing bytes once; return the final address when the file is complete."""
+    have, mark = await to_thread.run_sync(_partial, url, path)
+    # The digest is of the stored bytes, so the transfer must not be compressed.
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": mark}
     async with http.stream("GET", url, headers=headers) as response:
-        _check_way(response, url)
+        _check_encryption(response, url)
         if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            if _range(response) == (None, have):
+            if _content_range(response) == (None, have):
                 return str(response.url)
             await to_thread.run_sync(discard, path)
-            raise _Again("the server has another file now")
-        _check_answer(response, url)
+            raise _TransientError("the server has another file now")
+        _check_response(response, url)
         resumed = response.status_code == HTTPStatus.PARTIAL_CONTENT
-        start, total = _range(response) if resumed else (0, _length(response))
+        start, total = _content_range(response) if resumed else (0, _content_length(response))
         if resumed and start != have:
             await to_thread.run_sync(discard, path)
-            raise _Again("the server sent another part than it was asked for")
+            raise _TransientError("the server sent another part than requested")
         if total is not None and total > limit:
-            raise SourceError(f"{url}: {total:,} bytes, more than the {limit:,} that are taken")
-        await _take(response, url, path, have if resumed else 0, total, progress, limit)
+            raise SourceError(f"{url}: {total:,} bytes, more than the limit of {limit:,}")
+        await _read_body(response, url, path, have if resumed else 0, total, progress, limit)
         return str(response.url)
 
 
-async def _take(
+async def _read_body(
     response: httpx.Response,
     url: str,
     path: Path,
@@ -140,103 +140,103 @@ async def _take(
     try:
         await to_thread.run_sync(lambda: path.parent.mkdir(parents=True, exist_ok=True))
         if not have:
-            await to_thread.run_sync(_note, url, path, _mark(response))
+            await to_thread.run_sync(_write_notes, url, path, _version_mark(response))
         async with await anyio.open_file(path, "ab" if have else "wb") as file:
             progress(have, total)
-            # As it comes: what a larger piece waits for is lost when the connection breaks.
+            # Chunks as they arrive: an incomplete larger chunk would be lost when the connection breaks.
             async for chunk in response.aiter_raw():
                 have += len(chunk)
                 if have > limit:
-                    raise SourceError(f"{url}: more than the {limit:,} bytes that are taken")
+                    raise SourceError(f"{url}: more than the limit of {limit:,} bytes")
                 await file.write(chunk)
                 progress(have, total)
             await file.flush()
             await to_thread.run_sync(os.fsync, file.wrapped.fileno())
     except OSError as error:
-        raise storage_error(error, f"cannot keep {path}") from error
+        raise storage_error(error, f"cannot write {path}") from error
     if total is not None and have != total:
-        raise _Again(f"it ended after {have:,} of {total:,} bytes")
+        raise _TransientError(f"it ended after {have:,} of {total:,} bytes")
 
 
-def _check_way(response: httpx.Response, url: str) -> None:
+def _check_encryption(response: httpx.Response, url: str) -> None:
     if url.startswith("https:") and any(each.url.scheme != "https" for each in (*response.history, response)):
-        raise SourceError(f"{url}: is redirected to an address without encryption; it is not followed")
+        raise SourceError(f"{url}: redirected to an address without encryption, which is not followed")
 
 
-def _check_answer(response: httpx.Response, url: str) -> None:
+def _check_response(response: httpx.Response, url: str) -> None:
     status = response.status_code
-    if status in _RETRIED:
-        raise _Again(f"the server answered {status}")
+    if status in _RETRIED_STATUS:
+        raise _TransientError(f"the server answered {status}")
     if status == HTTPStatus.NOT_FOUND:
-        raise SourceError(f"{url}: not found; check the address, or name a file that you have with --from")
+        raise SourceError(f"{url}: not found; check the address, or pass a local file with --from")
     if status not in {HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT}:
         raise SourceError(f"{url}: the server answered {status} {response.reason_phrase}")
-    if response.headers.get("content-type", "").startswith(_PAGES):
+    if response.headers.get("content-type", "").startswith(_HTML_TYPES):
         raise SourceError(
-            f"{url}: the server sent a web page, no archive; is a sign-in or a proxy in between?"
+            f"{url}: the server sent a web page instead of an archive; does a sign-in or a proxy intervene?"
         )
 
 
-def _range(response: httpx.Response) -> tuple[int | None, int | None]:
-    """Return where a part begins, and how long the whole is."""
-    found = _RANGE.fullmatch(response.headers.get("content-range", ""))
+def _content_range(response: httpx.Response) -> tuple[int | None, int | None]:
+    """Return the first byte of a part, and the size of the whole file."""
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", ""))
     return (None, None) if found is None else (int(found[1]) if found[1] else None, int(found[2]))
 
 
-def _length(response: httpx.Response) -> int | None:
+def _content_length(response: httpx.Response) -> int | None:
     text = response.headers.get("content-length", "")
     return int(text) if text.isdecimal() else None
 
 
-def _mark(response: httpx.Response) -> str:
-    """Return what tells this file from a later one at the same address, "" where nothing surely does."""
+def _version_mark(response: httpx.Response) -> str:
+    """Return a mark that distinguishes file versions at one address, "" if there is no reliable one."""
     tag = response.headers.get("etag", "")
     if tag and not tag.startswith("W/"):
         return str(tag)
     return str(response.headers.get("last-modified", ""))
 
 
-def _kept(url: str, path: Path) -> tuple[int, str]:
-    """Return how much there is of the same file, and its mark; nothing where either is not sure."""
+def _partial(url: str, path: Path) -> tuple[int, str]:
+    """Return the size of a partial download of ``url`` and its version mark; (0, "") if uncertain."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        note: Any = json.loads(_notes(path).read_bytes())
-        if note["url"] == url and note["mark"] and (size := _size(path)):
+        note: Any = json.loads(_notes_path(path).read_bytes())
+        if note["url"] == url and note["mark"] and (size := _file_size(path)):
             return size, str(note["mark"])
     return 0, ""
 
 
-def _note(url: str, path: Path, mark: str) -> None:
-    path.unlink(missing_ok=True)  # whose it was is not true any more
-    _notes(path).write_text(json.dumps({"url": url, "mark": mark}), "utf-8")
+def _write_notes(url: str, path: Path, mark: str) -> None:
+    path.unlink(missing_ok=True)  # it may be of another version
+    _notes_path(path).write_text(json.dumps({"url": url, "mark": mark}), "utf-8")
 
 
 def discard(path: Path) -> None:
-    """Forget what was downloaded to ``path``: it turned out to be damaged, or another file."""
+    """Remove the download at ``path``, which is damaged or of another version."""
     path.unlink(missing_ok=True)
-    _notes(path).unlink(missing_ok=True)
+    _notes_path(path).unlink(missing_ok=True)
 
 
-def _notes(path: Path) -> Path:
+def _notes_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def _digest(path: Path) -> str:
+def _sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Return whom connections may rest upon; reading all bundles takes a quarter of a second."""
+    """Return the trust store; cached, as reading all bundles takes a quarter of a second."""
     return trust()
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__

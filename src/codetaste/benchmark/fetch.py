@@ -1,7 +1,7 @@
-"""Getting a published benchmark: its release from the web, or an archive or folder at hand, checked.
+"""Fetch a published benchmark: download its release, or take a local archive or folder, and check it.
 
-The folder appears when it is whole, with a manifest that says what it was made of: a second fetch compares.
-No digest of the release is known, so that a first download rests on TLS and on the check of its structure.
+The folder appears only when it is complete, with a manifest of its origin, with which a second fetch is
+compared. No digest of the release is published, so a first download relies on TLS and the structure check.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 MANIFEST = "codetaste-fetch.json"
 _LIMITS = ArchiveLimits(TreeLimits(members=500_000, total_bytes=16 * 1024**3))
 _ARCHIVE = "archive"
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A published benchmark. ``sha256`` (hex) is of its archive, "" where nobody has published it."""
+    """A published benchmark. ``sha256`` (hex) is of its archive, "" if none is published."""
 
     name: str
     url: str
@@ -55,20 +55,20 @@ RELEASES = {
         ),
     )
 }
-"""What can be fetched by name. The archive of codetaste100 could not be reached when this was written."""
+"""Releases that can be fetched by name. The archive of codetaste100 was unreachable when this was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A benchmark folder in its place.
+    """A benchmark folder that is in place.
 
     Attributes:
-        folder: where it is.
-        sha256: of the archive, or the ``tree_digest`` of a folder.
-        source: where it came from.
-        verified: whether a published digest vouches for it.
-        inventory: what it has.
-        new: whether this call put it there.
+        folder: the folder.
+        sha256: of the archive, or the ``tree_digest`` of a source folder.
+        source: the address or path from which it was fetched.
+        verified: whether the archive matches a published digest.
+        inventory: which files it has and lacks.
+        new: whether this call created it.
     """
 
     folder: Path
@@ -81,7 +81,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """What a folder is to be made of: an archive, or a folder."""
+    """The source of a benchmark folder: an archive, or a folder."""
 
     path: Path
     source: str
@@ -97,56 +97,58 @@ async def fetch_benchmark(
     incomplete: bool = False,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
 ) -> Fetched:
-    """Put the benchmark ``release`` at ``to``, or find it there.
+    """Fetch the benchmark ``release`` to ``to``, or check it if it is there.
 
     Args:
-        release: which one.
-        to: the folder; what is there already is checked, compared and left as it is.
-        source: a URL, an archive or a folder to take in place of the release's address.
+        release: the release to fetch.
+        to: the folder; an existing benchmark is checked, compared and not changed.
+        source: a URL, an archive or a folder instead of the release's address.
         incomplete: accept a folder that lacks files of some instances.
-        progress: told how many bytes are downloaded, and of how many.
+        progress: called with the number of bytes downloaded, and the total if that is known.
 
     Raises:
-        ConfigError: what came is no such benchmark, or another one is there.
-        SourceError: it cannot be had, or is damaged; UnsafeArchive: it is hostile.
+        ConfigError: the source is not this benchmark, or ``to`` has another one.
+        SourceError: it cannot be fetched, or is damaged; UnsafeArchive: it has links, devices or bad names.
         StorageFull: no space left.
     """
     to = await to_thread.run_sync(to.absolute)
-    async with workshop(to) as shop:
-        if await to_thread.run_sync(_holds_something, to):
-            return await to_thread.run_sync(_found, release, to, source, incomplete)
-        origin = await _bring(release, source, shop, progress)
+    async with workshop(to) as staging:
+        if await to_thread.run_sync(_not_empty, to):
+            return await to_thread.run_sync(_check_existing, release, to, source, incomplete)
+        origin = await _obtain(release, source, staging, progress)
         if release.sha256 and origin.archive and origin.sha256 != release.sha256:
             raise SourceError(
                 f"{origin.source}: its sha256 is {origin.sha256}, the release's is {release.sha256}; not used"
             )
         try:
-            made = await to_thread.run_sync(lambda: _make(release, origin, shop, to, incomplete=incomplete))
+            fetched = await to_thread.run_sync(
+                lambda: _build(release, origin, staging, to, incomplete=incomplete)
+            )
         except StorageFull:
             raise
         except SourceError:
-            # Asked for again, a damaged archive would be found whole and damaged for ever.
-            await to_thread.run_sync(discard, shop / _ARCHIVE)
+            # Otherwise the next fetch would find the damaged archive complete, and fail again.
+            await to_thread.run_sync(discard, staging / _ARCHIVE)
             raise
-        await to_thread.run_sync(lambda: shutil.rmtree(shop, ignore_errors=True))
-        return made
+        await to_thread.run_sync(lambda: shutil.rmtree(staging, ignore_errors=True))
+        return fetched
 
 
-def _holds_something(folder: Path) -> bool:
+def _not_empty(folder: Path) -> bool:
     return folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
 
 
-async def _bring(
-    release: Release, source: str, shop: Path, progress: Callable[[int, int | None], None]
+async def _obtain(
+    release: Release, source: str, staging: Path, progress: Callable[[int, int | None], None]
 ) -> _Origin:
     address = source or release.url
     if address.startswith(("https://", "http://")):
-        got = await download(address, shop / _ARCHIVE, progress=progress)
+        got = await download(address, staging / _ARCHIVE, progress=progress)
         return _Origin(got.path, address, got.sha256, archive=True)
-    return await to_thread.run_sync(_at_hand, address)
+    return await to_thread.run_sync(_local_origin, address)
 
 
-def _at_hand(name: str) -> _Origin:
+def _local_origin(name: str) -> _Origin:
     path = Path(name).expanduser()
     if path.is_dir():
         return _Origin(path, str(path), tree_digest(path), archive=False)
@@ -159,8 +161,8 @@ def _at_hand(name: str) -> _Origin:
         ) from None
 
 
-def _make(release: Release, origin: _Origin, shop: Path, to: Path, *, incomplete: bool) -> Fetched:
-    stage = shop / "unpacked"
+def _build(release: Release, origin: _Origin, staging: Path, to: Path, *, incomplete: bool) -> Fetched:
+    stage = staging / "unpacked"
     shutil.rmtree(stage, ignore_errors=True)
     shutil.rmtree(stage.with_name(f"{stage.name}.unpacking"), ignore_errors=True)
     if origin.archive:
@@ -174,18 +176,18 @@ def _make(release: Release, origin: _Origin, shop: Path, to: Path, *, incomplete
         refuse_surprises(origin.path, origin.source)
         _copy(origin.path, stage)
     try:
-        inventory = _checked(release, stage, origin.source, incomplete=incomplete)
+        inventory = _check_inventory(release, stage, origin.source, incomplete=incomplete)
     except ConfigError:
         shutil.rmtree(stage, ignore_errors=True)
         raise
     verified = bool(release.sha256) and origin.archive
-    made = Fetched(to, origin.sha256, origin.source, verified, inventory, new=True)
+    fetched = Fetched(to, origin.sha256, origin.source, verified, inventory, new=True)
     try:
-        (stage / MANIFEST).write_text(json.dumps(_manifest(release, made), indent=2) + "\n", "utf-8")
+        (stage / MANIFEST).write_text(json.dumps(_manifest(release, fetched), indent=2) + "\n", "utf-8")
         stage.rename(to)
     except OSError as error:
         raise storage_error(error, str(to)) from error
-    return made
+    return fetched
 
 
 def _copy(source: Path, stage: Path) -> None:
@@ -196,15 +198,15 @@ def _copy(source: Path, stage: Path) -> None:
         raise storage_error(full, str(source)) from error
 
 
-def _checked(release: Release, folder: Path, source: str, *, incomplete: bool) -> Inventory:
-    """Take the inventory of ``folder``, and name files as they are called in their final place."""
+def _check_inventory(release: Release, folder: Path, source: str, *, incomplete: bool) -> Inventory:
+    """Return the inventory of ``folder``, with paths relative to it in the messages."""
     try:
         found = take_inventory(folder, instances=release.instances)
     except ConfigError as error:
         lines = (
             problem.replace(f"{folder}{os.sep}", "").replace(str(folder), "it") for problem in error.problems
         )
-        raise ConfigError(*(f"{source}: no {release.name}: {line}" for line in lines)) from None
+        raise ConfigError(*(f"{source}: not {release.name}: {line}" for line in lines)) from None
     prefix = f"{folder}{os.sep}"
     found = replace(
         found,
@@ -212,25 +214,27 @@ def _checked(release: Release, folder: Path, source: str, *, incomplete: bool) -
         lacking=tuple(line.replace(prefix, "") for line in found.lacking),
     )
     if found.missing and not incomplete:
-        more = len(found.missing) - _SHOWN
+        more = len(found.missing) - _MAX_SHOWN
         raise ConfigError(
-            *(f"{source}: {line}" for line in found.missing[:_SHOWN]),
+            *(f"{source}: {line}" for line in found.missing[:_MAX_SHOWN]),
             *([f"{source}: and {more} more files"] if more > 0 else []),
-            "this is not all of the benchmark; --incomplete takes it as it is",
+            "the benchmark is incomplete; --incomplete accepts it as it is",
         )
     return found
 
 
-def _found(release: Release, to: Path, source: str, incomplete: bool) -> Fetched:
-    """Check what is at ``to`` already, and that it is what would be fetched, as far as that can be known."""
+def _check_existing(release: Release, to: Path, source: str, incomplete: bool) -> Fetched:
+    """Check the existing folder ``to``, and compare it with a local ``source`` if its manifest permits."""
     manifest = _read_manifest(to)
-    inventory = _checked(release, to, str(to), incomplete=incomplete or bool(manifest.get("incomplete")))
+    inventory = _check_inventory(
+        release, to, str(to), incomplete=incomplete or bool(manifest.get("incomplete"))
+    )
     was = str(manifest.get("sha256", ""))
     if source and not source.startswith(("https://", "http://")) and was:
-        now = _at_hand(source)
+        now = _local_origin(source)
         if now.archive == bool(manifest.get("archive")) and now.sha256 != was:
             raise ConfigError(
-                f"{to}: was made of other content (sha256 {was[:12]}…) than {source} (sha256 "
+                f"{to}: has other content (sha256 {was[:12]}…) than {source} (sha256 "
                 f"{now.sha256[:12]}…); remove it, or name another folder with --to"
             )
     verified = bool(release.sha256) and was == release.sha256
@@ -245,17 +249,17 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _manifest(release: Release, made: Fetched) -> dict[str, Any]:
+def _manifest(release: Release, fetched: Fetched) -> dict[str, Any]:
     return {
         "release": release.name,
-        "source": made.source,
-        "archive": not Path(made.source).is_dir(),
-        "sha256": made.sha256,
-        "verified": made.verified,
+        "source": fetched.source,
+        "archive": not Path(fetched.source).is_dir(),
+        "sha256": fetched.sha256,
+        "verified": fetched.verified,
         "fetched": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "instances": made.inventory.instances,
-        "incomplete": bool(made.inventory.missing),
-        "missing": len(made.inventory.missing),
-        "lacking": len(made.inventory.lacking),
+        "instances": fetched.inventory.instances,
+        "incomplete": bool(fetched.inventory.missing),
+        "missing": len(fetched.inventory.missing),
+        "lacking": len(fetched.inventory.lacking),
         "codetaste": __version__,
     }

@@ -1,4 +1,4 @@
-"""Which licence a text is, by the words that only that licence has; what is not sure is "unknown"."""
+"""Recognise a licence by phrases that occur only in its text; an uncertain text is "unknown"."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 UNKNOWN = "unknown"
 FILE = re.compile(r"(?:un)?licen[cs]e|copying", re.IGNORECASE)
-"""What the name of a licence's file begins with."""
+"""Matches the beginning of a licence file's name."""
 
-_TAG = re.compile(r"SPDX-License-Identifier:\s*([A-Za-z0-9][A-Za-z0-9.+-]*)\s*$", re.MULTILINE)
-_READ = 64 * 1024
-_SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    # The first whose words are all there; special cases stand before what they contain.
+_SPDX_TAG = re.compile(r"SPDX-License-Identifier:\s*([A-Za-z0-9][A-Za-z0-9.+-]*)\s*$", re.MULTILINE)
+_MAX_CHARS = 64 * 1024
+_PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # The first entry whose phrases all occur wins; special cases come before the general ones.
     ("AGPL-3.0", ("gnu affero general public license version 3",)),
     ("LGPL-3.0", ("gnu lesser general public license version 3",)),
     ("LGPL-2.1", ("gnu lesser general public license version 2.1",)),
@@ -39,17 +39,17 @@ _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def recognise(text: str) -> str:
-    """Return the SPDX name of the licence that ``text`` is, "unknown" where no words say it surely.
+    """Return the SPDX name of the licence in ``text``, "unknown" if it is not certain.
 
-    A text with several licences is named by the first of the list above; "only" and "or later" are not told
-    apart: a licence's text does not say.
+    For a text with several licences, the first of the list above is returned; "only" and "or later" are not
+    distinguished, as the licence's text does not say which holds.
     """
-    text = text[:_READ]
-    tag = _TAG.search(text)
+    text = text[:_MAX_CHARS]
+    tag = _SPDX_TAG.search(text)
     if tag is not None:
         return tag[1]
     plain = " ".join(re.sub(r"[*#=_,]|//", " ", text).lower().split())
-    for name, signs in _SIGNS:
-        if all(" ".join(sign.replace(",", " ").split()) in plain for sign in signs):
+    for name, phrases in _PHRASES:
+        if all(" ".join(phrase.replace(",", " ").split()) in plain for phrase in phrases):
             return name
     return UNKNOWN

@@ -1,7 +1,7 @@
-"""Writing a folder in the published layout: what a run makes drops in as a benchmark of its own.
+"""Write a folder in the published layout, so that a run's rules can be used as a benchmark.
 
-Every file is written under a temporary name, made durable and renamed. A benchmark that a run reads is never
-written.
+Every file is written under a temporary name, synced and renamed. The benchmark that a run reads is never
+modified.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def write_rules(root: Path, instance: Instance, direction: Direction, yaml
     """Write the rules of one pass to ``assets/rules/<path>/rules_{positive,negative}.yml`` below ``root``.
 
     Returns:
-        The file's path; when this returns, the file is durable.
+        The path of the file, which is durable by then.
 
     Raises:
         StorageFull: no space left.
@@ -41,22 +41,22 @@ async def write_rules(root: Path, instance: Instance, direction: Direction, yaml
 
 
 async def write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
-    """Write what ``root`` needs to be a benchmark: the table, the descriptions, and the ignore file.
+    """Write the table, the descriptions and the ignore file that make ``root`` a benchmark.
 
-    Instances that an earlier call put into the table stay there. An open description that cannot be read is
-    left out: nothing here needs it.
+    Instances that an earlier call wrote to the table stay there. An open description that cannot be read is
+    left out, as it is not required.
 
     Raises:
         ConfigError: an instructed description is missing or empty.
         StorageFull: no space left.
         JournalError: it cannot be written.
     """
-    await to_thread.run_sync(_write_product, root, benchmark, instances)
+    await to_thread.run_sync(_write_files, root, benchmark, instances)
 
 
-def _write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
-    anchored = tuple(_anchored(instance, benchmark) for instance in instances)
-    product = Benchmark(root, _with_earlier(root, anchored, benchmark))
+def _write_files(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
+    portable = tuple(_with_absolute_origin(instance, benchmark) for instance in instances)
+    product = Benchmark(root, _merge_earlier(root, portable, benchmark))
     for instance in instances:
         for track, text in _descriptions(benchmark, instance):
             write_atomically(product.description_path(instance, track), text)
@@ -65,8 +65,8 @@ def _write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instanc
     write_atomically(root / TABLE, write_table(product.instances))
 
 
-def _with_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) -> tuple[Instance, ...]:
-    """Add those that the table in ``root`` has already, all in the order of ``benchmark``."""
+def _merge_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) -> tuple[Instance, ...]:
+    """Return ``new`` and the instances already in the table of ``root``, in the order of ``benchmark``."""
     try:
         earlier = open_benchmark(root).instances
     except ConfigError:
@@ -84,8 +84,8 @@ def _descriptions(benchmark: Benchmark, instance: Instance) -> Iterator[tuple[Tr
         return
 
 
-def _anchored(instance: Instance, benchmark: Benchmark) -> Instance:
-    """Return ``instance`` with an origin that means the same from any other folder."""
+def _with_absolute_origin(instance: Instance, benchmark: Benchmark) -> Instance:
+    """Return ``instance`` with an origin that does not depend on the benchmark's folder."""
     if not instance.origin:
         return instance
     origin = benchmark.origin(instance)

@@ -1,6 +1,6 @@
-"""What a benchmark is made of (CodeTaste, Tables 1 and 2): facts of each instance, as far as they are known.
+"""Facts about the instances of a benchmark, for CodeTaste's Tables 1 and 2.
 
-Nothing is fetched. None is "not known": a folder may lack rules, descriptions or metadata of some instances.
+Nothing is fetched. None means unknown: a folder may lack rules, descriptions or metadata of some instances.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
 
 REFERENCE = "golden_reference.csv"
-"""Counts that somebody took of golden patches, rules and tests; used for what the folder itself lacks."""
-_REFERENCE_BYTES = 16 * 1024**2
+"""Optional file with counts of golden patches, rules and tests; used where the folder lacks the data."""
+_MAX_REFERENCE_BYTES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceFacts:
-    """What is known of one instance.
+    """Facts about one instance.
 
     Attributes:
         instance: its row in the table.
-        instructed_chars: characters of its description, without the white space around it.
-        open_chars: the same of its open description.
-        additive_rules: how many there are.
-        reductive_rules: how many there are.
-        tests: the most that a recorded test run of R or R∘X* had in all.
-        golden: how much its golden patch changes.
-        base_tests: the recorded test run of R, as the published metadata has it.
-        golden_tests: the same of R∘X*.
+        instructed_chars: characters of its description, without surrounding white space.
+        open_chars: the same for its open description.
+        additive_rules: number of additive rules.
+        reductive_rules: number of reductive rules.
+        tests: number of tests in the larger recorded test run of R and R∘X*.
+        golden: size of its golden patch.
+        base_tests: the recorded test run of R, as in the published metadata.
+        golden_tests: the same for R∘X*.
         clone: the git directory of a local clone.
-        licence: its SPDX name, "unknown" where nothing surely says.
-        problems: what could not be read, a line each.
+        licence: its SPDX name, "unknown" if it is not certain.
+        problems: files that could not be read, one line each.
     """
 
     instance: Instance
@@ -68,7 +68,7 @@ class InstanceFacts:
 
     @property
     def rules(self) -> int | None:
-        """All of its rules."""
+        """Number of all its rules."""
         if self.additive_rules is None or self.reductive_rules is None:
             return None
         return self.additive_rules + self.reductive_rules
@@ -76,13 +76,13 @@ class InstanceFacts:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFacts:
-    """What is known of all instances, in the order of the table."""
+    """Facts about all instances, in the order of the table."""
 
     instances: tuple[InstanceFacts, ...]
 
     @property
     def repositories(self) -> Mapping[str, str]:
-        """The licence of each repository, by its name, sorted without regard to case."""
+        """The licence of each repository, by name, sorted case-insensitively."""
         found: dict[str, str] = {}
         for facts in self.instances:
             if found.get(facts.repository, UNKNOWN) == UNKNOWN:
@@ -91,26 +91,26 @@ class BenchmarkFacts:
 
     @property
     def languages(self) -> Mapping[str, int]:
-        """How many instances each language has (Figure 5), the most first."""
-        return _counted([facts.instance.language for facts in self.instances])
+        """Number of instances by language (Figure 5), largest first."""
+        return _count_names([facts.instance.language for facts in self.instances])
 
     @property
     def categories(self) -> Mapping[str, int]:
-        """How many instances each category has, the most first."""
-        return _counted([facts.instance.category for facts in self.instances])
+        """Number of instances by category, largest first."""
+        return _count_names([facts.instance.category for facts in self.instances])
 
 
 def describe_benchmark(benchmark: Benchmark, instances: Sequence[Instance] | None = None) -> BenchmarkFacts:
-    """Return what the folder, a file of reference counts beside its table, and local clones tell.
+    """Collect facts from the folder, a file of reference counts beside its table, and local clones.
 
-    Blocks, a second for each clone: call it in a thread.
+    To be called in a thread: each clone takes about a second.
 
     Args:
-        benchmark: opened with ``repos``, clones tell licences and the size of golden patches.
+        benchmark: if opened with ``repos``, licences and sizes of golden patches come from the clones.
         instances: only these; default all.
 
     Raises:
-        ToolMissing: there are clones, but no git.
+        ToolMissing: there are clones, but git is not installed.
     """
     reference = _reference(benchmark.root)
     chosen = benchmark.instances if instances is None else instances
@@ -141,7 +141,7 @@ def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str
     )
 
 
-def _counted(names: Sequence[str]) -> dict[str, int]:
+def _count_names(names: Sequence[str]) -> dict[str, int]:
     return {
         name: names.count(name) for name in sorted(set(names), key=lambda name: (-names.count(name), name))
     }
@@ -194,7 +194,7 @@ def _golden(
 def _reference(root: Path) -> dict[str, dict[str, str]]:
     try:
         with (root / REFERENCE).open(encoding="utf-8", errors="replace", newline="") as file:
-            rows = csv.DictReader(file.read(_REFERENCE_BYTES).splitlines())
+            rows = csv.DictReader(file.read(_MAX_REFERENCE_BYTES).splitlines())
             return {row["instance"]: row for row in rows if row.get("instance")}
     except (OSError, csv.Error):
         return {}
@@ -212,7 +212,7 @@ def _patch_counts(reference: Mapping[str, str]) -> PatchCounts | None:
 
 
 def _tests(reference: Mapping[str, str]) -> int | None:
-    """Return the larger suite; those that were skipped are not in such a file."""
+    """Return the size of the larger test run, without skipped tests, which the file does not have."""
     found = [
         (_number(reference, f"{which}_passed"), _number(reference, f"{which}_failed"))
         for which in ("base", "golden")

@@ -1,4 +1,4 @@
-"""``instances.csv``: the table of a benchmark's instances, read strictly and written as it is published."""
+"""``instances.csv``: strict reader and formatter of a benchmark's table of instances."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LANGUAGES = frozenset(
         *("scala", "scheme", "solidity", "swift", "terraform", "typescript", "vb", "vue", "xml", "yaml"),
     }
 )
-"""What an instance may be written in: the languages that OpenGrep reads, by its names and the paper's."""
+"""Languages of instances: those that OpenGrep supports, by its names and the paper's."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_SHOWN = 60
+_MAX_SHOWN_CHARS = 60
 
 
 def read_table(content: bytes, name: str) -> tuple[Instance, ...]:
@@ -45,10 +45,10 @@ def read_table(content: bytes, name: str) -> tuple[Instance, ...]:
 
     Args:
         content: the file's bytes.
-        name: what messages call the file.
+        name: the file's name in messages.
 
     Raises:
-        ConfigError: with one line for each problem, each naming file and line.
+        ConfigError: one line for each problem, with file and line.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -80,11 +80,11 @@ def read_table(content: bytes, name: str) -> tuple[Instance, ...]:
         if instance is None:
             continue
         if instance.id in first_line:
-            problems.append(f"{place}: {instance.id} stands in line {first_line[instance.id]} already")
+            problems.append(f"{place}: {instance.id} is already in line {first_line[instance.id]}")
         first_line.setdefault(instance.id, line)
         instances.append(instance)
     if not instances and not problems:
-        problems.append(f"{name}: it names the columns, but no instance")
+        problems.append(f"{name}: it has a header, but no instance")
     if problems:
         raise ConfigError(*problems)
     return tuple(instances)
@@ -93,29 +93,29 @@ def read_table(content: bytes, name: str) -> tuple[Instance, ...]:
 def write_table(instances: Sequence[Instance]) -> str:
     """Return the text of ``instances.csv`` for ``instances``; extra columns follow the published ones."""
     extra = list(dict.fromkeys(name for instance in instances for name in instance.extra))
-    lines = [_line([*COLUMNS, *extra])]
+    lines = [_format_row([*COLUMNS, *extra])]
     for instance in instances:
         score = "" if instance.combined_score is None else repr(instance.combined_score)
         published = (instance.owner, instance.repo, instance.commit_hash, instance.golden_commit_hash, score)
         further = [instance.extra.get(name, "") for name in extra]
-        lines.append(_line([*published, instance.category, instance.language, *further]))
+        lines.append(_format_row([*published, instance.category, instance.language, *further]))
     return "".join(lines)
 
 
-def _line(fields: Sequence[str]) -> str:
+def _format_row(fields: Sequence[str]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\r\n").writerow(fields)  # with "\n" a lone "\r" would not be quoted
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def nearest(word: str, known: Iterable[str], count: int = 3) -> str:
-    """Return ``; did you mean …?`` with the names nearest to ``word``, "" when none is near."""
+    """Return ``; did you mean …?`` with the names nearest to ``word``, "" if none is near."""
     near = difflib.get_close_matches(word, list(known), n=count, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _rows(text: str, name: str, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line on which each row starts (from 1) and its fields; blank lines are left out."""
+    """Yield the line number (from 1) and the fields of each row; blank lines are skipped."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
     try:
@@ -130,27 +130,27 @@ def _rows(text: str, name: str, problems: list[str]) -> Iterator[tuple[int, list
 def _columns(header: list[str], place: str, problems: list[str]) -> list[str] | None:
     columns = [column.strip() for column in header]
     faults = [
-        f"{place}: the column {_show(column)} stands there twice"
+        f"{place}: the column {_show(column)} is there twice"
         for column in dict.fromkeys(columns)
         if columns.count(column) > 1
     ]
     for column in COLUMNS:
         if column not in columns:
-            strangers = [other for other in columns if other not in COLUMNS]
-            faults.append(f"{place}: the column {column!r} is missing{nearest(column, strangers, 1)}")
+            others = [other for other in columns if other not in COLUMNS]
+            faults.append(f"{place}: the column {column!r} is missing{nearest(column, others, 1)}")
     problems += faults
     return None if faults else columns
 
 
 def _instance(row: Mapping[str, str], place: str, problems: list[str]) -> Instance | None:
-    """Read one row; None, with every fault in ``problems``, when something in it is wrong."""
+    """Parse one row; if it has errors, add them to ``problems`` and return None."""
     faults = [
-        f"{column} {_show(row[column])} is no name (letters, digits, '-', '_' and '.')"
+        f"{column} {_show(row[column])} is not a valid name (letters, digits, '-', '_' and '.')"
         for column in ("owner", "repo")
         if not is_path_name(row[column])
     ]
     faults += [
-        f"{column} {_show(row[column])} is no whole hash (40 or 64 lower-case hex digits)"
+        f"{column} {_show(row[column])} is not a full hash (40 or 64 lower-case hex digits)"
         for column in ("commit_hash", "golden_commit_hash")
         if _HASH.fullmatch(row[column]) is None
     ]
@@ -179,7 +179,7 @@ def _instance(row: Mapping[str, str], place: str, problems: list[str]) -> Instan
 
 
 def is_path_name(name: str) -> bool:
-    """True when ``name`` may be one component of a path in the published layout."""
+    """Return whether ``name`` may be one component of a path in the published layout."""
     return _NAME.fullmatch(name) is not None and not name.startswith("-") and set(name) != {"."}
 
 
@@ -205,10 +205,10 @@ def _score(text: str, faults: list[str]) -> float | None:
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        faults.append(f"combined_score {_show(text)} is no number")
+        faults.append(f"combined_score {_show(text)} is not a number")
         return None
     return score
 
 
 def _show(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+    return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…")

@@ -1,4 +1,4 @@
-"""Whether a benchmark folder is whole: its table, and every file that each of its instances should have."""
+"""Check that a benchmark folder is complete: its table, and all files of each instance."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
 
 SCRIPTS = ("setup_system.sh", "setup_shell.sh", "run_tests")
-"""Of each environment, in ``instance_images/<path>/scripts``."""
+"""Scripts of each environment, in ``instance_images/<path>/scripts``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a folder has.
+    """The result of a completeness check.
 
     Attributes:
-        instances: rows of its table.
-        missing: what a run needs and is not there: a line for each file.
-        lacking: what only test runs need and is not there: a line for each file.
+        instances: number of rows of the table.
+        missing: one line for each missing file that every run needs.
+        missing_for_tests: one line for each missing file that only test runs need.
     """
 
     instances: int
@@ -38,28 +38,28 @@ class Inventory:
 
 
 def take_inventory(root: Path, *, instances: int | None = None) -> Inventory:
-    """Look at every file that the instances of ``root`` should have; none of them is scanned or run. Blocks.
+    """Check which files of the instances of ``root`` exist; none is scanned or run.
 
     Args:
         root: a folder in the published layout.
-        instances: how many there must be.
+        instances: the required number of instances.
 
     Raises:
-        ConfigError: the table is missing or wrong, or has another number of rows.
+        ConfigError: the table is missing, has errors, or has another number of rows.
     """
     benchmark = open_benchmark(root)
     found = len(benchmark.instances)
     if instances is not None and found != instances:
-        raise ConfigError(f"{root}: its table names {found} instances, expected {instances}")
+        raise ConfigError(f"{root}: its table has {found} instances, expected {instances}")
     missing: list[str] = []
     lacking: list[str] = []
     for instance in benchmark.instances:
-        missing += _without_task(benchmark, instance)
-        lacking += _without_environment(benchmark, instance)
+        missing += _missing_task_files(benchmark, instance)
+        lacking += _missing_environment_files(benchmark, instance)
     return Inventory(found, tuple(missing), tuple(lacking))
 
 
-def _without_task(benchmark: Benchmark, instance: Instance) -> list[str]:
+def _missing_task_files(benchmark: Benchmark, instance: Instance) -> list[str]:
     problems: list[str] = []
     for track in Track:
         try:
@@ -73,7 +73,7 @@ def _without_task(benchmark: Benchmark, instance: Instance) -> list[str]:
     return problems
 
 
-def _without_environment(benchmark: Benchmark, instance: Instance) -> list[str]:
+def _missing_environment_files(benchmark: Benchmark, instance: Instance) -> list[str]:
     folder = benchmark.root / "instance_images" / instance.path
     try:
         metadata = benchmark.metadata(instance)
@@ -82,9 +82,9 @@ def _without_environment(benchmark: Benchmark, instance: Instance) -> list[str]:
     if metadata is None:
         return [f"{folder / 'instance_metadata.json'}: missing"]
     problems = []
-    told = (metadata.get("base_hash"), metadata.get("golden_hash"))
-    if told != (instance.commit_hash, instance.golden_commit_hash):
-        problems.append(f"{folder / 'instance_metadata.json'}: is of other commits than the table's")
+    commits = (metadata.get("base_hash"), metadata.get("golden_hash"))
+    if commits != (instance.commit_hash, instance.golden_commit_hash):
+        problems.append(f"{folder / 'instance_metadata.json'}: its commits differ from the table's")
     scripts = [folder / "scripts" / name for name in SCRIPTS]
     return problems + [f"{path}: missing or empty" for path in scripts if not _has_content(path)]
 
@@ -98,10 +98,10 @@ def _has_content(path: Path) -> bool:
 
 
 def refuse_surprises(root: Path, label: str) -> None:
-    """Check that a tree has nothing but folders and regular files, whose names differ on every file system.
+    """Check that a tree has only folders and regular files, with names that differ on every file system.
 
     Raises:
-        UnsafeArchive: it has a link, a device, or names that are one where case does not count.
+        UnsafeArchive: it has a link, a device, or names that differ only in case or normalisation.
     """
     for folder, folders, files in os.walk(root):
         seen: dict[str, str] = {}
@@ -110,10 +110,10 @@ def refuse_surprises(root: Path, label: str) -> None:
             shown = repr(os.path.relpath(path, root))
             mode = os.lstat(path).st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise UnsafeArchive(f"{label}: {shown} is a link or a device; a benchmark has none")
+                raise UnsafeArchive(f"{label}: {shown} is a link or a device; a benchmark may have none")
             plain = unicodedata.normalize("NFC", name).casefold()
             if plain in seen:
                 raise UnsafeArchive(
-                    f"{label}: {shown} and {seen[plain]!r} are one name where case does not count"
+                    f"{label}: {shown} and {seen[plain]!r} are the same name on a file system without case"
                 )
             seen[plain] = name

@@ -1,4 +1,4 @@
-"""A folder beside the one that is to be made, for whoever makes it: one at a time."""
+"""A locked staging folder beside the target folder."""
 
 from __future__ import annotations
 
@@ -19,46 +19,41 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def workshop(to: Path) -> AsyncIterator[Path]:
-    """Hold the folder beside ``to`` in which it is made; what was downloaded stays there on failure.
+    """Yield the locked folder beside ``to`` in which ``to`` is built; a download stays there on failure.
 
-    Whoever else makes a folder in the same parent folder waits.
+    Other processes that build a folder in the same parent folder wait.
 
     Raises:
-        StorageFull: no space left; SourceError: the folder cannot be made.
+        StorageFull: no space left; SourceError: the folder cannot be created.
     """
-    shop = to.with_name(f".{to.name}.fetch")
+    staging = to.with_name(f".{to.name}.fetch")
     try:
         await to_thread.run_sync(lambda: to.parent.mkdir(parents=True, exist_ok=True))
         descriptor = os.open(to.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise storage_error(error, str(shop)) from error
+        raise storage_error(error, str(staging)) from error
     try:
         pause_s = 0.05
-        while not _locks(descriptor):
+        while not _try_lock(descriptor):
             await anyio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 1.0)
-        # Not before: whoever had the lock has tidied up behind them.
+        # After the lock was acquired, as its previous owner removes the folder at its end.
         try:
-            await to_thread.run_sync(lambda: shop.mkdir(exist_ok=True))
+            await to_thread.run_sync(lambda: staging.mkdir(exist_ok=True))
         except OSError as error:
-            raise storage_error(error, str(shop)) from error
+            raise storage_error(error, str(staging)) from error
         try:
-            yield shop
+            yield staging
         finally:
-            _tidy(shop)
+            with suppress(OSError):  # a folder with a partial download stays
+                staging.rmdir()
     finally:
         os.close(descriptor)
 
 
-def _locks(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
-
-
-def _tidy(shop: Path) -> None:
-    """Remove the folder if nothing was kept in it."""
-    with suppress(OSError):
-        shop.rmdir()

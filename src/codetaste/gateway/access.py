@@ -1,4 +1,4 @@
-"""What one job may do at the gateway, and what it has done: token, models, money, count and transcript."""
+"""``GatewaySession``: one job's admission to the gateway, with its token, models, usage and transcript."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
 
 AT_ONCE = 32
-"""Requests of one job that are worked on at once."""
-_IN_LINE = 256
-"""Requests of one job that may wait for that."""
-_HELD_BYTES = 128 * 1024 * 1024
-"""Of the bodies of one job's requests together."""
+"""Requests of one job that are processed at the same time."""
+_MAX_WAITING = 256
+"""Requests of one job that may wait for one of these places."""
+_MAX_BODY_BYTES = 128 * 1024 * 1024
+"""Limit on the bodies of one job's open requests together."""
 
 
 class Access:
-    """One admission of a job. It ends with ``finish``; whoever asks after that is refused.
+    """One job's session at the gateway. ``finish`` ends it; later requests are rejected.
 
     Args:
-        ctx: the job's; its budget pays.
-        models: those that the job may use; the first one is asked wherever a program names none of them.
+        ctx: the job's context; its budget pays for the requests.
+        models: the models that the job may use; the first one answers requests for unknown models.
         others: the ids of models that the job may not use.
-        protocol: which the job's program speaks.
-        transcript: where its requests are written down.
-        name_call: gives each call of the job a name that no other has.
+        protocol: the protocol of the job's CLI agent.
+        transcript: the file to which requests and replies are written.
+        name_call: returns a name for each call that is unique within the job.
     """
 
     def __init__(
@@ -62,124 +62,118 @@ class Access:
         self.over = False
         self._models, self._others = tuple(models), others
         self._counts: dict[str, JobCounts] = {model.id: model.counts.of_a_job() for model in models}
-        self._places, self._in_line, self._held = anyio.Semaphore(AT_ONCE, fast_acquire=True), 0, 0
-        self._under_way: dict[anyio.CancelScope, Callable[[], bool]] = {}
+        self._permits, self._waiting, self._body_bytes = anyio.Semaphore(AT_ONCE, fast_acquire=True), 0, 0
+        self._tracked: dict[anyio.CancelScope, Callable[[], bool]] = {}
         self._idle = anyio.Event()
         self._tasks: TaskGroup
 
-    def model_for(self, asked: str) -> Served | None:
-        """Return the model that a program means, None where the job may not use it."""
+    def model_for(self, name: str) -> Served | None:
+        """Return the model for the name in a request, None if the job may not use that model."""
         for model in self._models:
-            if asked in {model.id, model.name}:
+            if name in {model.id, model.name}:
                 return model
-        return None if asked in self._others else self._models[0]
+        return None if name in self._others else self._models[0]
 
     def counts_of(self, model: Served) -> JobCounts:
-        """Return what this job knows of the lengths of its prompts."""
+        """Return this session's token counts for ``model``."""
         return self._counts[model.id]
 
     def why_not(self) -> tuple[Refused, str] | None:
-        """Say why no request of this job is taken any more; None while they are."""
+        """Return why further requests are rejected; None while they are accepted."""
         if self.over:
-            return Refused.BAD_TOKEN, "the job of this token is over"
+            return Refused.BAD_TOKEN, "the job of this token has ended"
         if self.failure is not None:
-            return Refused.BUDGET, f"nothing can be recorded any more: {self.failure}"
+            return Refused.BUDGET, f"journal write failed: {self.failure}"
         if self.tally.refused:
             return Refused.BUDGET, self.tally.refused
         return None
 
     def apart(self, wire: WireRequest) -> str:
-        """Say what a request asks for that no budget in dollars can hold; "" where all is well."""
+        """Return which options of a request have an unbounded cost under a US dollar budget, "" if none."""
         if not wire.apart or all(node.limits.usd is None for node in self.ctx.budget.chain):
             return ""
-        return f"not under a budget in US dollars, as its cost cannot be bounded: {', '.join(wire.apart)}"
+        return f"not allowed under a US dollar budget, as the cost cannot be bounded: {', '.join(wire.apart)}"
 
     @property
     def crowded(self) -> bool:
-        """Whether too many requests wait already."""
-        return self._in_line >= _IN_LINE
-
-    @contextmanager
-    def _line(self) -> Iterator[None]:
-        self._in_line += 1
-        try:
-            yield
-        finally:
-            self._in_line -= 1
+        """Whether the maximum number of requests is waiting."""
+        return self._waiting >= _MAX_WAITING
 
     def open(self, tasks: TaskGroup) -> None:
-        """Begin: exchanges run in ``tasks``, and the transcript is written there."""
+        """Start writing the transcript in ``tasks``; exchanges run there too."""
         self._tasks = tasks
         tasks.start_soon(self._write)
 
-    def start(self, exchange: Exchange, held: int) -> None:
-        """Run an exchange that has a place, and ``held`` bytes in it."""
-        self._tasks.start_soon(self._run, exchange, held)
+    def start(self, exchange: Exchange, body_bytes: int) -> None:
+        """Run an exchange that has a permit and ``body_bytes`` reserved bytes, and release both."""
+        self._tasks.start_soon(self._run, exchange, body_bytes)
 
-    async def _run(self, exchange: Exchange, held: int) -> None:
+    async def _run(self, exchange: Exchange, body_bytes: int) -> None:
         try:
             await exchange.run()
         finally:
-            self.leave_place(held)
+            self.leave_place(body_bytes)
 
     async def take_place(self) -> None:
-        """Wait for one of the places for requests; ``leave_place`` gives it back."""
-        with self._line():
-            await self._places.acquire()
+        """Wait for a permit to process a request; ``release`` returns it."""
+        self._waiting += 1
+        try:
+            await self._permits.acquire()
+        finally:
+            self._waiting -= 1
 
-    def leave_place(self, held: int) -> None:
-        """Give a place back, and the bytes that were held in it."""
-        self._held -= held
-        self._places.release()
+    def leave_place(self, body_bytes: int) -> None:
+        """Return a permit, and ``body_bytes`` reserved bytes."""
+        self._body_bytes -= body_bytes
+        self._permits.release()
 
     def hold(self, more: int) -> bool:
-        """Count bytes of a body; False where the job's requests hold too many already."""
-        if self._held + more > _HELD_BYTES:
+        """Reserve ``more`` bytes for a body; False if the job's requests would exceed their limit."""
+        if self._body_bytes + more > _MAX_BODY_BYTES:
             return False
-        self._held += more
+        self._body_bytes += more
         return True
 
     def broke(self, error: Exception) -> None:
-        """Say that the job cannot go on; the error is raised where it was admitted."""
+        """Record that the job cannot continue; ``Gateway.admit`` raises the error."""
         self.failure = self.failure or error
         self.tally.stopped.set()
 
     @contextmanager
     def under_way(self, in_flight: Callable[[], bool]) -> Iterator[anyio.CancelScope]:
-        """Give the scope of one exchange; it is shielded, and ended by ``finish`` alone.
+        """Yield the cancel scope of one exchange; it is shielded, and only ``finish`` cancels it.
 
-        ``in_flight`` says whether its provider may be at work, so that it is worth waiting for.
+        ``in_flight`` returns whether the provider may be processing the request; then ``finish`` waits.
         """
         with anyio.CancelScope(shield=True) as scope:
-            self._under_way[scope] = in_flight
+            self._tracked[scope] = in_flight
             try:
                 yield scope
             finally:
-                del self._under_way[scope]
-                if not self._under_way:
+                del self._tracked[scope]
+                if not self._tracked:
                     self._idle.set()
 
     async def finish(self) -> None:
-        """Take no more requests, end those that wait, and let those in flight come to their end.
+        """Reject further requests, cancel those not yet sent, and wait for those in flight.
 
-        Those that are still in flight when this is cancelled are given up, and stay charged.
+        Requests still in flight when this is cancelled are abandoned, and stay charged.
         """
         self.over = True
-        for scope, in_flight in tuple(self._under_way.items()):
+        for scope, in_flight in tuple(self._tracked.items()):
             if not in_flight():
                 scope.cancel()
         try:
-            while self._under_way:
+            while self._tracked:
                 self._idle = anyio.Event()
                 await self._idle.wait()
         finally:
-            for scope in self._under_way:
+            for scope in self._tracked:
                 scope.cancel()
 
     async def _write(self) -> None:
-        """Write the transcript until it is closed; a disk that fails ends the job."""
         with anyio.CancelScope(shield=True):
             try:
                 await self.transcript.run()
-            except Exception as error:  # noqa: BLE001 - raised where the job was admitted
+            except Exception as error:  # noqa: BLE001 - raised by Gateway.admit
                 self.broke(error)

@@ -1,7 +1,7 @@
-"""The gateway as programs see it: which paths there are, who may use them, and how answers are delivered.
+"""The gateway's ASGI application: routes, token check and delivery of responses.
 
-A token comes as ``x-api-key``, as ``Authorization: Bearer …``, or in front of the path as ``/token/TOKEN``.
-Whatever else is asked for is refused here; nothing is ever sent anywhere but to a model of the job.
+A token is sent as ``x-api-key``, as ``Authorization: Bearer …``, or before the path as ``/token/TOKEN``.
+Every other request is rejected; a request is only ever sent to a model of its job.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from codetaste.gateway.asked import Asked
     from codetaste.llm.wire.request import Protocol
 
-MOST_BYTES = 32 * 1024 * 1024
-"""Of one request; providers take no more."""
-_PIECE_S = 30.0
-"""How long the next piece of a request is waited for."""
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""Limit on one request body; providers accept no more."""
+_CHUNK_TIMEOUT_S = 30.0
+"""Maximum wait for the next chunk of a request body."""
 _ROUTES: dict[str, Protocol] = {
     "/v1/messages": "anthropic",
     "/v1/responses": "openai",
     "/v1/chat/completions": "openai-chat",
 }
-_COUNT = "/v1/messages/count_tokens"
-_PREFIX = "/token/"
+_COUNT_PATH = "/v1/messages/count_tokens"
+_URL_PREFIX = "/token/"
 _BYTES_PER_TOKEN = 4
 
 
-class _No(Exception):
-    """A request is refused; ``status`` where it is not the kind's own."""
+class _Reject(Exception):
+    """A rejected request; ``status`` replaces the default status of its kind if not 0."""
 
     def __init__(self, kind: Refused, why: str, status: int = 0) -> None:
         super().__init__(why)
@@ -53,18 +53,18 @@ class _No(Exception):
 
 
 class App:
-    """The ASGI application; ``open`` and ``close`` say which tokens are good."""
+    """The ASGI application; ``open`` and ``close`` add and remove valid tokens."""
 
     def __init__(self) -> None:
-        self._accesses: dict[bytes, Access] = {}
+        self._sessions: dict[bytes, Access] = {}
 
     def open(self, access: Access) -> None:
-        """Let the job in."""
-        self._accesses[_digest(access.token)] = access
+        """Accept the session's token."""
+        self._sessions[_digest(access.token)] = access
 
     def close(self, access: Access) -> None:
-        """Let nobody in with this token any more."""
-        self._accesses.pop(_digest(access.token), None)
+        """Reject the session's token from now on."""
+        self._sessions.pop(_digest(access.token), None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -78,91 +78,95 @@ class App:
         protocol = _ROUTES.get(path, "anthropic")
         try:
             await self._serve(request, send, token, path)
-        except _No as no:
-            said = refusal(protocol, no.kind, no.why, retry=no.kind is Refused.RATE_LIMIT)
-            response = Response(said.body, no.status or said.status, {**said.headers})
-            if no.kind in {Refused.TOO_LARGE, Refused.BAD_TOKEN}:
+        except _Reject as reject:
+            answer = refusal(protocol, reject.kind, reject.why, retry=reject.kind is Refused.RATE_LIMIT)
+            response = Response(answer.body, reject.status or answer.status, {**answer.headers})
+            if reject.kind in {Refused.TOO_LARGE, Refused.BAD_TOKEN}:
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
         except ClientDisconnect:
             return
 
     async def _serve(self, request: Request, send: Send, token: str, path: str) -> None:
-        if path not in _ROUTES and path != _COUNT:
-            raise _No(Refused.BAD_REQUEST, f"there is no {request.method} {path[:100]} here", 404)
+        if path not in _ROUTES and path != _COUNT_PATH:
+            raise _Reject(Refused.BAD_REQUEST, f"no such endpoint: {request.method} {path[:100]}", 404)
         if request.method != "POST":
-            raise _No(Refused.BAD_REQUEST, f"{path} takes POST", 405)
-        access = self._accesses.get(_digest(token))
+            raise _Reject(Refused.BAD_REQUEST, f"{path} accepts only POST", 405)
+        access = self._sessions.get(_digest(token))
         if access is None or not hmac.compare_digest(access.token.encode(), token.encode()):
-            raise _No(Refused.BAD_TOKEN, "this token is not good here, or its job is over")
-        if path != _COUNT and _ROUTES[path] != access.protocol:
-            raise _No(Refused.BAD_REQUEST, f"this job speaks {access.protocol}, and not at {path}", 404)
-        _let_in(access)
+            raise _Reject(Refused.BAD_TOKEN, "invalid token, or its job has ended")
+        if path != _COUNT_PATH and _ROUTES[path] != access.protocol:
+            raise _Reject(
+                Refused.BAD_REQUEST,
+                f"this job uses the protocol {access.protocol}, which has no endpoint {path}",
+                404,
+            )
+        _check_open(access)
         if access.crowded:
-            raise _No(Refused.RATE_LIMIT, "too many requests of this job wait already")
+            raise _Reject(Refused.RATE_LIMIT, "too many requests of this job are waiting")
         await access.take_place()
-        await _in_place(request, send, access, path)
+        await _answer_request(request, send, access, path)
 
 
-async def _in_place(request: Request, send: Send, access: Access, path: str) -> None:
-    """Answer a request that has one of its job's places, and see that the place is given back."""
-    held, outlet = 0, None
+async def _answer_request(request: Request, send: Send, access: Access, path: str) -> None:
+    """Answer a request that has a permit of its session, and make sure that the permit is released."""
+    body_bytes, outlet = 0, None
     try:
         body = bytearray()
-        async for piece in _pieces(request):
-            body += piece
-            if len(body) > MOST_BYTES or not access.hold(len(piece)):
-                raise _No(Refused.TOO_LARGE, f"a request has at most {MOST_BYTES} bytes")
-            held += len(piece)
-        # It may have waited long: what held when it came need not hold any more.
-        _let_in(access)
-        if path == _COUNT:
+        async for chunk in _body_chunks(request):
+            body += chunk
+            if len(body) > MAX_REQUEST_BYTES or not access.hold(len(chunk)):
+                raise _Reject(Refused.TOO_LARGE, f"a request may have at most {MAX_REQUEST_BYTES} bytes")
+            body_bytes += len(chunk)
+        # The request may have waited long, so the session's state is checked again.
+        _check_open(access)
+        if path == _COUNT_PATH:
             await JSONResponse({"input_tokens": -(-len(body) // _BYTES_PER_TOKEN)})(
                 request.scope, request.receive, send
             )
             return
-        asked = _asked(request, access, bytes(body))
+        parsed = _parsed_request(request, access, bytes(body))
         outlet = Outlet()
-        access.start(Exchange(access, asked, outlet), held)
+        access.start(Exchange(access, parsed, outlet), body_bytes)
     finally:
         if outlet is None:
-            access.leave_place(held)
+            access.leave_place(body_bytes)
     await _deliver(outlet, request.receive, send)
 
 
-def _asked(request: Request, access: Access, data: bytes) -> Asked:
+def _parsed_request(request: Request, access: Access, data: bytes) -> Asked:
     try:
         query = request.scope["query_string"].decode("latin-1")
-        asked = read_asked(access, data, request.headers, query)
+        parsed = read_asked(access, data, request.headers, query)
     except MalformedRequest as error:
-        raise _No(Refused.BAD_REQUEST, str(error)) from error
-    if asked is None:
-        raise _No(Refused.NOT_ALLOWED_MODEL, "this job may not use that model")
-    if apart := access.apart(asked.wire):
-        raise _No(Refused.BAD_REQUEST, apart)
-    return asked
+        raise _Reject(Refused.BAD_REQUEST, str(error)) from error
+    if parsed is None:
+        raise _Reject(Refused.NOT_ALLOWED_MODEL, "this job may not use that model")
+    if problem := access.apart(parsed.wire):
+        raise _Reject(Refused.BAD_REQUEST, problem)
+    return parsed
 
 
-def _let_in(access: Access) -> None:
-    if (no := access.why_not()) is not None:
-        raise _No(*no)
+def _check_open(access: Access) -> None:
+    if (rejection := access.why_not()) is not None:
+        raise _Reject(*rejection)
 
 
-async def _pieces(request: Request) -> Any:  # noqa: ANN401 - an iterator of bytes
-    """Yield a body in pieces; whoever sends too slowly is not waited for."""
-    pieces = request.stream().__aiter__()
+async def _body_chunks(request: Request) -> Any:  # noqa: ANN401 - an iterator of bytes
+    """Yield a body in chunks; a client that sends nothing for 30 s is rejected."""
+    chunks = request.stream().__aiter__()
     while True:
-        with anyio.move_on_after(_PIECE_S) as waiting:
-            piece = await anext(pieces, None)
+        with anyio.move_on_after(_CHUNK_TIMEOUT_S) as waiting:
+            chunk = await anext(chunks, None)
         if waiting.cancelled_caught:
-            raise _No(Refused.TOO_LARGE, f"no more of the request came for {_PIECE_S:g} s", 408)
-        if piece is None:
+            raise _Reject(Refused.TOO_LARGE, f"the request body stalled for {_CHUNK_TIMEOUT_S:g} s", 408)
+        if chunk is None:
             return
-        yield piece
+        yield chunk
 
 
 async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
-    """Send what comes out of ``outlet`` until it ends, or until nobody listens any more."""
+    """Send the response until it ends or the client disconnects."""
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -171,7 +175,7 @@ async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
         tasks.cancel_scope.cancel()
 
     try:
-        await anyio.lowlevel.checkpoint()  # what answers goes first
+        await anyio.lowlevel.checkpoint()  # the exchange's task runs first
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             await outlet.begun.wait()
@@ -188,19 +192,19 @@ async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
 
 
 def _token_and_path(request: Request) -> tuple[str, str]:
-    """Return the token of a request, "" if it has none, and its path without one."""
-    path, token = request.scope["path"], _said_token(request.headers)
-    if path.startswith(_PREFIX):
-        prefix, _, rest = path.removeprefix(_PREFIX).partition("/")
+    """Return the token of a request ("" if there is none) and its path without the token."""
+    path, token = request.scope["path"], _header_token(request.headers)
+    if path.startswith(_URL_PREFIX):
+        prefix, _, rest = path.removeprefix(_URL_PREFIX).partition("/")
         path, token = f"/{rest}", token or prefix
     return token, path.rstrip("/") or "/"
 
 
-def _said_token(headers: Mapping[str, str]) -> str:
+def _header_token(headers: Mapping[str, str]) -> str:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return headers.get("x-api-key", "") or (token.strip() if kind.lower() == "bearer" else "")
 
 
 def _digest(token: str) -> bytes:
-    """Return what a token is looked up by, so that how long that takes tells nothing of it."""
+    """Return the lookup key of a token: a hash, so that the time of the lookup does not leak the token."""
     return sha256(token.encode()).digest()

@@ -1,4 +1,4 @@
-"""What a program asks for: who is to answer, and how much of its request is read here."""
+"""A CLI agent's request, parsed as far as its model and its cost depend on it."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from codetaste.llm.wire.request import Protocol
 
 _CAPS = {"anthropic": ("max_tokens",), "openai": ("max_output_tokens",), "openai-chat": CAPS}
-_A_TOOL = ToolSpec("", "", {})
+_ANY_TOOL = ToolSpec("", "", {})
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A program's request.
+    """A CLI agent's request.
 
     Attributes:
         wire: its body.
-        model: who is to answer.
-        headers: names in lower case, without any that hold the token.
-        query: what stands behind the path.
+        model: the model that answers.
+        headers: names in lower case; headers that contain the token are left out.
+        query: the URL's query string.
     """
 
     wire: WireRequest
@@ -51,33 +51,35 @@ class Asked:
 
 
 def read_asked(access: Access, data: bytes, headers: Mapping[str, str], query: str) -> Asked | None:
-    """Read a program's request; None where the job may not use the model.
+    """Parse a CLI agent's request; None if the job may not use the model.
 
     Raises:
-        MalformedRequest: it makes no sense.
+        MalformedRequest: the body is invalid.
     """
     try:
         body = table(parse_body(data), "the body")
         model = access.model_for(string(body.get("model"), "model"))
         if model is None:
             return None
-        passed_on = model.upstream is not None
-        wire = _as_it_is(access.protocol, body) if passed_on else SERVING[access.protocol].read_request(body)
+        if model.upstream is None:
+            wire = SERVING[access.protocol].read_request(body)
+        else:
+            wire = _parse_forwarded(access.protocol, body)
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
-    kept = {name: value for name, value in headers.items() if access.token not in value}
-    return Asked(wire, model, kept, query)
+    without_token = {name: value for name, value in headers.items() if access.token not in value}
+    return Asked(wire, model, without_token, query)
 
 
-def _as_it_is(protocol: Protocol, body: dict[str, Any]) -> WireRequest:
-    """Read what decides who answers and what it costs; all else is the provider's to judge."""
+def _parse_forwarded(protocol: Protocol, body: dict[str, Any]) -> WireRequest:
+    """Parse the fields that decide model and cost; the provider validates all others."""
     cap = cap_of(body, _CAPS[protocol])
     thinking = body.get("thinking")
     table(body.get("stream_options") or {}, "stream_options")
     request = Request(
         system="",
         messages=(),
-        tools=(_A_TOOL,) if optional_rows(body.get("tools"), "tools") else (),
+        tools=(_ANY_TOOL,) if optional_rows(body.get("tools"), "tools") else (),
         max_output_tokens=cap or UNCAPPED,
         options={"thinking": thinking} if isinstance(thinking, dict) else {},
     )

@@ -1,8 +1,8 @@
-"""The most that a request's prompt can have in tokens, by what its provider has counted of the same parts.
+"""Upper bound of a prompt's tokens, from the provider's counts of earlier prompts with the same parts.
 
-A prompt is at most what was counted for an earlier request, and the bytes of the parts that were not in it:
-providers tokenize part by part. So a conversation that goes on is bounded closely, also where a program
-changes a block of its instructions each time, or leaves out what it had said.
+A prompt has at most the tokens counted for an earlier request plus the bytes of the parts that were not in
+it, because providers tokenize part by part. This bounds a growing conversation closely, even if the agent
+changes a block of its instructions in each request or drops earlier messages.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
     from codetaste.gateway.parts import Part
     from codetaste.llm.messages import Reply, Request
 
-_CONVERSATIONS = 16
-"""Counts that are remembered of a job: its last eight requests, with and without their replies."""
-_OPENINGS = 4
-"""Counts that are remembered of a model: how its last jobs began, as their instructions are much the same."""
+_MAX_COUNTS = 16
+"""Counts stored per session: its last eight requests, with and without their replies."""
+_MAX_FIRST_COUNTS = 4
+"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
 Key = int
-"""What a part is remembered by: its name, and how many equal ones stood before it."""
+"""Hash of a part's name and the number of equal parts before it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
-    """What a provider counted for a prompt of these parts; equal ones are told apart by their number."""
+class _PromptCount:
+    """A provider's token count of a prompt with these parts."""
 
     keys: frozenset[Key]
     tokens: int
 
 
 class Counts:
-    """What is remembered of a model, for all its jobs."""
+    """Token counts of a model, shared by all sessions."""
 
     def __init__(self) -> None:
-        self._openings: deque[_Count] = deque(maxlen=_OPENINGS)
+        self._first_counts: deque[_PromptCount] = deque(maxlen=_MAX_FIRST_COUNTS)
 
     def of_a_job(self) -> JobCounts:
-        """Return the memory of a new job."""
-        return JobCounts(self._openings)
+        """Return the counts of a new session, which start with the shared ones."""
+        return JobCounts(self._first_counts)
 
 
 class JobCounts:
-    """What is remembered of one job."""
+    """Token counts of one session and one model."""
 
-    def __init__(self, openings: deque[_Count]) -> None:
-        self._openings, self._began = openings, False
-        self._counts: deque[_Count] = deque(openings, maxlen=_CONVERSATIONS)
+    def __init__(self, first_counts: deque[_PromptCount]) -> None:
+        self._first_counts, self._has_first = first_counts, False
+        self._counts: deque[_PromptCount] = deque(first_counts, maxlen=_MAX_COUNTS)
 
     def tokens(self, sizes: dict[Key, int]) -> int:
-        """Return what a prompt of these parts cannot exceed."""
+        """Return an upper bound of a prompt's tokens, given the maximum size of each part."""
         bounds = [PER_CALL + sum(sizes.values())]
         keys = sizes.keys()
         bounds.extend(
@@ -65,28 +65,28 @@ class JobCounts:
         return min(bounds)
 
     def learn(self, keys: frozenset[Key], tokens: int) -> None:
-        """Remember what a provider counted."""
-        count = _Count(keys, tokens)
+        """Store a provider's count."""
+        count = _PromptCount(keys, tokens)
         self._counts.append(count)
-        if not self._began:
-            self._began = True
-            self._openings.append(count)
+        if not self._has_first:
+            self._has_first = True
+            self._first_counts.append(count)
 
 
 class WireBound:
-    """Bounds the prompt of one request as a program wrote it."""
+    """Bounds the prompt tokens of one request by its parts."""
 
     def __init__(self, parts: Iterable[Part], counts: JobCounts) -> None:
         self._sizes, self._seen = dict[Key, int](), Counter[str]()
         self._add(parts, self._sizes)
-        self._counts, self._most = counts, counts.tokens(self._sizes)
+        self._counts, self._bound = counts, counts.tokens(self._sizes)
 
-    def tokens(self, request: Request) -> int:  # noqa: ARG002 - it is bounded as it was written
-        """Return a number of tokens that the prompt cannot exceed."""
-        return self._most
+    def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
+        """Return an upper bound of the prompt's tokens."""
+        return self._bound
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remember the provider's count, of the prompt alone and with the reply, where it makes sense."""
+        """Store the provider's counts of the prompt alone and with the reply, if they are plausible."""
         usage = reply.usage
         if usage is None or not believable(usage, self.tokens(request), request.max_output_tokens):
             return
@@ -103,7 +103,7 @@ class WireBound:
 
 
 def raw_said(reply: Reply) -> list[object]:
-    """Return a reply as its provider's protocol has it in a conversation."""
+    """Return a reply as the messages that its provider's protocol has for it."""
     raw = reply.message.raw
     if raw is None:
         return []

@@ -1,7 +1,6 @@
-"""A connection without TLS for one request, made and spoken on with as few steps as it takes.
+"""A plain HTTP/1.1 connection for one request: no TLS, no pool, h11 directly on the socket.
 
-Each step delays a program. So there is no pool, no choice among protocols, and nothing between HTTP and the
-socket; head and body go out together.
+Every layer delays the agent, so head and body are sent together and no other protocol is tried.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One request of a program, from its body to the last byte of its answer: paid, counted and written down.
+"""One request, from its body to the last byte of the response: paid, counted and written to the transcript.
 
-It runs in a task of its own, so that a program that hangs up does not make a paid call unknown: what is in
-flight then is read to its end.
+It runs in its own task, so that the cost of a call stays known if the client disconnects: a reply in flight
+is read to its end.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from codetaste.llm.model import Model
     from codetaste.orchestration.budget import Budget
 
-_PASSED_ON = frozenset({400, 413, 422})
-"""A provider's refusals that are about the request: the program may know what to do about them."""
+_REQUEST_ERRORS = frozenset({400, 413, 422})
+"""Status codes of provider errors that are about the request itself; the agent may be able to react."""
 
 
-class _Flight:
-    """A model that knows whether a request is on its way, and to whom nobody listens in vain.
+class _TrackedModel:
+    """Model wrapper that tracks whether a call is in flight and stops retries once the client is gone.
 
     Attributes:
-        flying: a call may be billed at this moment.
-        landed: it was answered.
-        cap: the most tokens that the last call's reply could have.
+        in_flight: a call may be billed at this moment.
+        answered: a call was answered.
+        cap: the maximum output tokens of the last call.
     """
 
     def __init__(self, model: Model, outlet: Outlet, budget: Budget) -> None:
         self._model, self._outlet, self._budget = model, outlet, budget
         self.id, self.remembers = model.id, model.remembers
-        self.flying = self.landed = False
+        self.in_flight = self.answered = False
         self.cap = 0
 
     async def complete(self, request: Request, *, call: str) -> Reply:
-        self.flying, self.cap = True, request.max_output_tokens
+        self.in_flight, self.cap = True, request.max_output_tokens
         try:
-            # A program may ask for much at once: it is at work while any of it is answered.
+            # An agent may send several requests at once; its clock runs while any of them is answered.
             with self._budget.busy():
                 reply = await self._model.complete(request, call=call)
         except ModelError as error:
@@ -66,49 +66,49 @@ class _Flight:
                 give_up(error)
             raise
         finally:
-            self.flying = False
-        self.landed = True
+            self.in_flight = False
+        self.answered = True
         return reply
 
     async def recall(self, call: str) -> Reply | None:
         return await self._model.recall(call)
 
     async def aclose(self) -> None:
-        """It is somebody else's."""
+        """Do nothing: the owner of the wrapped model closes it."""
 
 
 class Exchange:
     """One request and what becomes of it."""
 
-    def __init__(self, access: Access, asked: Asked, outlet: Outlet) -> None:
-        self._access, self._asked, self._outlet = access, asked, outlet
+    def __init__(self, access: Access, client_request: Asked, outlet: Outlet) -> None:
+        self._access, self._request, self._outlet = access, client_request, outlet
         access.tally.requests += 1
         self._number = access.tally.requests
         self._name = access.name_call()
         self._began_s = time.monotonic()
-        self._parts = parts_of(asked.wire.protocol, asked.wire.body)
-        self._passage = self._way()
-        model = self._passage or asked.model.metered.model
-        self._flight = _Flight(model, outlet, access.ctx.budget)
+        self._parts = parts_of(client_request.wire.protocol, client_request.wire.body)
+        self._forwarded = self._forwarded_call()
+        model = self._forwarded or client_request.model.metered.model
+        self._model = _TrackedModel(model, outlet, access.ctx.budget)
 
-    def _way(self) -> Passage | None:
-        asked, upstream = self._asked, self._asked.model.upstream
+    def _forwarded_call(self) -> Passage | None:
+        client_request, upstream = self._request, self._request.model.upstream
         if upstream is None:
             return None
         return Passage(
-            asked.model.id,
+            client_request.model.id,
             upstream,
-            partial(_body, asked, self._parts),
-            headers=asked.headers,
-            query=asked.query,
-            streamed=asked.wire.stream,
+            partial(_body, client_request, self._parts),
+            headers=client_request.headers,
+            query=client_request.query,
+            streamed=client_request.wire.stream,
             outlet=self._outlet,
         )
 
     async def run(self) -> None:
-        """Answer the request; whatever happens, the program is told in its own protocol."""
-        with self._access.under_way(lambda: self._flight.flying or self._flight.landed) as scope:
-            self._outlet.on_leaving = lambda: self._left(scope)
+        """Answer the request; every failure is sent to the client in its own protocol."""
+        with self._access.under_way(lambda: self._model.in_flight or self._model.answered) as scope:
+            self._outlet.on_leaving = lambda: self._client_gone(scope)
             try:
                 await self._answer()
             except BudgetExceeded as error:
@@ -118,43 +118,43 @@ class Exchange:
                 await self._failed(error)
             except JournalError as error:
                 self._access.broke(error)
-                await self._refuse(Refused.BUDGET, f"nothing can be recorded any more: {error}")
-            except Exception as error:  # noqa: BLE001 - a fault of ours ends the job, with its traceback there
+                await self._refuse(Refused.BUDGET, f"journal write failed: {error}")
+            except Exception as error:  # noqa: BLE001 - a bug in the gateway ends the job, with its traceback
                 self._access.broke(error)
-                await self._refuse(Refused.GIVEN_UP, "the gateway failed; the run's log says how")
+                await self._refuse(Refused.GIVEN_UP, "the gateway failed; see the run's log")
         if scope.cancelled_caught:
-            self._written(499, error="given up before it was sent" if not self._flight.cap else "given up")
+            self._log_reply(499, error="abandoned" if self._model.cap else "abandoned before it was sent")
         self._outlet.close()
-        if self._passage is not None:
-            await self._passage.aclose()
+        if self._forwarded is not None:
+            await self._forwarded.aclose()
 
-    def _left(self, scope: anyio.CancelScope) -> None:
-        """Give up what was not sent yet, as nobody waits for it any more."""
-        if not (self._flight.flying or self._flight.landed):
+    def _client_gone(self, scope: anyio.CancelScope) -> None:
+        """Cancel the exchange if its request was not sent yet."""
+        if not (self._model.in_flight or self._model.answered):
             scope.cancel()
 
     async def _answer(self) -> None:
-        access, asked, wire = self._access, self._asked, self._asked.wire
+        access, client_request, wire = self._access, self._request, self._request.wire
         self._write_request()
-        bound = WireBound(self._parts, access.counts_of(asked.model))
+        bound = WireBound(self._parts, access.counts_of(client_request.model))
         self._parts = ()
-        ready = None if self._passage is None else self._passage.get_ready
-        metered = asked.model.metered.through(self._flight, bound, meanwhile=ready)
+        ready = None if self._forwarded is None else self._forwarded.get_ready
+        metered = client_request.model.metered.through(self._model, bound, meanwhile=ready)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.tally.answered(reply, main=wire.main)
         if wire.main:
             access.ctx.note(turn_told(access.tally.turns, reply))
-        if self._passage is None:
-            said = await self._give(reply)
+        if self._forwarded is None:
+            messages = await self._send_reply(reply)
         else:
-            said = raw_said(reply)
-        price = asked.model.metered.price
+            messages = raw_said(reply)
+        price = client_request.model.metered.price
         usage = reply.usage
         cost = None if usage is None or price is None else str(price.cost_usd(usage))
         counts = None if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
-        self._written(
+        self._log_reply(
             200,
-            said,
+            messages,
             stop=reply.stop.value,
             usage=counts,
             cost_usd=cost,
@@ -162,9 +162,9 @@ class Exchange:
             request_id=reply.request_id,
         )
 
-    async def _give(self, reply: Reply) -> list[Any]:
-        """Write a model's reply in the program's protocol; returns it as a conversation has it."""
-        wire, serving = self._asked.wire, SERVING[self._asked.wire.protocol]
+    async def _send_reply(self, reply: Reply) -> list[Any]:
+        """Send a model's reply in the client's protocol; return it as messages of that protocol."""
+        wire, serving = self._request.wire, SERVING[self._request.wire.protocol]
         name = f"{self._access.ctx.attempt}-{self._number}"
         head = {serving.request_id: f"req_{name}", "cache-control": "no-store"}
         whole = serving.write_reply(reply, wire, name=name)
@@ -175,38 +175,38 @@ class Exchange:
         else:
             body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
             await self._outlet.respond(200, {"content-type": "application/json", **head}, body)
-        return _said(wire.protocol, whole)
+        return _reply_messages(wire.protocol, whole)
 
     async def _failed(self, error: ModelError) -> None:
-        """Tell the program what went wrong with its provider, so that it does not try on and on."""
+        """Report a provider's failure to the client in a way that stops it from retrying."""
         own = getattr(error, REFUSED, None)
-        if isinstance(error, ModelRefused) and own is not None and own[0] in _PASSED_ON:
+        if isinstance(error, ModelRefused) and own is not None and own[0] in _REQUEST_ERRORS:
             status, kind, body = own
             await self._outlet.respond(status, {"content-type": kind, "x-should-retry": "false"}, body)
-            self._written(status, error=str(error))
+            self._log_reply(status, error=str(error))
             return
         self._access.tally.failed = one_line(str(error))
-        # What had begun may go better another time; what had not was tried often enough here.
+        # A reply that broke off may succeed when retried; otherwise the retries are used up.
         kind = Refused.UNAVAILABLE if self._outlet.begun.is_set() else Refused.GIVEN_UP
-        await self._refuse(kind, f"the model cannot be had: {error}")
+        await self._refuse(kind, f"the model is unavailable: {error}")
 
     async def _refuse(self, kind: Refused, message: str) -> None:
         started = self._outlet.begun.is_set()
-        said = refusal(
-            self._asked.wire.protocol, kind, one_line(message), retry=False, stream_started=started
+        answer = refusal(
+            self._request.wire.protocol, kind, one_line(message), retry=False, stream_started=started
         )
         if not started:
-            await self._outlet.respond(said.status, said.headers, said.body)
-        elif self._passage is None or not self._passage.told:
-            await self._outlet.write(said.body)
-        self._written(said.status, error=message)
+            await self._outlet.respond(answer.status, answer.headers, answer.body)
+        elif self._forwarded is None or not self._forwarded.told:
+            await self._outlet.write(answer.body)
+        self._log_reply(answer.status, error=message)
 
     def _write_request(self) -> None:
-        asked, wire = self._asked, self._asked.wire
+        client_request, wire = self._request, self._request.wire
         line = {
             "t": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "side": not wire.main,
-            "model": asked.model.id,
+            "model": client_request.model.id,
             "asked": wire.model,
             "effect": self._name,
             "stream": wire.stream,
@@ -214,29 +214,28 @@ class Exchange:
         }
         self._access.transcript.request(self._number, self._parts, line)
 
-    def _written(self, status: int, said: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
+    def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
         took_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
-        cap = {"cap": self._flight.cap} if self._flight.cap else {}
+        cap = {"cap": self._model.cap} if self._model.cap else {}
         self._access.transcript.reply(
-            self._number, said_parts(said or []), {"status": status, **known, **cap, "took_s": took_s}
+            self._number, said_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
         )
 
 
 _KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
-def _body(asked: Asked, parts: Sequence[Part], request: Request) -> bytes:
-    """Return what a provider is sent: the program's own body, with what decides the money."""
-    wire, upstream = asked.wire, asked.model.upstream
+def _body(client_request: Asked, parts: Sequence[Part], request: Request) -> bytes:
+    """Return the body sent to the provider: the client's own, with model, cap and priced options set."""
+    wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
     used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = lowered(wire, request.max_output_tokens, model=asked.model.name, caps=used or caps)
-    return written(wire.protocol, wire.body, parts, {**body, **asked.model.fixed})
+    body = lowered(wire, request.max_output_tokens, model=client_request.model.name, caps=used or caps)
+    return written(wire.protocol, wire.body, parts, {**body, **client_request.model.fixed})
 
 
-def _said(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
-    """Return a reply as a conversation in its protocol has it."""
+def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
     if protocol == "anthropic":
         return [{"role": "assistant", "content": whole["content"]}]
     return whole["output"] if protocol == "openai" else [whole["choices"][0]["message"]]

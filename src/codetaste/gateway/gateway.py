@@ -1,8 +1,8 @@
-"""The metering gateway: a model server for agents that are programs of others, one for a run.
+"""The metering gateway: one model server per run, for CLI agents in sandboxes.
 
-Each job is admitted with a token of its own, which dies with it. What its program asks for is paid from the
-job's budget before it is sent, settled from what the provider counts, and written into the job's transcript.
-The providers' keys stay here.
+Each job gets its own token, which is valid until the job ends. Each request is reserved in the job's budget
+before it is sent, settled from the provider's token counts, and written to the job's transcript. Provider
+keys never leave the host.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["Access", "Gateway", "open_gateway"]
 
 _FOLDER, _SOCKET = "gateway", "gateway.sock"
-_EFFECTS = "gateway/"
-_OTHERS_SHARE = 0.5
+_CALL_PREFIX = "gateway/"
+_RESERVED_SHARE = 0.5
 
 
 class Gateway:
-    """A gateway that runs.
+    """A running gateway.
 
     Attributes:
-        socket: the Unix socket; it lies in a folder of its own.
-        port: at 127.0.0.1, where that was asked for; 0 otherwise.
+        socket: the Unix socket, in a folder of its own.
+        port: the port at 127.0.0.1, 0 without ``loopback``.
     """
 
     def __init__(self, app: App, models: Mapping[str, Served], socket: Path, port: int) -> None:
@@ -52,25 +52,25 @@ class Gateway:
     async def admit(
         self, ctx: JobContext, *, models: Sequence[str], protocol: Protocol, transcript: Path
     ) -> AsyncIterator[Access]:
-        """Let the program of a job in for as long as the block lasts.
+        """Open a session for a job's CLI agent until the end of the block.
 
-        At the end, what is in flight is read to its end within half the grace of clean-up; what is in flight
-        after that stays charged as unknown. May be called again and again by one job, also at the same time.
+        At the end, replies in flight are read to their end within half of the clean-up grace; calls still in
+        flight after that stay charged as unknown. One job may open several sessions, also at the same time.
 
         Args:
-            ctx: the job's.
-            models: ids of those that it may use; the first one answers wherever it names none of them.
-            protocol: which the program speaks.
-            transcript: the file for all that it says and is told.
+            ctx: the job's context.
+            models: ids of the models that it may use; the first one answers a request for an unknown model.
+            protocol: the protocol of the CLI agent.
+            transcript: the file to which requests and replies are written.
 
         Raises:
-            ConfigError: there is no such model, or its provider speaks another protocol than the program.
-            JournalError: something could not be recorded; the program was told to stop.
+            ConfigError: there is no such model, or its provider uses another protocol than the agent.
+            JournalError: the journal or the transcript cannot be written; the agent was stopped.
         """
         chosen = [self._model(name, protocol) for name in models]
         others = frozenset(self._models) - set(models)
         name_call = partial(self._name_call, ctx)
-        await self._settle_lost(ctx)
+        await self._settle_unsettled(ctx)
         access = Access(ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call)
         access.transcript.begin(protocol)
         error: Exception | None = None
@@ -84,8 +84,8 @@ class Gateway:
             finally:
                 self._app.close(access)
                 with ctx.cleaning_up() as grace:
-                    # The rest of it is for what else the job has to do: the work's fruits are taken then.
-                    grace.deadline -= _OTHERS_SHARE * (grace.deadline - anyio.current_time())
+                    # The rest of the grace is for the job's other clean-up: the patch is extracted then.
+                    grace.deadline -= _RESERVED_SHARE * (grace.deadline - anyio.current_time())
                     await access.finish()
                 access.transcript.close()
         if error is not None or access.failure is not None:
@@ -94,24 +94,24 @@ class Gateway:
     def _model(self, name: str, protocol: Protocol) -> Served:
         model = self._models.get(name)
         if model is None:
-            served = ", ".join(self._models)
-            raise ConfigError(f"model {name!r}: the gateway does not serve it; it serves {served}")
+            known = ", ".join(self._models)
+            raise ConfigError(f"model {name!r}: the gateway does not serve it; it serves {known}")
         if model.upstream is not None and model.upstream.protocol != protocol:
             raise ConfigError(
-                f"model {name!r}: its provider speaks {model.upstream.protocol}, the agent {protocol}; "
-                "choose a model of a provider that speaks as the agent does"
+                f"model {name!r}: its provider uses the protocol {model.upstream.protocol}, the agent "
+                f"{protocol}; choose a model whose provider uses the agent's protocol"
             )
         return model
 
     def _name_call(self, ctx: JobContext) -> str:
-        """Return a name for a call that no other call of the job has, in this attempt or an earlier one."""
+        """Return a name for a call that is unique within the job, over all its attempts."""
         self._calls[ctx.key, ctx.attempt] += 1
-        return f"{_EFFECTS}attempt-{ctx.attempt}/call-{self._calls[ctx.key, ctx.attempt]}"
+        return f"{_CALL_PREFIX}attempt-{ctx.attempt}/call-{self._calls[ctx.key, ctx.attempt]}"
 
-    async def _settle_lost(self, ctx: JobContext) -> None:
-        """Settle what earlier attempts lost, where the model keeps a record; it is replayed to nobody."""
+    async def _settle_unsettled(self, ctx: JobContext) -> None:
+        """Settle unsettled calls of earlier attempts, if the model has a ledger; replies are not replayed."""
         for name in ctx.unsettled():
-            notes = [call.note for call in ctx.dangling(name)] if name.startswith(_EFFECTS) else []
+            notes = [call.note for call in ctx.dangling(name)] if name.startswith(_CALL_PREFIX) else []
             ids = {note["model"] for note in notes if isinstance(note, dict)}
             for model in self._models.values():
                 if model.id in ids:
@@ -125,12 +125,12 @@ async def open_gateway(
     """Serve ``models`` until the end of the block.
 
     Args:
-        models: by id; their ways to providers are closed at the end, the metered models are not.
-        folder: where a folder for the socket is made, and removed at the end; the run's own.
-        loopback: serve at a port of 127.0.0.1 as well, for programs that run on this machine.
+        models: by id; their provider connections are closed at the end, the metered models are not.
+        folder: the run's folder, in which the socket's folder is created, and removed at the end.
+        loopback: serve at a port of 127.0.0.1 as well, for CLI agents on the host.
 
     Raises:
-        JournalError: the socket cannot be made.
+        JournalError: the socket cannot be created.
     """
     from codetaste.gateway.app import App  # noqa: PLC0415 - heavy
     from codetaste.gateway.server import closing, loopback_socket, serving, unix_socket  # noqa: PLC0415 - heavy
@@ -139,28 +139,32 @@ async def open_gateway(
         for model in models.values():
             if model.upstream is not None:
                 stack.push_async_callback(model.upstream.aclose)
-        place = await anyio.to_thread.run_sync(_make_folder, folder)
-        stack.push_async_callback(anyio.to_thread.run_sync, partial(rmtree, place, ignore_errors=True))
+        socket_folder = await anyio.to_thread.run_sync(_make_folder, folder)
+        stack.push_async_callback(
+            anyio.to_thread.run_sync, partial(rmtree, socket_folder, ignore_errors=True)
+        )
         try:
-            sockets = [unix_socket(place / _SOCKET)]
+            sockets = [unix_socket(socket_folder / _SOCKET)]
         except OSError as error:
-            raise JournalError(f"{place / _SOCKET}: cannot be made: {error.strerror or error}") from error
+            raise JournalError(
+                f"{socket_folder / _SOCKET}: cannot be created: {error.strerror or error}"
+            ) from error
         stack.enter_context(closing(sockets))
         if loopback:
             sockets.append(loopback_socket())
         port = sockets[-1].getsockname()[1] if loopback else 0
         app = App()
         await stack.enter_async_context(serving(app, sockets))
-        yield Gateway(app, models, place / _SOCKET, port)
+        yield Gateway(app, models, socket_folder / _SOCKET, port)
 
 
 def _make_folder(folder: Path) -> Path:
-    """Make a folder that others may go into, if they come so far; what a killed process left there goes."""
-    place = folder / _FOLDER
-    rmtree(place, ignore_errors=True)
+    """Create a folder that other users may enter; replace one that a killed process left."""
+    socket_folder = folder / _FOLDER
+    rmtree(socket_folder, ignore_errors=True)
     try:
-        place.mkdir(parents=True)
-        place.chmod(0o755)
+        socket_folder.mkdir(parents=True)
+        socket_folder.chmod(0o755)
     except OSError as error:
-        raise JournalError(f"{place}: cannot be made: {error.strerror or error}") from error
-    return place
+        raise JournalError(f"{socket_folder}: cannot be created: {error.strerror or error}") from error
+    return socket_folder

@@ -1,8 +1,8 @@
-"""One request's connection to a provider: made ready before anything is paid, used once, and closed.
+"""One request's HTTP connection to a provider: opened before anything is paid, used once, then closed.
 
-It stands below the official clients: a program's request is passed on without the layers that its own client
-has put around it already. Behind TLS connections are kept; elsewhere each request has one of its own
-(``llm/client.py`` says why).
+It bypasses the official SDK clients, because an agent's own client has built the request already. TLS
+connections are pooled; without TLS each request has its own connection (``llm/providers/sdk_client.py`` says
+why).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the answer to one request is put, for a client that may read slowly or go away in the middle."""
+"""The response stream of one request, for a client that may read slowly or disconnect."""
 
 from __future__ import annotations
 
@@ -10,48 +10,41 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_PIECES = 256
-_PATIENCE_S = 60.0
-"""How long a client may take no byte at all before it is taken for gone; the provider is not kept waiting."""
+_MAX_QUEUED = 256
+_STALL_TIMEOUT_S = 60.0
+"""A client that reads no byte for this long counts as disconnected, so that the provider does not wait."""
 
 
 class Outlet:
-    """One answer in the making. Whoever makes it ``close``s it; whoever delivers it may ``leave``."""
+    """One response. The producer ends it by ``close``; the sender may ``abandon`` it."""
 
     def __init__(self) -> None:
         self.status, self.headers = 0, dict[str, str]()
         self.begun, self.gone = anyio.Event(), False
-        self.on_leaving: Callable[[], None] = _nothing
-        self._put, self.pieces = anyio.create_memory_object_stream[bytes](_PIECES)
+        self.on_leaving: Callable[[], None] = lambda: None
+        self._send_stream, self.pieces = anyio.create_memory_object_stream[bytes](_MAX_QUEUED)
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Say how the answer begins; only the first time counts."""
+        """Set status and headers; only the first call counts."""
         if not self.begun.is_set():
             self.status, self.headers = status, dict(headers)
             self.begun.set()
 
     async def write(self, piece: bytes) -> None:
-        """Give the next piece of the body; after the client has gone it is dropped."""
+        """Add the next piece of the body; it is dropped if the client has disconnected."""
         if self.gone or not piece:
             return
         try:
-            self._put.send_nowait(piece)
-        except anyio.WouldBlock:
-            with anyio.move_on_after(_PATIENCE_S) as waiting:
-                await self._give(piece)
-            if waiting.cancelled_caught:
-                self.leave()
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self.leave()
-
-    async def _give(self, piece: bytes) -> None:
-        try:
-            await self._put.send(piece)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            try:
+                self._send_stream.send_nowait(piece)
+            except anyio.WouldBlock:
+                with anyio.fail_after(_STALL_TIMEOUT_S):
+                    await self._send_stream.send(piece)
+        except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.leave()
 
     def rest(self) -> bytes:
-        """Take all that waits to be delivered now, so that it goes in one piece."""
+        """Return all queued pieces joined, so that they are sent as one."""
         pieces = []
         with suppress(anyio.WouldBlock, anyio.EndOfStream):
             while True:
@@ -59,22 +52,18 @@ class Outlet:
         return b"".join(pieces)
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Give a whole answer."""
+        """Send a whole response."""
         self.begin(status, {**headers, "content-length": str(len(body))})
         await self.write(body)
 
     def close(self) -> None:
-        """Say that there is no more."""
-        self._put.close()
+        """End the body."""
+        self._send_stream.close()
         self.begun.set()
 
     def leave(self) -> None:
-        """Say that the client reads no further."""
+        """Record that the client has disconnected."""
         if not self.gone:
             self.gone = True
             self.pieces.close()
             self.on_leaving()
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""

@@ -1,7 +1,7 @@
-"""What a request is made of: each tool, block of instructions and message, with a name that follows from it.
+"""The parts of a request's prompt: each tool, block of instructions and message, named by its content.
 
-The same part has the same name in every request, wherever a program has put its cache markers this time. So
-what a provider has counted before need not be counted by its bytes again, and a transcript holds it once.
+Equal parts have the same name in every request, wherever the agent puts its cache markers. So tokens that a
+provider has counted before need not be bounded by bytes again, and a transcript contains each part once.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from codetaste.llm.wire.prompt import PER_PICTURE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_MARKER = '"cache_control"'
+_CACHE_MARKER = '"cache_control"'
 _PICTURE = re.compile(r'"type":"(?:image|input_image|image_url)"')
-_PERHAPS_A_PICTURE = '"type":"i'
-_AROUND = 64
-"""Tokens allowed for what a provider wraps around a part: a message, a tool or a block."""
-_DIGITS = 32
+_PICTURE_HINT = '"type":"i'
+_OVERHEAD_TOKENS = 64
+"""Tokens that a provider may add around a part: a message, a tool or a block."""
+_NAME_DIGITS = 32
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_MARKED = 100
-"""Characters that no marker of a cache exceeds; what is longer is none."""
+_MAX_MARKER_CHARS = 100
+"""Maximum length of a cache marker; a longer value is not one."""
 SAID = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
-"""Where a protocol has the conversation."""
+"""The key of the conversation, by protocol."""
 INSTRUCTIONS = {"anthropic": "system", "openai": "instructions"}
 _NOT_SETTINGS = frozenset({*SAID.values(), *INSTRUCTIONS.values(), "tools", "metadata", "stream"})
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a request.
+    """A part of a request's prompt.
 
     Attributes:
         kind: "settings", "tool", "system" or "message".
-        name: follows from its content.
-        size: a number of tokens that it cannot exceed.
-        value: its content, without the markers of a cache.
-        data: its JSON, as it can be sent on.
+        name: hash of its content.
+        size: upper bound of its tokens.
+        value: its content, without cache markers.
+        data: its JSON, as it can be sent to the provider.
     """
 
     kind: str
@@ -52,31 +52,33 @@ class Part:
 
 
 def parts_of(protocol: str, body: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return all that a request in ``protocol`` puts into a prompt, in order: settings come first."""
+    """Return all parts of a request in ``protocol``, in order; settings come first."""
     return tuple(_parts(protocol, body))
 
 
-def said_parts(said: object) -> tuple[Part, ...]:
-    """Return what was said as parts: a list of messages or items, or a text."""
-    return tuple(_part("message", each) for each in _listed(said))
+def said_parts(reply: object) -> tuple[Part, ...]:
+    """Return the parts of a reply: a list of messages or items, or a text."""
+    return tuple(_part("message", each) for each in _listed(reply))
 
 
-def written(protocol: str, asked: Mapping[str, Any], parts: Sequence[Part], sent: Mapping[str, Any]) -> bytes:
-    """Write the body to be sent, from the texts of the parts where they are in it as they were asked.
+def written(
+    protocol: str, received: Mapping[str, Any], parts: Sequence[Part], sent: Mapping[str, Any]
+) -> bytes:
+    """Encode the body to be sent, from the JSON of the parts where they are unchanged.
 
     Args:
         protocol: of both bodies.
-        asked: the body that ``parts`` are of.
-        parts: all of them, in order.
-        sent: the same body, but for what decides the money.
+        received: the body from which ``parts`` were made.
+        parts: all of its parts, in order.
+        sent: the same body with the changed options.
     """
     kinds = {INSTRUCTIONS.get(protocol): "system", SAID[protocol]: "message", "tools": "tool"}
     pieces = [b"{"]
     for name, value in sent.items():
         kind = kinds.get(name)
-        pieces.append(f"{_written(name)}:".encode("utf-8", "replace"))
-        if kind is None or value is None or value is not asked.get(name):
-            pieces.append(_written(value).encode("utf-8", "replace"))
+        pieces.append(f"{_to_json(name)}:".encode("utf-8", "replace"))
+        if kind is None or value is None or value is not received.get(name):
+            pieces.append(_to_json(value).encode("utf-8", "replace"))
         else:
             listed = [piece for part in parts if part.kind == kind for piece in (part.data, b",")][:-1]
             pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
@@ -100,34 +102,35 @@ def _listed(value: object) -> list[Any]:
 
 
 def _part(kind: str, value: Any) -> Part:  # noqa: ANN401 - JSON data
-    text = _written(value)
+    text = _to_json(value)
     named = data = text.encode("utf-8", "surrogatepass")
-    size = _AROUND + len(data)
-    if _PERHAPS_A_PICTURE in text:
+    size = _OVERHEAD_TOKENS + len(data)
+    if _PICTURE_HINT in text:
         size += PER_PICTURE * len(_PICTURE.findall(text))
-    if _MARKER in text:
-        value = _unmarked(value)
-        named = _written(value).encode("utf-8", "surrogatepass")
-    name = sha256(named).hexdigest()[:_DIGITS]
+    if _CACHE_MARKER in text:
+        value = _without_markers(value)
+        named = _to_json(value).encode("utf-8", "surrogatepass")
+    name = sha256(named).hexdigest()[:_NAME_DIGITS]
     if not text.isascii():
         data = text.encode("utf-8", "replace")
     return Part(kind, name, size, value, data)
 
 
-def _written(value: Any) -> str:  # noqa: ANN401 - JSON data
+def _to_json(value: Any) -> str:  # noqa: ANN401 - JSON data
     return _JSON.encode(value)
 
 
-def _unmarked(value: Any) -> Any:  # noqa: ANN401 - JSON data
-    """Return JSON data without the markers of a cache."""
+def _without_markers(value: Any) -> Any:  # noqa: ANN401 - JSON data
     if isinstance(value, dict):
         return {
-            name: _unmarked(item)
+            name: _without_markers(item)
             for name, item in value.items()
             if not (name == "cache_control" and _is_marker(item))
         }
-    return [_unmarked(item) for item in value] if isinstance(value, list) else value
+    return [_without_markers(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_marker(value: object) -> bool:
-    return isinstance(value, dict) and value.get("type") == "ephemeral" and len(str(value)) <= _MARKED
+    return (
+        isinstance(value, dict) and value.get("type") == "ephemeral" and len(str(value)) <= _MAX_MARKER_CHARS
+    )

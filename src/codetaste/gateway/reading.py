@@ -1,4 +1,4 @@
-"""A transcript read back: each request with its whole conversation, its answer, and the calls in that."""
+"""Reader of transcripts: each request with its conversation, its reply, and the tool calls in the reply."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """One request and what became of it.
+    """One request and its reply.
 
     Attributes:
-        protocol: in which the parts are written.
-        admission: counts the admissions in the file, from 1; ``number`` counts the requests of each.
-        number: see above.
+        protocol: the protocol of the parts.
+        admission: number of the session in the file, from 1.
+        number: number of the request in its session, from 1.
         request: the line of the request, as ``transcript.py`` describes it.
-        reply: the line of what became of it; empty where the run was killed before it was known.
+        reply: the line of the reply; empty if the run was killed before it.
         tools: of the request.
         system: blocks of instructions of the request.
-        said: the conversation of the request.
-        answered: what was said then, as a conversation has it; empty where there was no reply.
+        messages: the conversation of the request.
+        reply_messages: the messages of the reply; empty if there was none.
     """
 
     protocol: str
@@ -47,52 +47,52 @@ class Exchanged:
 
     @property
     def main(self) -> bool:
-        """Whether it was a turn of the agent, not a call on the side."""
+        """Whether the request was a turn of the agent, not a side call."""
         return not self.request.get("side", False)
 
     @property
     def calls(self) -> tuple[Called, ...]:
-        """The tools that the reply asks for, in order."""
+        """The tool calls of the reply, in order."""
         return tuple(calls_in(self.protocol, self.answered))
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A tool that a model asked for; a tool that takes a text has it as the argument ``input``."""
+    """A tool call of a model; the text of a free-form tool is the argument ``input``."""
 
     name: str
     arguments: Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class _Request:
+class _RequestLine:
     line: Mapping[str, Any]
     tools: list[str]
     system: list[str]
-    said: list[str]
+    messages: list[str]
 
 
 @dataclass(slots=True)
-class _File:
-    """What the lines read so far say."""
+class _TranscriptState:
+    """State after the lines read so far."""
 
     parts: dict[str, Any] = field(default_factory=dict)
     protocol: str = ""
     admission: int = 0
-    requests: dict[int, _Request] = field(default_factory=dict)
+    requests: dict[int, _RequestLine] = field(default_factory=dict)
     replies: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def add_request(self, line: Mapping[str, Any]) -> None:
         number = line["request"]
-        after = self.requests.get(line.get("after", 0)) or _Request({}, [], [], [])
-        self.requests[number] = _Request(
+        after = self.requests.get(line.get("after", 0)) or _RequestLine({}, [], [], [])
+        self.requests[number] = _RequestLine(
             line,
             line.get("tools", after.tools),
             line.get("system", after.system),
-            [*after.said[: line.get("keep", 0)], *line["added"]],
+            [*after.messages[: line.get("keep", 0)], *line["added"]],
         )
 
-    def exchanged(self) -> Iterator[Exchanged]:
+    def entries(self) -> Iterator[Exchanged]:
         for number, request in self.requests.items():
             reply = self.replies.get(number, {})
             yield Exchanged(
@@ -103,7 +103,7 @@ class _File:
                 reply,
                 self._values(request.tools),
                 self._values(request.system),
-                self._values(request.said),
+                self._values(request.messages),
                 self._values(reply.get("said", ())),
             )
 
@@ -116,56 +116,56 @@ async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) ->
 
     Args:
         path: the file.
-        fetch: returns a text by its digest: ``JobContext.fetch``, or that of the run's ``Blobs``.
+        fetch: returns a stored text by its digest: ``JobContext.load_text``, or that of the run's ``Blobs``.
 
     Raises:
-        JournalError: it is missing, or a part of it is.
+        JournalError: the transcript or a part of it is missing or damaged.
     """
-    file, found = _File(), list[Exchanged]()
+    file, found = _TranscriptState(), list[Exchanged]()
     lines = await anyio.to_thread.run_sync(list, Record(path).read())
     if not lines:
-        raise JournalError(f"{path}: there is no transcript")
+        raise JournalError(f"{path}: the transcript is missing or empty")
     try:
         for line in lines:
             match line:
                 case {"transcript": _, "protocol": protocol}:
-                    found.extend(file.exchanged())
-                    file = _File(file.parts, protocol, file.admission + 1)
+                    found.extend(file.entries())
+                    file = _TranscriptState(file.parts, protocol, file.admission + 1)
                 case {"part": name, "kept": digest}:
                     file.parts[name] = unpack(json.loads(await fetch(digest)))
                 case {"part": name, "value": value}:
                     file.parts[name] = unpack(value)
                 case {"request": _}:
-                    file.take(line)
+                    file.add_request(line)
                 case {"reply": number}:
                     file.replies[number] = line
-        found.extend(file.exchanged())
+        found.extend(file.entries())
     except (KeyError, TypeError, ValueError) as error:
-        raise JournalError(f"{path}: is damaged: {error!r}") from error
+        raise JournalError(f"{path}: the transcript is damaged: {error!r}") from error
     return found
 
 
-def calls_in(protocol: str, said: Iterable[Any]) -> Iterator[Called]:
-    """Yield the tool calls in what a model said, in the words of its protocol."""
-    for each in said:
+def calls_in(protocol: str, messages: Iterable[Any]) -> Iterator[Called]:
+    """Yield the tool calls in a model's messages."""
+    for each in messages:
         if protocol == "anthropic":
             content = each.get("content")
             for block in content if isinstance(content, list) else ():
                 if block.get("type") == "tool_use":
-                    yield _called(block.get("name"), block.get("input"))
+                    yield _tool_call(block.get("name"), block.get("input"))
         elif protocol == "openai":
             if each.get("type") == "function_call":
-                yield _called(each.get("name"), each.get("arguments"))
+                yield _tool_call(each.get("name"), each.get("arguments"))
             elif each.get("type") == "custom_tool_call":
-                yield _called(each.get("name"), {"input": each.get("input")})
+                yield _tool_call(each.get("name"), {"input": each.get("input")})
         else:
             for call in each.get("tool_calls") or ():
                 kind = call.get("custom") or call.get("function") or {}
                 given = {"input": kind.get("input")} if "custom" in call else kind.get("arguments")
-                yield _called(kind.get("name"), given)
+                yield _tool_call(kind.get("name"), given)
 
 
-def _called(name: object, arguments: object) -> Called:
+def _tool_call(name: object, arguments: object) -> Called:
     if isinstance(arguments, str):
         arguments = read_arguments(arguments)[0]
     return Called(str(name or ""), arguments if isinstance(arguments, dict) else {})

@@ -1,4 +1,4 @@
-"""A model as the gateway serves it: its money and slots, and whether requests are passed on as they are."""
+"""A model as the gateway serves it: metered, and either forwarded verbatim or called in neutral form."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
 
-_PRICED_BY = (*STANDARD, *ROUTES)
-"""Options that decide a model's price: where the config has them, it decides, and not the program."""
-_STANDARD = {"api.openai.com": {"service_tier": "default"}}
-"""What is asked of a provider where the config says nothing: otherwise a project's settings decide."""
+_PRICE_OPTIONS = (*STANDARD, *ROUTES)
+"""Options that decide a model's price: a value in the config overrides the client's."""
+_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
+"""Options sent if the config does not set them; without them the provider's project settings decide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Served:
-    """A model that programs may ask for.
+    """A model that CLI agents may use.
 
     Attributes:
-        metered: its price, slots and retries.
-        name: its provider's name for it.
-        upstream: where requests are passed on to; None where the model itself is asked, in neutral form.
-        fixed: options that are the config's alone.
-        counts: what its provider has counted, for bounds.
+        metered: the metered model, with price, permits and retries.
+        name: the provider's name for it.
+        upstream: the provider to which requests are forwarded; None if the model is called in neutral form.
+        fixed_options: options that only the config may set.
+        token_counts: the provider's token counts, for bounds.
     """
 
     metered: MeteredModel
@@ -41,15 +41,15 @@ class Served:
 
     @property
     def id(self) -> str:
-        """What the config calls it."""
+        """The model's id in the config."""
         return self.metered.id
 
 
 def served(config: ModelConfig, metered: MeteredModel) -> Served:
-    """Return the model of one ``[[models]]`` entry as the gateway serves it; closed with the gateway.
+    """Return the gateway's model for one ``[[models]]`` entry; it is closed with the gateway.
 
-    Scripted, replayed and recorded models are asked in neutral form, so that programs of any protocol can use
-    them. A provider gets the requests of programs that speak its own protocol, as they are.
+    Scripted, replayed and recorded models are called in neutral form, so that agents of any protocol can use
+    them. Other requests are forwarded verbatim to the provider of the same protocol.
 
     Raises:
         ConfigError: the provider's key is not set.
@@ -57,6 +57,6 @@ def served(config: ModelConfig, metered: MeteredModel) -> Served:
     if config.provider not in PASSED_ON or config.cassette is not None:
         return Served(metered, config.model)
     upstream = Upstream(config)
-    chosen = {name: config.options[name] for name in _PRICED_BY if name in config.options}
-    fixed = {**_STANDARD.get(upstream.host, {}), **chosen}
+    configured = {name: config.options[name] for name in _PRICE_OPTIONS if name in config.options}
+    fixed = {**_DEFAULT_OPTIONS.get(upstream.host, {}), **configured}
     return Served(metered, config.model, upstream, fixed)

@@ -1,7 +1,7 @@
-"""What speaks HTTP for the gateway: uvicorn on a Unix socket, and on the loopback where that is wanted.
+"""The gateway's HTTP server: uvicorn on a Unix socket, and optionally on the loopback.
 
-It runs within a task group of ours, takes no signals, logs nothing, and is bounded in what strangers may
-hold: connections, headers, and how long a connection may say nothing.
+It runs in the caller's task group, handles no signals and logs nothing. Untrusted clients are limited in
+connections, header bytes and idle time.
 """
 
 from __future__ import annotations
@@ -24,90 +24,90 @@ if TYPE_CHECKING:
 
     from codetaste.gateway.app import App
 
-_CONNECTIONS = 4096
-"""At once, if as many files may be open twice."""
-_SILENT_S = 60.0
-"""How long the head of a request may take to come, from the beginning of the connection or of the head."""
-_KEPT_S = 120.0
-"""How long a connection is kept between two requests: longer than any of the programs keeps one."""
-_HEADER_BYTES = 64 * 1024
+_MAX_CONNECTIONS = 4096
+"""Maximum open connections, if twice as many files may be open."""
+_HEAD_TIMEOUT_S = 60.0
+"""Maximum time for the head of a request, from the beginning of the connection or of the head."""
+_KEEP_ALIVE_S = 120.0
+"""Maximum time between two requests of a connection: longer than any of the CLI agents keeps one."""
+_MAX_HEADER_BYTES = 64 * 1024
 _BACKLOG = 1024
-_STOPPING_S = 1
-"""How long requests are waited for at the end, when all jobs are over already."""
+_SHUTDOWN_S = 1
+"""Maximum wait for requests at shutdown, when all jobs have ended already."""
 
 
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to those whose process this is."""
+        """Leave signals to the run."""
         yield
 
 
 class _Connection(H11Protocol):
-    """One connection; while no request is under way, it may be silent for a while only."""
+    """One connection, closed if it stays idle for too long between requests."""
 
-    _silent: OrderedDict[_Connection, None]
-    _most: int
-    _since_s = 0.0
+    _idle: OrderedDict[_Connection, None]
+    _limit: int
+    _idle_since_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a new connection; where there are too many, the one goes that has been silent longest."""
+        """Accept a new connection; if there are too many, close the one idle for longest."""
         super().connection_made(transport)
-        self._wait()
-        if len(self.connections) > self._most:
-            oldest = next(iter(self._silent))
+        self._await_head()
+        if len(self.connections) > self._limit:
+            oldest = next(iter(self._idle))
             oldest.give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
-        self._silent.pop(self, None)
+        self._idle.pop(self, None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; a request that has begun must come to its end in time."""
+        """Receive data; the head of a request must be complete in time."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._wait()
+            self._await_head()
         else:
-            self._silent.pop(self, None)
-            self._since_s = 0.0
+            self._idle.pop(self, None)
+            self._idle_since_s = 0.0
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
         if not self.transport.is_closing():
-            self._silent[self] = None
+            self._idle[self] = None
 
     def give_up(self) -> None:
-        """Close a connection on which no request is under way."""
-        self._silent.pop(self, None)
+        """Close a connection that has no request in progress."""
+        self._idle.pop(self, None)
         if not self.transport.is_closing():
             self.transport.close()
 
-    def _wait(self) -> None:
-        """Wait for the whole head of a request, however little comes at a time."""
-        self._silent.setdefault(self, None)
-        self._since_s = self._since_s or self.loop.time()
+    def _await_head(self) -> None:
+        """Wait for the whole head of a request; partial data does not extend the time."""
+        self._idle.setdefault(self, None)
+        self._idle_since_s = self._idle_since_s or self.loop.time()
         self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_at(self._since_s + _SILENT_S, self.give_up)
+        self.timeout_keep_alive_task = self.loop.call_at(self._idle_since_s + _HEAD_TIMEOUT_S, self.give_up)
 
 
-def _connections() -> type[_Connection]:
-    """Return the kind of connection of one server: what they know of each other is that server's."""
-    most = min(_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+def _connection_class() -> type[_Connection]:
+    """Return a connection class for one server, so that its idle connections are the server's own."""
+    limit = min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
     class Connection(_Connection):
-        _silent, _most = OrderedDict[_Connection, None](), most
+        _idle, _limit = OrderedDict[_Connection, None](), limit
 
     return Connection
 
 
 @asynccontextmanager
 async def serving(app: App, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
-    """Serve ``app`` on ``sockets``, which are closed at the end; that takes seconds at most."""
+    """Serve ``app`` on ``sockets`` until the end of the block; shutdown takes seconds at most."""
     config = uvicorn.Config(
         _as_asgi(app),
-        http=_connections(),
+        http=_connection_class(),
         ws="none",
         lifespan="off",
         loop="none",
@@ -117,16 +117,16 @@ async def serving(app: App, sockets: Sequence[socket.socket]) -> AsyncIterator[N
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        h11_max_incomplete_event_size=_HEADER_BYTES,
-        timeout_keep_alive=int(_KEPT_S),
-        timeout_graceful_shutdown=_STOPPING_S,
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        timeout_keep_alive=int(_KEEP_ALIVE_S),
+        timeout_graceful_shutdown=_SHUTDOWN_S,
         backlog=_BACKLOG,
     )
     server = _Server(config)
     error: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_serve, server, [*sockets])
-        while not server.started:  # noqa: ASYNC110 - it says so nowhere else
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await anyio.sleep(0.005)
         try:
             yield
@@ -151,11 +151,11 @@ def _as_asgi(app: App) -> Any:  # noqa: ANN401 - uvicorn's own type
 
 
 def unix_socket(path: Path) -> socket.socket:
-    """Listen at ``path``; anybody who can see the folder may connect, as what they say there is guarded."""
+    """Listen at ``path``; any user who can enter the folder may connect, as each request needs a token."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
-        # By its descriptor, as the whole path may be longer than the name of a socket can be.
+        # Via the folder's descriptor, as the whole path may exceed the length limit of a socket's name.
         listener.bind(f"/proc/self/fd/{folder}/{path.name}")
         path.chmod(0o666)
         listener.listen(_BACKLOG)
@@ -183,7 +183,7 @@ def loopback_socket() -> socket.socket:
 
 @contextmanager
 def closing(sockets: Sequence[socket.socket]) -> Iterator[None]:
-    """Close the sockets at the end, whoever has closed them before."""
+    """Close the sockets at the end of the block; sockets already closed are ignored."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What a job's agent has asked for so far, and what it came to: our own count, whatever the agent says."""
+"""``SessionUsage``: requests, turns, tokens and cost of a gateway session, as the gateway counts them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tally:
-    """The count of one admission; the money is all that its job has spent meanwhile.
+    """Usage counters of one session; the cost is all that its job has spent during the session.
 
     Attributes:
-        budget: the job's own node.
-        requests: all that reached a model or were refused by the budget.
-        turns: answered requests with tools: the agent's own turns.
-        tool_calls: in the replies to these.
-        usage: of all replies whose usage is known.
-        refused: why the budget refused a request; all later ones are refused as well. "" if it has not.
-        failed: the last request that its provider failed for good, "" if none or if a later one was answered.
-        stopped: set when there is no use in going on: the budget has refused, or nothing can be recorded.
+        budget: the job's budget node.
+        requests: requests that reached a model or were refused by the budget.
+        turns: answered requests with tools, which are the agent's turns.
+        tool_calls: tool calls in the replies of these turns.
+        tokens: sum over all replies whose usage is known.
+        budget_refusal: why the budget refused a request, "" if it did not; all later ones are refused too.
+        provider_failure: error of the last request that failed for good, "" if none or a later one succeeded.
+        stopped: set when the agent cannot continue: the budget refused, or the journal cannot be written.
     """
 
     budget: Budget
@@ -40,24 +40,24 @@ class Tally:
     refused: str = ""
     failed: str = ""
     stopped: anyio.Event = field(default_factory=anyio.Event)
-    _before: Snapshot = field(init=False)
+    _at_start: Snapshot = field(init=False)
 
     def __post_init__(self) -> None:
-        """Remember what the job had spent before."""
-        self._before = self.budget.snapshot()
+        """Record what the job had spent before."""
+        self._at_start = self.budget.snapshot()
 
     @property
     def settled_usd(self) -> Decimal:
-        """What is known to have been billed, in US dollars."""
-        return self.budget.settled.usd - self._before.settled.usd
+        """Cost known to have been billed, in US dollars."""
+        return self.budget.settled.usd - self._at_start.settled.usd
 
     @property
     def unknown_usd(self) -> Decimal:
-        """What may have been billed beside that, at most."""
-        return self.budget.unknown.usd - self._before.unknown.usd
+        """Upper bound of the cost that may have been billed besides, in US dollars."""
+        return self.budget.unknown.usd - self._at_start.unknown.usd
 
     def answered(self, reply: Reply, *, main: bool) -> None:
-        """Count a reply; ``main`` are those to requests with tools."""
+        """Count a reply; it counts as a turn if ``main``, that is if its request had tools."""
         self.failed = ""
         if main:
             self.turns += 1
@@ -66,7 +66,7 @@ class Tally:
             self.usage = _sum(self.usage, reply.usage)
 
     def refuse(self, why: str) -> None:
-        """Say that the budget has refused."""
+        """Record that the budget refused a request, and set ``stopped``."""
         self.refused = self.refused or why
         self.stopped.set()
 

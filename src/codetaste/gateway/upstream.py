@@ -1,4 +1,4 @@
-"""A provider that requests are passed on to as a program wrote them, and how its answers are understood."""
+"""A provider to which the gateway forwards requests verbatim: address, headers, timeouts, connections."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ if TYPE_CHECKING:
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.wire.request import Protocol
 
-_ASKED = frozenset({"accept", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta", "x-app"})
-"""Headers of a program that a provider is to see; nothing else that it says, and never its token."""
+_FORWARDED_HEADERS = frozenset(
+    {"accept", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta", "x-app"}
+)
+"""Client headers that are forwarded to a provider; no others, and never the client's token."""
 _BETA = "beta=true"
 _VERSION = {"anthropic-version": "2023-06-01"}
-_SAID = {"accept": "*/*", "user-agent": "codetaste"}
-"""What is said where a program says nothing."""
+_DEFAULT_HEADERS = {"accept": "*/*", "user-agent": "codetaste"}
+"""Headers sent if the client has none of that name."""
 
 _PATHS = {"anthropic": "/v1/messages", "openai": "/responses", "openai-chat": "/chat/completions"}
 PASSED_ON = frozenset(_PATHS)
-"""Providers whose protocol programs speak, too."""
+"""Providers whose protocol CLI agents use too, so that requests are forwarded verbatim."""
 _NEW_CAP_ONLY = (".openai.com", ".azure.com")
-"""Hosts that take the newer name for the cap on a reply, and refuse both together."""
+"""Hosts that accept only the newer name of the output cap, and reject both together."""
 
 
 class Upstream:
-    """A provider; connections are made on first use.
+    """A provider; connections are opened on first use.
 
     Attributes:
-        protocol: which it speaks.
-        serving: how that is understood.
-        caps: the names that it knows the cap on a completion by.
-        secret: the key, which must not stand in a message.
-        timeout_s: what one request may take in all.
+        protocol: the name of its protocol.
+        wire_protocol: encoding and decoding of that protocol.
+        caps: its names for the output cap.
+        api_key: must not appear in a message.
+        timeout_s: time limit of one request, in seconds.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -48,55 +50,57 @@ class Upstream:
         self.serving = SERVING[self.protocol]
         self.secret, self.timeout_s = key_of(config), config.timeout
         self.host = urlsplit(config.address).hostname or ""
-        self._address, self._silence_s = config.address.rstrip("/"), config.silence
+        self._address, self._read_timeout_s = config.address.rstrip("/"), config.silence
         self.caps = CAPS[1:] if self.host.endswith(_NEW_CAP_ONLY) else CAPS
-        self._lines: Lines | None = None
+        self._connector: Lines | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
     async def ready(self) -> Line:
-        """Return a line for one request; nothing that costs anything is done for it.
+        """Return a connection for one request; this costs nothing.
 
         Raises:
             ModelUnavailable: the provider cannot be reached.
         """
-        if self._lines is None:
+        if self._connector is None:
             from codetaste.gateway.line import Lines  # noqa: PLC0415 - heavy
 
             url, _ = self.url("")
             tls = certificates() if url.scheme == b"https" else None
-            self._lines = Lines(url.origin, tls, min(self.timeout_s, CONNECT_S))
-        return await self._lines.ready()
+            self._connector = Lines(url.origin, tls, min(self.timeout_s, CONNECT_S))
+        return await self._connector.ready()
 
     def url(self, query: str) -> tuple[URL, bytes]:
-        """Return where a request goes whose own query was ``query``, and the host as a header names it."""
+        """Return the URL for a client request with the query ``query``, and the value of the host header."""
         beta = f"?{_BETA}" if self.protocol == "anthropic" and _BETA in query.split("&") else ""
         if beta not in self._urls:
             self._urls[beta] = _parsed(f"{self._address}{_PATHS[self.protocol]}{beta}")
         return self._urls[beta]
 
-    def headers(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers of a request, given those of the program (names in lower case)."""
-        passed = {name: value for name, value in asked.items() if name in _ASKED and value.isascii()}
+    def headers(self, received: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers of a request, given those of the client (names in lower case)."""
+        forwarded = {
+            name: value for name, value in received.items() if name in _FORWARDED_HEADERS and value.isascii()
+        }
         own = {"content-type": "application/json", "accept-encoding": "identity"}
         if self.protocol == "anthropic":
-            return {**_SAID, **_VERSION, **passed, **own, "x-api-key": self.secret}
+            return {**_DEFAULT_HEADERS, **_VERSION, **forwarded, **own, "x-api-key": self.secret}
         key = {"authorization": f"Bearer {self.secret}"} if self.secret else {}
-        return {**_SAID, **passed, **own, **key}
+        return {**_DEFAULT_HEADERS, **forwarded, **own, **key}
 
     def quiet_s(self, *, streamed: bool) -> dict[str, float]:
-        """Return how long it may say nothing; before what is not streamed, as long as it takes."""
-        silence_s = min(self.timeout_s, self._silence_s) if streamed else self.timeout_s
+        """Return the timeouts of one request in seconds; without a stream, read and write may take it all."""
+        read_s = min(self.timeout_s, self._read_timeout_s) if streamed else self.timeout_s
         connect_s = min(self.timeout_s, CONNECT_S)
-        return {"connect": connect_s, "read": silence_s, "write": silence_s, "pool": silence_s}
+        return {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
 
     async def aclose(self) -> None:
-        """Close all connections that are kept."""
-        if self._lines is not None:
-            await self._lines.aclose()
+        """Close all pooled connections."""
+        if self._connector is not None:
+            await self._connector.aclose()
 
 
 def _parsed(address: str) -> tuple[URL, bytes]:
-    """Read an address as the official clients do: names in any script, and what has to be escaped."""
+    """Parse an address as the official clients do: internationalised names, escaped characters."""
     import httpcore2  # noqa: PLC0415 - heavy
     import httpx2  # noqa: PLC0415 - heavy
 

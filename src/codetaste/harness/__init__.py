@@ -1,1 +1,1 @@
-"""Other people's command-line agents: what they are, how they are installed and run, and what they leave."""
+"""CLI agents of third parties: described, installed, run in a sandbox, and their patch extracted."""

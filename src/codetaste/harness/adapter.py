@@ -1,6 +1,6 @@
-"""An adapter: the folder that makes a command-line agent usable here, read and checked.
+"""``Adapter``: a folder that describes a CLI agent, read and checked.
 
-No code is in it but scripts that run in a box.
+It contains no code except scripts that run in the sandbox.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 MANIFEST = "agent.toml"
 PUBLISHED = "agent_config.json"
-_MOST_FILES, _MOST_BYTES = 1000, 64 * 1024**2
+_MAX_FILES, _MAX_BYTES = 1000, 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A harness that can be installed and run.
+    """A CLI agent that can be installed and run.
 
     Attributes:
-        name: what configs call it: its folder's name.
-        folder: where it lies.
-        manifest: what it says of itself.
-        digest: of all its files: SHA-256, in hexadecimal digits.
-        published: whether the folder keeps the published contract (``run_agent``) and has no agent.toml.
+        name: its name in configs, which is its folder's name.
+        folder: its folder on the host.
+        manifest: its ``agent.toml``.
+        digest: SHA-256 of all its files, in hexadecimal digits.
+        published: whether the folder follows the published contract (``run_agent``) and has no agent.toml.
     """
 
     name: str
@@ -50,25 +50,28 @@ class Adapter:
 
     @property
     def protocol(self) -> Protocol:
-        """What it speaks to its model."""
+        """The protocol in which it calls its model."""
         return self.manifest.protocol
 
     def version(self, wanted: str | None = None) -> str:
-        """Return the release to take: ``wanted``, which need not be one that was tried, or the default.
+        """Return the release to install: ``wanted``, which need not be a tested one, or the default.
 
         Raises:
-            ConfigError: it cannot be a release.
+            ConfigError: ``wanted`` is not a valid release name.
         """
         version = self.manifest.default if wanted is None else wanted
         if not re.fullmatch(VERSION_PATTERN, version):
-            raise ConfigError(f"version {version!r} of {self.name}: no release is called so")
+            tested = ", ".join(self.manifest.versions)
+            raise ConfigError(
+                f"version {version!r}: {self.name} has no such release; tested releases: {tested}"
+            )
         return version
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Scalar]:
         """Return all options with their values.
 
         Raises:
-            ConfigError: one line for each that is unknown or of the wrong kind.
+            ConfigError: one line for each option that is unknown or of the wrong type.
         """
         try:
             return self.manifest.settled(dict(given))
@@ -82,19 +85,19 @@ def adapter_names() -> list[str]:
 
 
 def load_adapter(harness: str, base_dir: Path) -> Adapter:
-    """Read the adapter that a config's ``harness`` names; blocks.
+    """Read the adapter that a config's ``harness`` names.
 
     Args:
-        harness: one of ours by its name, or the path of a folder, relative to ``base_dir``.
-        base_dir: where the config file lies.
+        harness: the name of an included adapter, or the path of a folder relative to ``base_dir``.
+        base_dir: the config file's folder.
 
     Raises:
-        ConfigError: there is none, or one line for each mistake in it.
+        ConfigError: there is no such adapter, or one line for each mistake in it.
     """
     if re.fullmatch(NAME_PATTERN, harness) and harness in adapter_names():
         return read_adapter(resource_dir("agents") / harness)
     folder = base_dir / harness
-    if not os.path.isdir(folder):  # noqa: PTH112 - for an over-long name a Path raises
+    if not os.path.isdir(folder):  # noqa: PTH112 - a Path raises on an over-long name
         known = [*adapter_names(), "codetaste"]
         raise ConfigError(
             f"harness {harness!r}: neither an agent that comes with codetaste nor a folder"
@@ -110,13 +113,13 @@ def read_adapter(folder: Path) -> Adapter:
         ConfigError: one line for each mistake.
     """
     if not re.fullmatch(NAME_PATTERN, name := folder.name.lower().replace("_", "-").replace(".", "-")):
-        raise ConfigError(f"{folder}: an agent's folder is called by letters, digits and -")
+        raise ConfigError(f"{folder}: the name of an agent's folder may have only letters, digits and -")
     if not (folder / MANIFEST).is_file():
         if (folder / PUBLISHED).is_file():
             from codetaste.harness.published import published_manifest  # noqa: PLC0415 - seldom
 
             return Adapter(name, folder, published_manifest(folder), _digest(folder), published=True)
-        raise ConfigError(f"{folder}: there is neither {MANIFEST} nor {PUBLISHED} in it")
+        raise ConfigError(f"{folder}: contains neither {MANIFEST} nor {PUBLISHED}")
     manifest = _read_manifest(folder / MANIFEST)
     missing = [
         f"{folder / MANIFEST}: {key}: there is no file {script} beside it"
@@ -144,23 +147,24 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _digest(folder: Path) -> str:
-    """Return the SHA-256 of all files: paths and contents."""
     total = hashlib.sha256()
     size = 0
     files = sorted(path for path in folder.rglob("*") if not path.is_dir())
-    if len(files) > _MOST_FILES:
-        raise ConfigError(f"{folder}: it has more than {_MOST_FILES} files, so it is no agent's folder")
+    if len(files) > _MAX_FILES:
+        raise ConfigError(f"{folder}: more than {_MAX_FILES} files, so it is not an agent's folder")
     for path in files:
         if path.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
-            raise ConfigError(f"{path}: an agent's folder has plain files only, so that it can be copied")
+            raise ConfigError(
+                f"{path}: an agent's folder may have only regular files, so that it can be copied"
+            )
         try:
             with path.open("rb") as file:
-                content = file.read(_MOST_BYTES - size + 1)
+                content = file.read(_MAX_BYTES - size + 1)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
         size += len(content)
-        if size > _MOST_BYTES:
-            raise ConfigError(f"{folder}: more than {_MOST_BYTES} bytes, so it is no agent's folder")
+        if size > _MAX_BYTES:
+            raise ConfigError(f"{folder}: more than {_MAX_BYTES} bytes, so it is not an agent's folder")
         for part in (path.relative_to(folder).as_posix().encode(), content):
             total.update(len(part).to_bytes(8, "big") + part)
     return total.hexdigest()

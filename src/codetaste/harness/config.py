@@ -1,4 +1,4 @@
-"""``[[agents]]``: who works on tasks, with which model, and for how much."""
+"""``[[agents]]``: the coding agents, each with its model, budget and limits."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ if TYPE_CHECKING:
     from typing import Self
 
 OWN = "codetaste"
-"""The harness that is no other program but our own loop."""
+"""The harness that is codetaste's own tool-use loop instead of a CLI agent."""
 PAPERS_BUDGET_USD = Decimal(11)
-"""What the paper grants a task (CodeTaste §4.2)."""
+"""The paper's budget of one task (CodeTaste §4.2)."""
 PUBLISHED_TIME_LIMIT_S = 90 * 60.0
-"""What the published harness grants a task."""
+"""The published harness' time limit of one task."""
 OWN_TURNS, OWN_OUTPUT_TOKENS = 200, 16_384
 
 
 class AgentConfig(Section):
-    """A coding agent. It costs nothing until a track uses it."""
+    """A coding agent. It has no effect until a track uses it."""
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
-    """What the rest of the file calls it, and the name of its folder among the outputs."""
+    """Its name in the rest of the file, and the name of its output folder."""
     harness: str = Field(min_length=1)
-    """A folder under agents/, a path to one like it (relative to the config file), or "codetaste": our own
-    loop, with which any model can work."""
+    """A folder under agents/, the path of a similar folder (relative to the config file), or "codetaste":
+    codetaste's own loop, which works with any model."""
     version: str | None = None
-    """Which release of the program; its adapter's default where nothing is said."""
+    """The release to install; by default that of its adapter."""
     model: str
     """The id of one of [[models]]."""
     budget_usd: Usd = PAPERS_BUDGET_USD
-    """US dollars for one trial: plan, judgement and execution together."""
+    """US dollars for one trial: plan, judge and execution together."""
     time_limit: Seconds = PUBLISHED_TIME_LIMIT_S
-    """Working time of one trial, all its steps together; waiting for a slot, a rate limit or money is left
-    out."""
+    """Working time of one trial, all its steps together; waiting for a permit, a rate limit or money does not
+    count."""
     max_turns: int | None = Field(default=None, ge=1)
-    """Model calls of one step; for our own loop, 200 where nothing is said."""
+    """Maximum model calls of one step; only for codetaste's own loop, 200 by default."""
     max_output_tokens: int | None = Field(default=None, ge=1024)
-    """The cap of one reply; for our own loop, 16,384 where nothing is said."""
+    """Maximum output tokens of one reply; only for codetaste's own loop, 16,384 by default."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """The harness' own: its adapter says which there are. For our own loop those of the model's provider."""
+    """Options of the harness, declared by its adapter. For codetaste's own loop, options of the provider."""
 
     @field_validator("options")
     @classmethod
     def _plain_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        told: dict[str, Any] = plain(options)
-        return told
+        json_options: dict[str, Any] = plain(options)
+        return json_options
 
     @model_validator(mode="after")
     def _of_the_own_loop(self) -> Self:
@@ -63,5 +63,5 @@ class AgentConfig(Section):
 
     @property
     def own(self) -> bool:
-        """Whether our own loop does the work."""
+        """Whether codetaste's own loop is the agent."""
         return self.harness == OWN

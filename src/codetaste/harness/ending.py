@@ -1,7 +1,7 @@
-"""How an agent's run ended, in one of the published finish reasons.
+"""The result of an agent's run, with one of the published finish reasons.
 
-It is a success only if exit code, last event and last words agree: programs end with 0 on errors of their
-provider, on signals, and on bounds of their own.
+A run is a success only if exit code, last event and last message agree: CLI agents exit with 0 on errors of
+their provider, on signals, and on limits of their own.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _SIGNALLED = 128
 
 @dataclass(frozen=True, slots=True)
 class AgentEnd:
-    """How an agent ended, and what it says of itself; None is what it does not say.
+    """How an agent ended, and the numbers that it reports; None is a number that it does not report.
 
     Attributes:
         finish_reason: as in the published ``inference_metadata.json``.
-        problem: why it is no success, in one line.
-        exit_code: None when it was killed.
-        turns: answers of its model.
-        tool_calls: tools that were called.
-        usage: tokens, as it counts them.
-        cost_usd: its own number, in US dollars; never what was billed.
-        message: its last words, shortened.
-        stderr: the end of what it wrote to standard error.
-        wall_s: how long it took, in seconds.
-        stream_bytes: how much it wrote to standard output.
+        problem: why the run is not a success, in one line.
+        exit_code: None if the agent was killed.
+        turns: replies of its model.
+        tool_calls: number of tool calls.
+        usage: tokens, as the agent counts them.
+        cost_usd: the cost that the agent reports, in US dollars; never the billed cost.
+        message: its last message, shortened.
+        stderr: the end of its standard error.
+        wall_s: its running time, in seconds.
+        stream_bytes: bytes of its standard output.
     """
 
     finish_reason: FinishReason
@@ -53,38 +53,31 @@ class AgentEnd:
     stream_bytes: int = 0
 
 
-def own_ending(completed: Completed, told: Told, manifest: Manifest) -> tuple[FinishReason, str]:
-    """Say how a program ended that nobody ended, and in one line why it is no success."""
+def own_ending(completed: Completed, reported: Told, manifest: Manifest) -> tuple[FinishReason, str]:
+    """Return the finish reason of an agent that exited by itself, and in one line why it is not a success."""
     code = completed.exit_code
-    said = one_line(told.message or errors_of(completed))
-    how = manifest.exit_codes.get(str(code), "")
-    claim = _claim(told, said or how)
-    if claim is not None:
-        return claim
+    message = one_line(reported.message or errors_of(completed))
+    meaning = manifest.exit_codes.get(str(code), "")
+    if reported.outcome == "budget":
+        return "budget_exceeded", "it reached its own cost limit"
+    if reported.outcome == "error" or reported.problem:
+        failure = message or meaning or "it reported a failure"
+        return "error", failure if reported.outcome == "error" else one_line(reported.problem)
     if code is None or code < 0 or code > _SIGNALLED:
-        return "execution_error", how or f"it was killed ({code}): {said}"
+        return "execution_error", meaning or f"it was killed ({code}): {message}"
     if code:
-        return "execution_error", ": ".join(filter(None, (f"it ended with {code}", how, said)))
-    if manifest.ends and told.outcome != "success":
-        return "unknown", "it ended with 0, and said nothing of its end"
+        return "execution_error", ": ".join(filter(None, (f"it exited with {code}", meaning, message)))
+    if manifest.ends and reported.outcome != "success":
+        return "unknown", "it exited with 0, but reported no result"
     return "success", ""
 
 
-def _claim(told: Told, said: str) -> tuple[FinishReason, str] | None:
-    """What the program itself says, where that is no success."""
-    if told.outcome == "budget":
-        return "budget_exceeded", "it came to a bound of its own on what it may cost"
-    if told.outcome == "error":
-        return "error", said or "it says that it failed"
-    return ("error", one_line(told.problem)) if told.problem else None
-
-
 def errors_of(completed: Completed | None) -> str:
-    """Return the end of what it wrote to standard error."""
+    """Return the end of the agent's standard error."""
     return completed.stderr.decode(errors="replace")[-_STDERR_CHARS:] if completed else ""
 
 
-def one_line(text: str, most: int = 300) -> str:
-    """Return ``text`` in one line of at most ``most`` characters."""
-    said = " ".join(text.split())
-    return said if len(said) <= most else said[: most - 1] + "…"
+def one_line(text: str, limit: int = 300) -> str:
+    """Return ``text`` in one line of at most ``limit`` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

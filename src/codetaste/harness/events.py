@@ -1,6 +1,6 @@
-"""What an agent's output tells: lines of JSON, read by its adapter's patterns, whatever else is among them.
+"""Parser of an agent's standard output: JSON lines, matched by the patterns of its ``agent.toml``.
 
-Nothing here trusts the program: lines that are no JSON, absurdly long, or of another shape are passed over.
+The output is untrusted: lines that are not JSON, too long, or of another shape are skipped.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from codetaste.harness.manifest import Counted, Ending, Figures, Manifest, Pick, Wanted
 
 LINE_BYTES = 16 * 1024**2
-"""A longer line is passed over."""
+"""A longer line is skipped."""
 MESSAGE_CHARS = 20_000
-"""What is kept of the last words."""
-_MOST_COUNTED = 1_000_000
-_MOST = 10**15
-_MOST_USD, _DIGITS = Decimal(10) ** 9, 10
+"""Length to which the last message is cut."""
+_MAX_DISTINCT = 1_000_000
+_MAX_COUNT = 10**15
+_MAX_USD, _USD_DIGITS = Decimal(10) ** 9, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a program's output has told so far; None is what it has not.
+    """What an agent's output has reported so far; None is a number that was not reported.
 
     Attributes:
         outcome: of the last event that ends a run: "success", "budget", "error"; "" without one.
         problem: what contradicts a success, "" if nothing does.
-        message: its last words, shortened.
-        turns: answers of its model.
-        tool_calls: tools that were called.
-        usage: tokens, as it counts them.
-        cost_usd: what it believes to have cost, in US dollars.
+        message: its last message, shortened.
+        turns: replies of its model.
+        tool_calls: number of tool calls.
+        usage: tokens, as the agent counts them.
+        cost_usd: the cost that the agent reports, in US dollars.
     """
 
     outcome: str = ""
@@ -50,46 +50,46 @@ class Told:
 
 
 class EventReader:
-    """Reads a stream as it comes, in pieces of any size.
+    """Parses a stream as it arrives, in chunks of any size.
 
-    ``events`` is how many lines were looked into: those in which the words stand that some pattern wants.
+    ``event_count`` is the number of parsed lines: lines that contain all words that some pattern requires.
     """
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._wanted = _words_wanted(manifest)
+        self._required_words = _find_required_words(manifest)
         self.events = 0
         self._line = bytearray()
         self._skipping = False
-        self._turns, self._tool_calls = _Count(manifest.turns), _Count(manifest.tool_calls)
-        self._said = ""
+        self._turns, self._tool_calls = _PartCounter(manifest.turns), _PartCounter(manifest.tool_calls)
+        self._message = ""
         self._end: tuple[Ending, dict[str, Any]] | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next piece."""
+        """Parse the next chunk."""
         ended, newline, rest = chunk.rpartition(b"\n")
         if newline:
             first, _, lines = ended.partition(b"\n")
             self._add(first)
             self._end_line()
-            if self._wants(lines):
+            if self._may_match(lines):
                 for line in lines.split(b"\n"):
-                    self._take(line)
+                    self._parse_line(line)
         self._add(rest)
 
     def told(self) -> Told:
-        """Return what the stream has told, its last line too if that is whole without its end."""
+        """Return what the stream has reported, including its last line if that lacks only the newline."""
         self._end_line()
         turns, tool_calls = self._turns.total, self._tool_calls.total
         if self._end is None:
-            return Told(message=self._said, turns=turns, tool_calls=tool_calls)
+            return Told(message=self._message, turns=turns, tool_calls=tool_calls)
         ending, event = self._end
         figures = self._manifest.figures
-        message = self._said if ending.message is None else _text_at(event, ending.message)
+        message = self._message if ending.message is None else _text_at(event, ending.message)
         own_turns = _number(event, figures.turns)
         return Told(
             outcome=ending.outcome,
-            problem=_doubt(ending, message),
+            problem=_contradiction(ending, message),
             message=message[-MESSAGE_CHARS:],
             turns=turns if own_turns is None else own_turns,
             tool_calls=tool_calls,
@@ -106,46 +106,46 @@ class EventReader:
 
     def _end_line(self) -> None:
         if not self._skipping:
-            self._take(bytes(self._line))
+            self._parse_line(bytes(self._line))
         self._line.clear()
         self._skipping = False
 
-    def _wants(self, text: bytes) -> bool:
-        return any(all(word in text for word in each) for each in self._wanted)
+    def _may_match(self, text: bytes) -> bool:
+        return any(all(word in text for word in each) for each in self._required_words)
 
-    def _take(self, line: bytes) -> None:
-        text = line.strip()
-        if not text.startswith(b"{") or not self._wants(text):
+    def _parse_line(self, line: bytes) -> None:
+        line = line.strip()
+        if not line.startswith(b"{") or not self._may_match(line):
             return
         self.events += 1
         try:
-            event = json.loads(text)
+            event = json.loads(line)
         except (ValueError, RecursionError):
             return
-        ending = next((each for each in self._manifest.ends if _fits(event, each.when)), None)
+        ending = next((each for each in self._manifest.ends if _matches(event, each.when)), None)
         if ending is not None:
             self._end = (ending, event)
         self._turns.count(event)
         self._tool_calls.count(event)
-        said = self._manifest.message
-        for part in _parts(event, said):
-            if said is not None and (words := _text_at(part, said.text)):
-                self._said = words[-MESSAGE_CHARS:]
+        pattern = self._manifest.message
+        for part in _parts(event, pattern):
+            if pattern is not None and (text := _text_at(part, pattern.text)):
+                self._message = text[-MESSAGE_CHARS:]
 
 
-def _doubt(ending: Ending, message: str) -> str:
-    """Say what contradicts a success, "" if nothing does."""
+def _contradiction(ending: Ending, message: str) -> str:
+    """Return what contradicts a reported success, "" if nothing does."""
     if ending.outcome != "success":
         return ""
     if ending.words and not message.strip():
-        return "it calls a success what ended without a word"
+        return "it reported success without a final message"
     if ending.failures and message.lstrip().startswith(ending.failures):
-        return f"it calls a success what says: {message[:200]}"
+        return f"it reported success with the message: {message[:200]}"
     return ""
 
 
-class _Count:
-    """How many different parts were seen; None without a rule that says which."""
+class _PartCounter:
+    """Counts the parts that a pattern matches; ``total`` is None without a pattern."""
 
     def __init__(self, rule: Counted | None) -> None:
         self._rule = rule
@@ -158,15 +158,19 @@ class _Count:
 
     def count(self, event: dict[str, Any]) -> None:
         for part in _parts(event, self._rule):
-            name = next(_at(part, self._rule.distinct), None) if self._rule and self._rule.distinct else None
-            if name is None or len(self._seen) >= _MOST_COUNTED:
+            name = (
+                next(_values_at(part, self._rule.distinct), None)
+                if self._rule and self._rule.distinct
+                else None
+            )
+            if name is None or len(self._seen) >= _MAX_DISTINCT:
                 self._total += 1
             else:
                 self._seen.add(str(name)[:200])
 
 
-def _words_wanted(manifest: Manifest) -> tuple[tuple[bytes, ...], ...]:
-    """For each pattern, what a line must have in it to fit: cheap to look for, so that floods cost little."""
+def _find_required_words(manifest: Manifest) -> tuple[tuple[bytes, ...], ...]:
+    """Return for each pattern the words of every matching line; searching for them is cheap in a flood."""
     rules: list[Mapping[str, Wanted]] = [ending.when for ending in manifest.ends]
     rules += [pick.when for pick in (manifest.message, manifest.turns, manifest.tool_calls) if pick]
     return tuple(
@@ -180,26 +184,29 @@ def _words_wanted(manifest: Manifest) -> tuple[tuple[bytes, ...], ...]:
 
 
 def _parts(event: dict[str, Any], pick: Pick | None) -> Iterator[Any]:
-    if pick is None or not _fits(event, pick.when):
+    if pick is None or not _matches(event, pick.when):
         return
-    members = (event,) if pick.each is None else next(_at(event, pick.each), None)
+    members = (event,) if pick.each is None else next(_values_at(event, pick.each), None)
     for member in members if isinstance(members, list | tuple) else ():
-        if _fits(member, pick.where):
+        if _matches(member, pick.where):
             yield member
 
 
-def _fits(event: Any, when: Mapping[str, Wanted]) -> bool:  # noqa: ANN401 - JSON
-    return all(any(_is(found, wanted) for found in _at(event, place)) for place, wanted in when.items())
+def _matches(event: Any, when: Mapping[str, Wanted]) -> bool:  # noqa: ANN401 - JSON
+    return all(
+        any(_equals_any(found, wanted) for found in _values_at(event, place))
+        for place, wanted in when.items()
+    )
 
 
-def _is(found: Any, wanted: Wanted) -> bool:  # noqa: ANN401 - JSON
+def _equals_any(found: Any, wanted: Wanted) -> bool:  # noqa: ANN401 - JSON
     choices = wanted if isinstance(wanted, tuple) else (wanted,)
-    # In Python 1 == True, in an agent.toml it is not.
+    # 1 == True in Python, but not in an agent.toml.
     return any(type(found) is type(choice) and found == choice for choice in choices)
 
 
-def _at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
-    """Yield what stands at ``place``: nothing, one value, or as many as its ``*`` leads to."""
+def _values_at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
+    """Yield the values at the path ``place``: none, one, or all that its ``*`` matches."""
     key, _, rest = place.partition(".")
     members: Iterable[Any] = ()
     if key == "*":
@@ -208,29 +215,29 @@ def _at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
         members = (event[key],)
     for member in members:
         if rest:
-            yield from _at(member, rest)
+            yield from _values_at(member, rest)
         else:
             yield member
 
 
 def _text_at(event: Any, place: str) -> str:  # noqa: ANN401 - JSON
-    found = next(_at(event, place), None)
+    found = next(_values_at(event, place), None)
     return found if isinstance(found, str) else ""
 
 
 def _number(event: Any, place: str | None) -> int | None:  # noqa: ANN401 - JSON
-    """The sum of what stands at ``place``; None where nothing that can be counted does."""
-    found = list(_at(event, place)) if place else []
-    whole = [each for each in found if type(each) is int and 0 <= each <= _MOST]
+    """Return the sum of the numbers at the path ``place``; None if there are none or other values."""
+    found = list(_values_at(event, place)) if place else []
+    whole = [each for each in found if type(each) is int and 0 <= each <= _MAX_COUNT]
     return sum(whole) if found and len(whole) == len(found) else None
 
 
 def _usd(event: Any, place: str | None) -> Decimal | None:  # noqa: ANN401 - JSON
-    found = next(_at(event, place), None) if place else None
+    found = next(_values_at(event, place), None) if place else None
     if type(found) not in {int, float}:
         return None
     amount = Decimal(str(found))
-    return round(amount, _DIGITS) if amount.is_finite() and 0 <= amount <= _MOST_USD else None
+    return round(amount, _USD_DIGITS) if amount.is_finite() and 0 <= amount <= _MAX_USD else None
 
 
 def _usage(event: Any, figures: Figures) -> Usage | None:  # noqa: ANN401 - JSON

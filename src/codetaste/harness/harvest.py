@@ -1,14 +1,14 @@
-"""The patch that an agent leaves: all that differs between R and /testbed, found by the host.
+"""Extract the agent's patch from a sandbox: all differences between R and /testbed, computed on the host.
 
-/testbed is read as a tar stream. Nothing of it is executed, unpacked or believed: not its git directory, its
-configuration, hooks or attributes. What counts is what ``git add --all`` would take in a repository that has
-nothing but R: every file of R, and new ones that the final tree's .gitignore files do not ignore; links as
-links; of modes the executable bit; nested repositories without their ``.git``.
+/testbed is read as a tar stream. Nothing of it is executed, unpacked or trusted: neither its git directory
+nor its configuration, hooks or attributes. The patch contains what ``git add --all`` would add in a
+repository that has only R: every file of R, and new files that the final tree's .gitignore files do not
+ignore; links as links; of modes the executable bit; nested repositories without their ``.git``.
 
-The patch is text as a plain ``git diff`` prints it by default, for the published evaluator counts lines of
-that very text and its patches were made so: three lines of context, the default algorithm, and renames from
-50 % likeness on. Fixed beside that: whole hashes and contents of binary files, names unquoted where they can
-be. If git cannot apply a patch with renames, it is made without.
+The patch is text as a plain ``git diff`` prints it by default, because the published evaluator counts lines
+of that text and its patches were made that way: three lines of context, the default algorithm, and renames
+from 50 % similarity. In addition it has full hashes, contents of binary files, and unquoted names where
+possible. If git cannot apply a patch with renames, the patch is made without them.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HarvestLimits:
-    """What a harvest may take. Sizes in bytes, times in seconds.
+    """Limits of one extraction. Sizes in bytes, times in seconds.
 
     Attributes:
-        stream_bytes: of /testbed as an archive.
-        new_files: files that are not in R, ignored ones included.
-        file_bytes: one file that is new or changed.
-        content_bytes: all files that are new or changed, together.
-        patch_bytes: the patch.
-        spool_bytes: room on disk for what is read, ignored files included; what finds none is read again.
-        read_s: reading /testbed once.
-        git_s: each step of git's.
+        stream_bytes: size of /testbed as an archive.
+        new_files: number of files that are not in R, including ignored ones.
+        file_bytes: size of one new or changed file.
+        content_bytes: size of all new and changed files together.
+        patch_bytes: size of the patch.
+        spool_bytes: disk space for contents, including ignored files; contents beyond it are read again.
+        read_s: time to read /testbed once.
+        git_s: time of each git command.
     """
 
     stream_bytes: int = 32 * 1024**3
@@ -64,13 +64,13 @@ class HarvestLimits:
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """What was taken.
+    """An agent's patch.
 
     Attributes:
         patch: applies to R, unless ``problem`` says otherwise.
-        files: how many files of the tree differ from R's.
-        problem: why the patch is not all that the agent did, or does not apply; "" if nothing is wrong.
-        notes: what a person may want to know beside it.
+        files: number of files that differ from R.
+        problem: why the patch lacks changes of the agent, or does not apply; "" if nothing is wrong.
+        notes: further facts for the user.
     """
 
     patch: bytes
@@ -79,26 +79,27 @@ class Harvest:
     notes: tuple[str, ...] = ()
 
 
-async def harvest(box: Box, testbed: Testbed, limits: HarvestLimits | None = None) -> Harvest:
-    """Take the patch from a box, whether it runs, was stopped or died.
+async def harvest(sandbox: Box, testbed: Testbed, limits: HarvestLimits | None = None) -> Harvest:
+    """Extract the patch from a sandbox that runs, was stopped, or died.
 
-    A box that still runs may change while it is read; stop it first. Never raises for what a box holds.
+    A running sandbox may change while it is read; stop it first. The content of a sandbox never causes an
+    exception.
 
     Args:
-        box: where the agent was.
-        testbed: R, as it went into the box.
-        limits: more is named in ``problem``, and what fits is kept.
+        sandbox: the agent's sandbox.
+        testbed: R, as it was put into the sandbox.
+        limits: what exceeds a limit is named in ``problem``; the rest is extracted.
 
     Raises:
-        StorageFull: no space left on this machine.
-        ToolMissing: there is no git.
+        StorageFull: no space left on the host.
+        ToolMissing: git is not installed.
     """
     limits = limits or HarvestLimits()
     folder = await to_thread.run_sync(new_folder, None)
     try:
-        return await _harvest(box, testbed, limits, folder)
+        return await _extract(sandbox, testbed, limits, folder)
     except SourceError as error:
-        return Harvest(b"", 0, f"the patch cannot be made: {error}")
+        return Harvest(b"", 0, f"the patch cannot be created: {error}")
     except OSError as error:
         raise storage_error(error, f"cannot write below {folder}") from error
     finally:
@@ -106,57 +107,57 @@ async def harvest(box: Box, testbed: Testbed, limits: HarvestLimits | None = Non
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-async def _harvest(box: Box, testbed: Testbed, limits: HarvestLimits, folder: Path) -> Harvest:
-    base = await to_thread.run_sync(_base, testbed)
+async def _extract(sandbox: Box, testbed: Testbed, limits: HarvestLimits, folder: Path) -> Harvest:
+    base = await to_thread.run_sync(_base_tree, testbed)
     repository = await to_thread.run_sync(private_repository, folder, testbed, limits.git_s)
     bounds = SnapshotLimits(limits.new_files, limits.file_bytes, limits.spool_bytes)
     with (folder / "spool").open("w+b") as spool:
         snapshot = Snapshot(b"testbed", base, spool, bounds)
-        fault = await read_tree(box, snapshot, limits.stream_bytes, limits.read_s)
+        read_problem = await read_tree(sandbox, snapshot, limits.stream_bytes, limits.read_s)
         await repository.add_blobs(spool)
-        choice = await choose(snapshot, repository, limits.content_bytes, whole=not fault)
-    if choice.missing:
-        choice = await _second_reading(box, choice, snapshot, repository, limits, folder)
-    return await _patch(choice, base, repository, limits, fault)
+        selection = await choose(snapshot, repository, limits.content_bytes, whole=not read_problem)
+    if selection.missing:
+        selection = await _read_missing(sandbox, selection, snapshot, repository, limits, folder)
+    return await _patch(selection, base, repository, limits, read_problem)
 
 
-async def _second_reading(
-    box: Box,
-    choice: Choice,
+async def _read_missing(
+    sandbox: Box,
+    selection: Choice,
     first: Snapshot,
     repository: PrivateRepository,
     limits: HarvestLimits,
     folder: Path,
 ) -> Choice:
-    """Read again what is wanted after all, and had no room beside what is ignored."""
+    """Read again the contents that belong to the patch but did not fit into the spool with ignored files."""
     with (folder / "spool-2").open("w+b") as spool:
-        again = Snapshot(first.root, first.base, spool, first.limits, wanted=choice.missing)
-        await read_tree(box, again, limits.stream_bytes, limits.read_s)
+        again = Snapshot(first.root, first.base, spool, first.limits, wanted=selection.missing)
+        await read_tree(sandbox, again, limits.stream_bytes, limits.read_s)
         await repository.add_blobs(spool)
-    return choice.without(choice.missing - again.spooled)
+    return selection.without(selection.missing - again.spooled)
 
 
 async def _patch(
-    choice: Choice, base: Base, repository: PrivateRepository, limits: HarvestLimits, fault: str
+    selection: Choice, base: Base, repository: PrivateRepository, limits: HarvestLimits, read_problem: str
 ) -> Harvest:
-    problems = [fault, *choice.problems]
-    patch, flaw = b"", ""
+    problems = [read_problem, *selection.problems]
+    patch, patch_problem = b"", ""
     try:
-        tree = await repository.tree(base.entries, choice.changed, choice.deleted)
+        tree = await repository.tree(base.entries, selection.changed, selection.deleted)
         for renames in (True, False):
             patch = await repository.patch(tree, limits.patch_bytes, renames=renames)
-            flaw = await repository.applies(patch, tree)
-            if not flaw:
+            patch_problem = await repository.applies(patch, tree)
+            if not patch_problem:
                 break
     except SourceError as error:
-        flaw = f"the patch cannot be made: {error}"
-    problem = "; ".join(filter(None, [*problems, flaw]))
-    return Harvest(patch, len(choice.changed) + len(choice.deleted), problem, choice.notes)
+        patch_problem = f"the patch cannot be created: {error}"
+    problem = "; ".join(filter(None, [*problems, patch_problem]))
+    return Harvest(patch, len(selection.changed) + len(selection.deleted), problem, selection.notes)
 
 
 @lru_cache(maxsize=4)
-def _base(testbed: Testbed) -> Base:
-    """Read what R holds; agents on one instance share it."""
+def _base_tree(testbed: Testbed) -> Base:
+    """Read the files of R; the result is shared by all agents on one instance."""
     content = (testbed.git_dir / "index").read_bytes()
     entries = {name: Entry(mode, identity, size) for name, mode, identity, size in index_entries(content)}
     return Base(entries, frozenset(entry.identity for entry in entries.values()))

@@ -1,4 +1,4 @@
-"""Which differences from R make the patch, and which are left out and why."""
+"""``PatchSelection``: which differences from R make the patch, and which are left out and why."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from codetaste.harness.harvest_git import PrivateRepository
     from codetaste.harness.harvest_tree import Entry, Snapshot
 
-_SHOWN = 3
+_MAX_SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What becomes of R: files that change or appear, and files that go.
+    """The changes of R: changed and new files, and deleted files.
 
-    ``missing`` are contents (SHA-1) that the spool had no room for.
+    ``missing`` are contents (SHA-1) that did not fit into the spool.
     """
 
     changed: Mapping[bytes, Entry]
@@ -33,24 +33,26 @@ class Choice:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def without(self, lost: Collection[bytes]) -> Choice:
-        """Leave out the contents ``lost``, which could not be read again."""
-        kept = {name: entry for name, entry in self.changed.items() if entry.identity not in lost}
-        names = self.changed.keys() - kept.keys()
-        problems = [*self.problems, f"{_some(names)} could not be read again"] if names else self.problems
-        return replace(self, changed=kept, problems=tuple(problems))
+    def without(self, unreadable: Collection[bytes]) -> Choice:
+        """Return the selection without the contents ``unreadable``, which could not be read again."""
+        changed = {name: entry for name, entry in self.changed.items() if entry.identity not in unreadable}
+        names = self.changed.keys() - changed.keys()
+        problems = (
+            [*self.problems, f"{_describe_names(names)} could not be read again"] if names else self.problems
+        )
+        return replace(self, changed=changed, problems=tuple(problems))
 
 
 async def choose(
     snapshot: Snapshot, repository: PrivateRepository, content_bytes: int, *, whole: bool
 ) -> Choice:
-    """Choose what of ``snapshot`` makes the patch.
+    """Select the changes of ``snapshot`` that make the patch.
 
     Args:
         snapshot: the tree as it was read; its contents are in ``repository``.
-        repository: where git says what is ignored.
-        content_bytes: all contents together may not be larger; then the smallest are kept.
-        whole: the tree was read to its end, so that what was not seen is gone.
+        repository: the repository in which git finds ignored files.
+        content_bytes: limit on all contents together; the smallest are selected first.
+        whole: the tree was read to its end, so that files that were not seen are deleted.
 
     Raises:
         SourceError: git failed.
@@ -61,12 +63,12 @@ async def choose(
         ignored = await _ignored(snapshot, new, repository, notes)
     except SourceError as error:
         ignored = set()
-        problems.append(f"what is ignored cannot be told, so that everything counts: {error}")
+        problems.append(f"git cannot list the ignored files, so none is left out: {error}")
 
     def chosen() -> Choice:
         changed = _fitting(snapshot, ignored, content_bytes, problems)
         deleted = set(snapshot.unseen) if whole else set()
-        deleted |= _in_the_way(changed, snapshot, deleted, problems)
+        deleted |= _replaced_files(changed, snapshot, deleted, problems)
         missing = frozenset(one.identity for one in changed.values() if not snapshot.has(one.identity))
         return Choice(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
 
@@ -76,7 +78,7 @@ async def choose(
 async def _ignored(
     snapshot: Snapshot, new: set[bytes], repository: PrivateRepository, notes: list[str]
 ) -> set[bytes]:
-    """Return which new files git ignores, and note those that only a .gitignore of the agent's hides."""
+    """Return the new files that git ignores, and note those that only the agent's .gitignore files ignore."""
     before = _gitignores(snapshot.base.entries)
     unchanged = {name: entry for name, entry in before.items() if snapshot.unchanged(name)}
     changed = _gitignores(snapshot.changed)
@@ -85,7 +87,7 @@ async def _ignored(
     if ignored and before != now:
         hidden = ignored - await repository.ignored(ignored, before)
         if hidden:
-            notes.append(f"{_some(hidden)} left out: only the agent's .gitignore files ignore that")
+            notes.append(f"{_describe_names(hidden)} left out: ignored only by the agent's .gitignore files")
     return ignored
 
 
@@ -102,39 +104,39 @@ def _gitignores(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
 def _fitting(
     snapshot: Snapshot, ignored: Collection[bytes], content_bytes: int, problems: list[str]
 ) -> dict[bytes, Entry]:
-    """Return what fits, files of R before new ones and small ones before large ones, sorted by name."""
+    """Return the changes within the limit, sorted by name; files of R and small files are taken first."""
     base = snapshot.base.entries
     found = {name: entry for name, entry in snapshot.changed.items() if name not in ignored}
     if snapshot.overlooked:
-        most = snapshot.limits.new_files
-        problems.append(f"of {snapshot.overlooked + most:,} new files no more than {most:,} are looked at")
-    kept, large, left = [], [], content_bytes
+        limit = snapshot.limits.new_files
+        problems.append(f"only {limit:,} of {snapshot.overlooked + limit:,} new files are considered")
+    fitting, large, left = [], [], content_bytes
     for name in sorted(found, key=lambda name: (name not in base, found[name].size, name)):
         if found[name].identity and found[name].size <= left:
             left -= found[name].size
-            kept.append(name)
+            fitting.append(name)
         else:
             large.append(name)
     if large:
         size = sum(found[name].size for name in large)
-        problems.append(f"{_some(large)} ({size:,} bytes) left out: too large for a patch")
-    return {name: found[name] for name in sorted(kept)}
+        problems.append(f"{_describe_names(large)} ({size:,} bytes) left out: too large for a patch")
+    return {name: found[name] for name in sorted(fitting)}
 
 
-def _in_the_way(
+def _replaced_files(
     changed: dict[bytes, Entry],
     snapshot: Snapshot,
     deleted: Collection[bytes],
     problems: list[str],
 ) -> set[bytes]:
-    """Return files of R in whose place a folder is now, or below what is a file now.
+    """Return files of R that are replaced by a folder, or whose folder is replaced by a file.
 
-    An archive in which something is a file and a folder at once loses what is below the file.
+    If a name is both a file and a folder in the archive, the files below it are left out.
     """
     base = snapshot.base.entries
     also, both, fine = set[bytes](), set[bytes](), set[bytes]()
     for name in list(changed):
-        for above in _above(name):
+        for above in _parents(name):
             if above in fine:
                 break
             if above in changed or snapshot.unchanged(above):
@@ -146,16 +148,16 @@ def _in_the_way(
         else:
             fine.add(name.rpartition(b"/")[0])
     if both:
-        problems.append(f"what lies below {_some(both)} is left out")
+        problems.append(f"everything below {_describe_names(both)} is left out")
     also.update(
         name
         for name in base.keys() - deleted - changed.keys()
-        if any(above in changed for above in _above(name))
+        if any(above in changed for above in _parents(name))
     )
     return also
 
 
-def _above(name: bytes) -> Iterator[bytes]:
+def _parents(name: bytes) -> Iterator[bytes]:
     at = name.rfind(b"/")
     while at > 0:
         yield name[:at]
@@ -170,12 +172,15 @@ def _notes(snapshot: Snapshot) -> list[str]:
     ]
     if snapshot.repositories:
         notes.append(
-            f"{_some(snapshot.repositories, 'folder')} with a git repository of their own: files only"
+            f"{_describe_names(snapshot.repositories, 'folder')} with a git repository of their own: "
+            "only their files are taken"
         )
     return notes
 
 
-def _some(names: Collection[bytes], what: str = "file") -> str:
-    """Return e.g. "4 files, such as 'a', 'b', 'c',"."""
-    shown = ", ".join(map(show, sorted(names)[:_SHOWN]))
-    return f"{len(names):,} {what}{'s' * (len(names) != 1)} ({shown}{', …' * (len(names) > _SHOWN)})"
+def _describe_names(names: Collection[bytes], what: str = "file") -> str:
+    """Return e.g. "4 files ('a', 'b', 'c', …)"."""
+    shown = ", ".join(map(show, sorted(names)[:_MAX_SHOWN_NAMES]))
+    return (
+        f"{len(names):,} {what}{'s' * (len(names) != 1)} ({shown}{', …' * (len(names) > _MAX_SHOWN_NAMES)})"
+    )

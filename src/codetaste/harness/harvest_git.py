@@ -1,13 +1,13 @@
-"""A private repository that borrows R's objects: where git turns a tree that was read into a patch of R.
+"""A private git repository that shares R's objects and computes the patch from R to a tree that was read.
 
-It has no work tree, and no configuration or attributes but ours; what an agent wrote it has as objects only.
+It has no work tree, and only our configuration and attributes; the agent's files are in it only as objects.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -31,31 +31,31 @@ _DIFF = (
     *("--diff-algorithm=myers", "--indent-heuristic", "--ignore-submodules=none"),
 )
 _RENAMES = ("-M50%", "-l1000")
-"""What a plain ``git diff`` does by default."""
+"""The defaults of a plain ``git diff``."""
 
-_FAST = ("-c", "core.compression=0", "-c", "pack.compression=0", "-c", "fastimport.unpackLimit=0")
-_SOME_BLOB = b"1" * 40
-"""Stands for contents that do not matter."""
+_FAST_IMPORT = ("-c", "core.compression=0", "-c", "pack.compression=0", "-c", "fastimport.unpackLimit=0")
+_DUMMY_BLOB = b"1" * 40
+"""Object name for contents that do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateRepository:
-    """A repository for one harvest; ``base`` is R's commit."""
+    """A repository for one extraction; ``base`` is R's commit."""
 
     scratch: ScratchRepository
     base: str
 
     async def add_blobs(self, spool: IO[bytes]) -> None:
-        """Make objects of the contents in ``spool``.
+        """Create objects for the contents in ``spool``.
 
         Raises:
             SourceError: git refused or took too long.
         """
         await to_thread.run_sync(_rewind, spool)
-        await self.scratch.git(*_FAST, "fast-import", "--quiet", "--depth=0", stdin=spool)
+        await self.scratch.git(*_FAST_IMPORT, "fast-import", "--quiet", "--depth=0", stdin=spool)
 
     async def ignored(self, names: set[bytes], gitignores: Mapping[bytes, Entry]) -> set[bytes]:
-        """Return which of ``names`` git ignores where ``gitignores`` (by name) are all .gitignore files.
+        """Return which of ``names`` git ignores if ``gitignores`` (by name) are all .gitignore files.
 
         Raises:
             SourceError: git refused or took too long.
@@ -63,17 +63,17 @@ class PrivateRepository:
         if not gitignores:
             return set()
         index = self.scratch.folder / "ignore-index"
-        await to_thread.run_sync(_remove, index)
+        await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(self.scratch.folder / "empty")}
 
         def lines() -> Iterator[bytes]:
             for name in sorted(names | gitignores.keys()):
                 known = gitignores.get(name)
-                identity = known.identity.hex().encode() if known else _SOME_BLOB
+                identity = known.identity.hex().encode() if known else _DUMMY_BLOB
                 yield b"100644 %s\t%s\0" % (identity, name)
 
         await self.scratch.fed(lines(), "update-index", "-z", "--replace", "--index-info", env=env)
-        # git reads a .gitignore that is not in the work tree from the index where it is marked so.
+        # git reads a .gitignore that is not in the work tree from the index if its entry is skip-worktree.
         marked = (name + b"\0" for name in gitignores)
         await self.scratch.fed(marked, "update-index", "-z", "--skip-worktree", "--stdin", env=env)
         found = await self.scratch.git(
@@ -84,7 +84,7 @@ class PrivateRepository:
     async def tree(
         self, base: Mapping[bytes, Entry], changed: Mapping[bytes, Entry], deleted: AbstractSet[bytes]
     ) -> str:
-        """Return the tree that R becomes by these changes, as an object's name.
+        """Write the tree of R with these changes, and return its object name.
 
         Raises:
             SourceError: git refused or took too long.
@@ -92,8 +92,8 @@ class PrivateRepository:
         path = self.scratch.folder / "tree-index"
 
         def write() -> None:
-            kept = {name: entry for name, entry in base.items() if name not in deleted} | dict(changed)
-            entries = ((name, entry.mode, entry.identity, entry.size) for name, entry in kept.items())
+            files = {name: entry for name, entry in base.items() if name not in deleted} | dict(changed)
+            entries = ((name, entry.mode, entry.identity, entry.size) for name, entry in files.items())
             path.write_bytes(index_file(entries, 0))
 
         await to_thread.run_sync(write)
@@ -101,10 +101,10 @@ class PrivateRepository:
         return made.output.decode().strip()
 
     async def patch(self, tree: str, limit_bytes: int, *, renames: bool) -> bytes:
-        """Return the difference between R and ``tree``, of ``limit_bytes`` at the most.
+        """Return the diff from R to ``tree``.
 
         Raises:
-            SourceError: it is larger, or git took too long.
+            SourceError: it has more than ``limit_bytes``, or git took too long.
         """
         how = _RENAMES if renames else ("--no-renames",)
         quoting = ("-c", "core.quotePath=false")
@@ -112,7 +112,7 @@ class PrivateRepository:
         return made.output
 
     async def applies(self, patch: bytes, tree: str) -> str:
-        """Say why ``patch`` does not turn R into ``tree``; "" when it does, exactly."""
+        """Return why ``patch`` does not turn R into exactly ``tree``; "" if it does."""
         env = {"GIT_INDEX_FILE": str(self.scratch.folder / "verify-index")}
         try:
             await self.scratch.git("read-tree", self.base, env=env)
@@ -124,12 +124,12 @@ class PrivateRepository:
         return (
             ""
             if found.output.decode().strip() == tree
-            else "the patch makes another tree of R than the agent's"
+            else "the patch applied to R gives another tree than the agent's"
         )
 
 
 def private_repository(folder: Path, testbed: Testbed, timeout_s: float) -> PrivateRepository:
-    """Make one below ``folder``, which is empty. Blocks."""
+    """Create the repository below ``folder``, which is empty."""
     (folder / "empty").mkdir()
     repository = scratch_repository(folder, timeout_s, objects=testbed.git_dir / "objects")
     return PrivateRepository(repository, testbed.commit)
@@ -138,8 +138,3 @@ def private_repository(folder: Path, testbed: Testbed, timeout_s: float) -> Priv
 def _rewind(file: IO[bytes]) -> None:
     file.flush()
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-
-
-def _remove(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()

@@ -1,4 +1,4 @@
-"""Reading a box's /testbed to the end, or as far as bounds and damage let it be read."""
+"""Read a sandbox's /testbed completely, or as far as limits and damage permit."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Box
 
 _BATCH_BYTES = 128 * 1024
-_APART = 100
-"""Folders of R that are read one by one, at the most."""
+_MAX_SEPARATE_READS = 100
+"""Maximum number of top-level entries of R that are read one by one."""
 
 
-async def read_tree(box: Box, snapshot: Snapshot, limit_bytes: int, limit_s: float) -> str:
-    """Read /testbed into ``snapshot``; return why it was not read whole, "" if it was.
+async def read_tree(sandbox: Box, snapshot: Snapshot, limit_bytes: int, limit_s: float) -> str:
+    """Read /testbed into ``snapshot``; return why it was not read completely, "" if it was.
 
-    Where it is too large, the files and folders that R has at the top are read one by one as well: an endless
-    file hides only what lies in the same one.
+    If it is too large, the top-level files and folders of R are also read one by one, so that an endless file
+    hides only the files of its own top-level folder.
 
     Args:
-        box: where it is.
-        snapshot: takes note of what is there.
-        limit_bytes: of an archive.
-        limit_s: in seconds, of all together.
+        sandbox: the sandbox to read.
+        snapshot: records the files.
+        limit_bytes: limit on one archive.
+        limit_s: time limit of all reads together, in seconds.
     """
     fault = ""
     try:
         with anyio.fail_after(limit_s):
             try:
-                await _read(box, TESTBED, snapshot, snapshot, limit_bytes)
+                await _read(sandbox, TESTBED, snapshot, snapshot, limit_bytes)
             except TarTooLarge:
-                await _read_apart(box, snapshot, limit_bytes)
+                await _read_separately(sandbox, snapshot, limit_bytes)
                 raise
     except TimeoutError:
         fault = f"{TESTBED} could not be read within {limit_s:g} s"
@@ -55,55 +55,50 @@ async def read_tree(box: Box, snapshot: Snapshot, limit_bytes: int, limit_s: flo
     return fault
 
 
-async def _read_apart(box: Box, snapshot: Snapshot, limit_bytes: int) -> None:
-    for top in sorted({name.partition(b"/")[0] for name in snapshot.base.entries})[:_APART]:
+async def _read_separately(sandbox: Box, snapshot: Snapshot, limit_bytes: int) -> None:
+    for top in sorted({name.partition(b"/")[0] for name in snapshot.base.entries})[:_MAX_SEPARATE_READS]:
         try:
             path = f"{TESTBED}/{top.decode()}"
-            await _read(box, path, _Below(snapshot), snapshot, limit_bytes)
+            await _read(sandbox, path, _SubtreeHandler(snapshot), snapshot, limit_bytes)
         except (SandboxError, DamagedTar, UnicodeDecodeError):
-            continue  # the fault is told already
+            continue  # the caller reports the fault
 
 
-async def _read(box: Box, path: str, taker: Taker, snapshot: Snapshot, limit_bytes: int) -> None:
+async def _read(sandbox: Box, path: str, handler: Taker, snapshot: Snapshot, limit_bytes: int) -> None:
     try:
-        async with box.get(path) as stream:
-            await _feed(stream, TarReader(taker, limit_bytes))
+        async with sandbox.get(path) as stream:
+            await _feed(stream, TarReader(handler, limit_bytes))
     finally:
         snapshot.drop_open()
 
 
 async def _feed(stream: AsyncIterator[bytes], reader: TarReader) -> None:
-    waiting: list[bytes] = []
-    waits = 0
+    batch = bytearray()
     async for chunk in stream:
-        waiting.append(chunk)
-        waits += len(chunk)
-        if waits >= _BATCH_BYTES:
-            await to_thread.run_sync(reader.feed, b"".join(waiting))
-            waiting, waits = [], 0
+        batch += chunk
+        if len(batch) >= _BATCH_BYTES:
+            await to_thread.run_sync(reader.feed, bytes(batch))
+            batch.clear()
         if reader.ended:
             return
-    if waits:
-        await to_thread.run_sync(reader.feed, b"".join(waiting))
+    if batch:
+        await to_thread.run_sync(reader.feed, bytes(batch))
     await to_thread.run_sync(reader.feed, b"")
 
 
 @dataclass(frozen=True, slots=True)
-class _Below:
-    """Takes the archive of something in /testbed as a part of /testbed's own."""
+class _SubtreeHandler:
+    """Handles the archive of a file or folder in /testbed as a part of /testbed's archive."""
 
     snapshot: Snapshot
 
     def member(self, member: Member) -> bool:
         root = self.snapshot.root
-        inside = replace(member, name=b"%s/%s" % (root, member.name), link=self._link(member, root))
-        return self.snapshot.member(inside)
+        link = b"%s/%s" % (root, member.link) if member.kind is Kind.HARD_LINK else member.link
+        return self.snapshot.member(replace(member, name=b"%s/%s" % (root, member.name), link=link))
 
     def content(self, chunk: bytes) -> None:
         self.snapshot.content(chunk)
 
     def end(self) -> None:
         self.snapshot.end()
-
-    def _link(self, member: Member, root: bytes) -> bytes:
-        return b"%s/%s" % (root, member.link) if member.kind is Kind.HARD_LINK else member.link

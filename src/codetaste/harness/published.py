@@ -1,9 +1,9 @@
-"""The published harness' own contract for agents, taken as an adapter.
+"""Adapters from agent folders in the published harness' format.
 
 Such a folder has ``agent_config.json`` (id, agent, model); ``run_agent``, which reads
-``/task_description/description.md``, works in ``/testbed`` and says how it ended in
-``/output/inference_metadata.json``; and perhaps ``setup_system.sh``. The scripts in the folder beside this
-module do what its container did with them.
+``/task_description/description.md``, works in ``/testbed`` and writes its result to
+``/output/inference_metadata.json``; and optionally ``setup_system.sh``. The scripts in the folder beside this
+module run them as the published harness' container does.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 SCRIPTS = Path(__file__).with_name("published_scripts")
 RUN_AGENT, SETUP = "run_agent", "setup_system.sh"
 SEEN_AT = "/agent"
-"""Where such an agent expects its folder."""
+"""The path at which such an agent expects its folder."""
 _PROTOCOLS: dict[str, Protocol] = {"anthropic": "anthropic", "openai": "openai", "local": "none"}
-_REST: Protocol = "openai-chat"
-_METADATA = {"codetaste": "metadata"}
-"""How run.sh marks the line with what the agent wrote about its end."""
+_DEFAULT_PROTOCOL: Protocol = "openai-chat"
+_METADATA_EVENT = {"codetaste": "metadata"}
+"""How run.sh marks the line with the agent's ``inference_metadata.json``."""
 
 
 def published_manifest(folder: Path) -> Manifest:
-    """Read ``agent_config.json`` and say of the agent what an agent.toml would.
+    """Read ``agent_config.json`` and return the equivalent of an agent.toml.
 
     Raises:
         ConfigError: one line for each mistake.
@@ -40,9 +40,9 @@ def published_manifest(folder: Path) -> Manifest:
         config = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as JSON: {error}") from None
-    wrong = [f"{path}: {problem}" for problem in _mistakes(config)]
+    wrong = [f"{path}: {problem}" for problem in _config_problems(config)]
     if not (folder / RUN_AGENT).is_file():
-        wrong.append(f"{folder}: there is no {RUN_AGENT} in it")
+        wrong.append(f"{folder}: contains no {RUN_AGENT}")
     if wrong:
         raise ConfigError(*wrong)
     agent = config["agent"]
@@ -51,22 +51,22 @@ def published_manifest(folder: Path) -> Manifest:
         version = "published"
     return Manifest.model_validate(
         {
-            "protocol": _PROTOCOLS.get(agent["provider"].lower(), _REST),
+            "protocol": _PROTOCOLS.get(agent["provider"].lower(), _DEFAULT_PROTOCOL),
             "versions": (version,),
             "default": version,
             "about": f"{config['id']}, an agent of the published harness",
             "install": "install.sh" if (folder / SETUP).is_file() else "",
             "ends": (
-                {"when": _METADATA | {"finish_reason": "success"}, "outcome": "success"},
-                {"when": _METADATA | {"finish_reason": "error_max_budget_usd"}, "outcome": "budget"},
-                {"when": _METADATA, "outcome": "error", "message": "finish_reason"},
+                {"when": _METADATA_EVENT | {"finish_reason": "success"}, "outcome": "success"},
+                {"when": _METADATA_EVENT | {"finish_reason": "error_max_budget_usd"}, "outcome": "budget"},
+                {"when": _METADATA_EVENT, "outcome": "error", "message": "finish_reason"},
             ),
             "figures": {"cost_usd": "cost_usd"},
         }
     )
 
 
-def _mistakes(config: Any) -> list[str]:  # noqa: ANN401 - JSON
+def _config_problems(config: Any) -> list[str]:  # noqa: ANN401 - JSON
     if not isinstance(config, dict):
         return ["not an object"]
     wrong = [] if isinstance(config.get("id"), str) and config["id"] else ["id: missing"]

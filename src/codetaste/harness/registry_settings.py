@@ -1,6 +1,6 @@
-"""How this machine reaches the package registries, for scripts that install agents.
+"""Settings for reaching package registries from install scripts.
 
-Addresses and proxies are as the user has set them; a credential is never among them.
+Addresses and proxies are the user's own; credentials are never passed on.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ _VARIABLES = (
 )
 _USERINFO = re.compile(r"//[^/\s]*@")
 _SYSTEM_NPMRC = ("/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc")
-_QUIET = ("audit=false", "fund=false", "update-notifier=false", "ignore-scripts=true", "save=false")
+_FIXED_SETTINGS = ("audit=false", "fund=false", "update-notifier=false", "ignore-scripts=true", "save=false")
 
 
 def registry_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return those variables of ``environ`` that say how registries are reached, without credentials."""
+    """Return the variables of ``environ`` with registry addresses and proxies, without credentials."""
     named = {name: environ.get(name) or environ.get(name.upper(), "") for name in _VARIABLES}
-    told = {name: value for name, value in named.items() if value and not _USERINFO.search(value)}
-    return told | {name.upper(): value for name, value in told.items()}
+    safe = {name: value for name, value in named.items() if value and not _USERINFO.search(value)}
+    return safe | {name.upper(): value for name, value in safe.items()}
 
 
 def npm_settings(environ: Mapping[str, str]) -> str:
-    """Return the text of an ``.npmrc`` with the user's registry, and nothing that is secret; blocks.
+    """Return the text of an ``.npmrc`` with the user's registry and no credentials.
 
-    Packages' own scripts do not run: an install script that wants one says ``--ignore-scripts=false``.
+    Scripts of packages do not run; an install script that needs one passes ``--ignore-scripts=false``.
     """
     settings: dict[str, str] = {}
     user = environ.get("NPM_CONFIG_USERCONFIG") or environ.get("npm_config_userconfig", "")
     own = Path(user) if user else Path(environ.get("HOME", "/nonexistent")) / ".npmrc"
     for path in (*map(Path, _SYSTEM_NPMRC), own):
-        settings |= _harmless(_entries(path))
+        settings |= _without_credentials(_entries(path))
     variables = (
         (name[len("npm_config_") :].replace("_", "-"), value)
         for name, value in ((name.lower(), value) for name, value in environ.items())
         if name.startswith("npm_config_")
     )
-    settings |= _harmless(variables)
-    return "\n".join([*_QUIET, *(f"{key}={value}" for key, value in settings.items())]) + "\n"
+    settings |= _without_credentials(variables)
+    return "\n".join([*_FIXED_SETTINGS, *(f"{key}={value}" for key, value in settings.items())]) + "\n"
 
 
 def _entries(path: Path) -> Iterator[tuple[str, str]]:
@@ -73,7 +73,7 @@ def _entries(path: Path) -> Iterator[tuple[str, str]]:
             yield key.strip(), os.path.expandvars(value.strip().strip("\"'"))
 
 
-def _harmless(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _without_credentials(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {
         key: value
         for key, value in entries

@@ -1,6 +1,7 @@
-"""Running an installed agent in a box, and saying how it ended.
+"""Run an installed agent in a sandbox and return its result.
 
-Whatever the program does is an ending and no error here: it floods, hangs, is killed, or says what is not so.
+Every behaviour of the agent gives a result and no exception: too much output, a hang, a crash, or a false
+report.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
     from codetaste.sandbox.sandbox import Completed, Limits
 
 GRACE_S = 20.0
-"""How long a program may go on after the budget refused it, to end by itself."""
-STREAM_BYTES = 2 * 1024**3
-"""A program that writes more than this is ended."""
+"""Time for an agent to end by itself after the budget refused one of its requests."""
+MAX_STREAM_BYTES = 2 * 1024**3
+"""An agent that writes more than this is stopped."""
 EVENTS = 500_000
-"""A program with more events than this is ended: a real one has some thousands."""
+"""An agent with more events than this is stopped; a real one has a few thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an agent is to do, and with which model.
+    """An agent's prompt and model.
 
     Attributes:
-        prompt: what it is told, on its standard input.
-        model: what it shall call its model.
-        base_url: where its model is, as the box sees it, without the protocol's path; "" for protocol "none".
-        token: what lets it in there.
-        options: settings of the program that differ from its adapter's defaults.
+        prompt: the text on its standard input.
+        model: the model's name in its requests.
+        base_url: the gateway's URL in the sandbox, without the protocol's path; "" for protocol "none".
+        token: the session's token at the gateway.
+        options: settings that differ from its adapter's defaults.
     """
 
     prompt: str
@@ -57,8 +58,8 @@ class Task:
 
 
 @dataclass(slots=True)
-class _Course:
-    """A run under way: what it wrote and told, and why we ended it, if we did."""
+class _AgentRun:
+    """State of a run: its output, and why it was stopped."""
 
     stream: StreamFile
     reader: EventReader
@@ -68,9 +69,9 @@ class _Course:
     fault: str = ""
 
     async def take(self, chunk: bytes) -> None:
-        """Keep and read a piece of standard output; what floods, or cannot be kept, is ended."""
+        """Store and parse a piece of standard output; stop the agent on too much output or a write error."""
         await to_thread.run_sync(self._take, chunk)
-        self.flooded = self.stream.total > STREAM_BYTES or self.reader.events > EVENTS
+        self.flooded = self.stream.total > MAX_STREAM_BYTES or self.reader.events > EVENTS
         if self.flooded or self.stream.fault:
             self.scope.cancel()
 
@@ -80,8 +81,8 @@ class _Course:
 
 
 async def run_agent(
-    installed: Installed,
-    box: Box,
+    agent: Installed,
+    sandbox: Box,
     task: Task,
     limits: Limits,
     events: Path,
@@ -89,84 +90,84 @@ async def run_agent(
     *,
     grace_s: float = GRACE_S,
 ) -> AgentEnd:
-    """Run an agent to its end. Whatever it does is an ending; nothing that it started is left.
+    """Run an agent to its end, and return its result; all processes that it started are ended.
 
     Args:
-        installed: the agent; ``installed.mounts`` are mounted in ``box``.
-        box: where it works.
-        task: what it is to do.
-        limits: of the program; its output is not bounded by ``output_bytes`` but by this module.
+        agent: the agent; ``agent.mounts`` are mounted in ``sandbox``.
+        sandbox: the sandbox in which it runs.
+        task: its prompt and model.
+        limits: its limits; this module limits its output instead of ``output_bytes``.
         events: the file for its raw output.
-        stopped: set when the budget has refused a request of it.
-        grace_s: how long it may go on then, in seconds.
+        stopped: set when the budget has refused one of its requests.
+        grace_s: how long it may run after that, in seconds.
 
     Raises:
-        ConfigError: options are wrong.
+        ConfigError: ``task.options`` has an error.
         JournalError: ``events`` cannot be written.
     """
-    env = variables(installed, task)
-    stream = await to_thread.run_sync(_opened, events)
-    course = _Course(stream, EventReader(installed.adapter.manifest))
+    env = variables(agent, task)
+    stream = await to_thread.run_sync(_open_stream, events)
+    run = _AgentRun(stream, EventReader(agent.adapter.manifest))
     began = anyio.current_time()
     completed: Completed | None = None
     try:
         async with beside() as tasks:
             if stopped is not None:
-                tasks.start_soon(_end_soon_after, stopped, course, grace_s)
-            with course.scope:
-                completed = await _run(installed, box, task, limits, env, course)
+                tasks.start_soon(_stop_after_refusal, stopped, run, grace_s)
+            with run.scope:
+                completed = await _run(agent, sandbox, task, limits, env, run)
     finally:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(stream.close)
     if stream.fault is not None:
         raise storage_error(stream.fault, events) from stream.fault
-    course.refused = course.refused or (stopped is not None and stopped.is_set())
-    told = await to_thread.run_sync(course.reader.told)
-    ended = _ended_by_us(course, completed, box)
-    if ended is None and completed is not None:
-        ended = own_ending(completed, told, installed.adapter.manifest)
-    reason, problem = ended or ("execution_error", box.ended or course.fault or "it was ended")
+    run.refused = run.refused or (stopped is not None and stopped.is_set())
+    reported = await to_thread.run_sync(run.reader.told)
+    ending = _stop_reason(run, completed, sandbox)
+    if ending is None and completed is not None:
+        ending = own_ending(completed, reported, agent.adapter.manifest)
+    reason, problem = ending or ("execution_error", sandbox.ended or run.fault or "it was stopped")
     return AgentEnd(
         finish_reason=reason,
         problem=problem,
         exit_code=completed.exit_code if completed else None,
-        turns=told.turns,
-        tool_calls=told.tool_calls,
-        usage=told.usage,
-        cost_usd=told.cost_usd,
-        message=told.message,
+        turns=reported.turns,
+        tool_calls=reported.tool_calls,
+        usage=reported.usage,
+        cost_usd=reported.cost_usd,
+        message=reported.message,
         stderr=errors_of(completed),
         wall_s=anyio.current_time() - began,
         stream_bytes=stream.total,
     )
 
 
-def variables(installed: Installed, task: Task) -> dict[str, str]:
-    """Return the variables that the run script starts with.
+def variables(agent: Installed, task: Task) -> dict[str, str]:
+    """Return the environment variables of the run script.
 
     Raises:
-        ConfigError: options are wrong.
+        ConfigError: ``task.options`` has an error.
     """
-    options = installed.adapter.options(task.options)
+    options = agent.adapter.options(task.options)
     return {
-        **installed.adapter.manifest.env,
-        "CODETASTE_AGENT": installed.inside,
-        "CODETASTE_VERSION": installed.version,
-        "CODETASTE_PROTOCOL": installed.adapter.protocol,
+        **agent.adapter.manifest.env,
+        "CODETASTE_AGENT": agent.inside,
+        "CODETASTE_VERSION": agent.version,
+        "CODETASTE_PROTOCOL": agent.adapter.protocol,
         "CODETASTE_PROMPT": "/task_description/description.md",
         "CODETASTE_MODEL": task.model,
         "CODETASTE_BASE_URL": task.base_url,
         "CODETASTE_TOKEN": task.token or "none",
         "CODETASTE_OPTIONS": json.dumps(options),
-        **{f"CODETASTE_OPTION_{name.upper()}": _plain(value) for name, value in options.items()},
+        **{f"CODETASTE_OPTION_{name.upper()}": _format_option(value) for name, value in options.items()},
     }
 
 
-def _plain(value: Scalar) -> str:
+def _format_option(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _opened(events: Path) -> StreamFile:
+def _open_stream(events: Path) -> StreamFile:
     try:
         return StreamFile(events)
     except OSError as error:
@@ -174,36 +175,38 @@ def _opened(events: Path) -> StreamFile:
 
 
 async def _run(
-    installed: Installed, box: Box, task: Task, limits: Limits, env: Mapping[str, str], course: _Course
+    agent: Installed, sandbox: Box, task: Task, limits: Limits, env: Mapping[str, str], run: _AgentRun
 ) -> Completed | None:
     try:
-        return await box.run(
-            installed.command,
+        return await sandbox.run(
+            agent.command,
             limits=limits,
             stdin=task.prompt.encode("utf-8", "surrogateescape"),
             env=env,
-            sink=course.take,
+            sink=run.take,
         )
     except SandboxError as error:
-        course.fault = str(error)
+        run.fault = str(error)
         return None
 
 
-async def _end_soon_after(stopped: anyio.Event, course: _Course, grace_s: float) -> None:
+async def _stop_after_refusal(stopped: anyio.Event, run: _AgentRun, grace_s: float) -> None:
     await stopped.wait()
-    course.refused = True
+    run.refused = True
     await anyio.sleep(grace_s)
-    course.scope.cancel()
+    run.scope.cancel()
 
 
-def _ended_by_us(course: _Course, completed: Completed | None, box: Box) -> tuple[FinishReason, str] | None:
-    """Say what was done to it, if anything was."""
-    if course.refused:
-        return "budget_exceeded", "the budget refused a request of it"
-    if course.flooded:
-        return "execution_error", f"it wrote more than {STREAM_BYTES} bytes of output, or {EVENTS} events"
-    if box.ended:
-        return "execution_error", box.ended
+def _stop_reason(
+    run: _AgentRun, completed: Completed | None, sandbox: Box
+) -> tuple[FinishReason, str] | None:
+    """Return why the agent was stopped from outside, None if it was not."""
+    if run.refused:
+        return "budget_exceeded", "the budget refused one of its requests"
+    if run.flooded:
+        return "execution_error", f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {EVENTS} events"
+    if sandbox.ended:
+        return "execution_error", sandbox.ended
     if completed is not None and completed.timed_out:
-        return "timeout", f"it was not done after {completed.wall_s:.0f} s"
+        return "timeout", f"it was not finished after {completed.wall_s:.0f} s"
     return None

@@ -1,7 +1,7 @@
-"""What a box holds before the agent starts: R as a git repository of one commit, and the task beside it.
+"""``Testbed``: R as a git repository of one commit, and the archive that puts it and the task into a sandbox.
 
-The repository is made on this machine from R's tree alone, so that no object, branch, remote or reflog of the
-original can be in it. It is made once for a tree and kept in the cache, packed as it goes into boxes.
+The repository is built on the host from R's tree alone, so that it contains no object, branch, remote or
+reflog of the original. It is built once per tree and cached as a tar archive.
 """
 
 from __future__ import annotations
@@ -26,63 +26,62 @@ if TYPE_CHECKING:
 
     from codetaste.source.tree import Tree
 
-_FORM = 1
-"""Counts what makes the same R a different testbed."""
+_FORMAT_VERSION = 1
+"""Increased by every change that gives another testbed for the same R."""
 
 _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """R as it goes into a box. ``commit`` is the hash of its only commit."""
+    """R as it is put into a sandbox. ``commit`` is the hash of its only commit."""
 
     folder: Path
     commit: str
 
     @property
     def git_dir(self) -> Path:
-        """The repository, as each box gets a copy of it; never written to."""
+        """The repository of which each sandbox gets a copy; never written to."""
         return self.folder / GIT
 
 
 async def prepared_testbed(base: Tree, cache: Path) -> Testbed:
-    """Return the testbed of R, made when the cache does not have it.
+    """Return the testbed of R, and build it if the cache does not have it.
 
-    Safe to call many times at once, from many processes.
+    Safe to call concurrently, also from several processes.
 
     Args:
         base: R's tree, with its digest.
-        cache: the folder where trees are kept.
+        cache: the cache folder of trees.
 
     Raises:
-        SourceError: R cannot be read or holds what git cannot.
+        SourceError: R cannot be read, or git cannot store it.
         StorageFull: no space left.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
 
     async def fill(into: Path) -> None:
         await to_thread.run_sync(make_testbed, base.path, into, from_thread.check_cancelled)
 
-    key = await to_thread.run_sync(hidden_name, cache, f"testbed-{_FORM}-{base.digest}")
+    key = await to_thread.run_sync(hidden_name, cache, f"testbed-{_FORMAT_VERSION}-{base.digest}")
     made = await stored_tree(cache, key, fill)
     commit = await to_thread.run_sync((made.path / GIT / HEAD).read_text)
     return Testbed(made.path, commit.strip())
 
 
 async def testbed_archive(testbed: Testbed, files: Mapping[str, bytes]) -> AsyncIterator[bytes]:
-    """Give, piece by piece, the tar archive that makes a box ready for an agent (``Box.put``).
+    """Yield the tar archive that prepares a sandbox for an agent (``Sandbox.put``), in chunks.
 
-    Members are named without a slash at the front, folders stand before what is in them, and all belongs to
-    the box's user.
+    Names have no leading slash, folders come before their content, and the sandbox's user owns all members.
 
     Args:
         testbed: R.
-        files: what else goes in, by absolute path below /task_description, /output or /home/agent.
+        files: further files by absolute path below /task_description, /output or /home/agent.
 
     Raises:
-        SourceError: a path lies elsewhere, or the cache was changed.
+        SourceError: a path is outside these folders, or the cached archive cannot be read.
     """
-    beside = _beside(files)
+    task_members = _task_members(files)
     try:
         archive = await to_thread.run_sync((testbed.folder / ARCHIVE).open, "rb")
         try:
@@ -92,16 +91,16 @@ async def testbed_archive(testbed: Testbed, files: Mapping[str, bytes]) -> Async
             archive.close()
     except OSError as error:
         raise SourceError(f"{testbed.folder}: cannot be read: {error.strerror}; run it again") from error
-    yield beside
+    yield task_members
 
 
-def _beside(files: Mapping[str, bytes]) -> bytes:
-    """Return the members beside /testbed, and the end of the archive."""
+def _task_members(files: Mapping[str, bytes]) -> bytes:
+    """Return the members outside /testbed, and the end of the archive."""
     folders = {TASK, OUTPUT, HOME}
     for path in files:
         if posixpath.normpath(path) != path or not path.startswith((f"{TASK}/", f"{OUTPUT}/", f"{HOME}/")):
             raise SourceError(
-                f"{path!r} cannot be put into a box: only what is below {TASK}, {OUTPUT}, {HOME}"
+                f"{path!r} cannot be put into a sandbox: only paths below {TASK}, {OUTPUT}, {HOME}"
             )
         above = posixpath.dirname(path)
         while above not in folders:

@@ -1,7 +1,7 @@
-"""The index of a repository that was never checked out: git's file of what the work tree should hold.
+"""Encoder and reader of a git index file for a repository that was never checked out.
 
-Written by us, because git would record inode numbers and times of this machine's files: then the first
-command inside a box would read every file again, and plumbing would call them all changed.
+git itself would record inode numbers and times of the host's files; then the first command in a sandbox
+would read every file again, and plumbing commands would report all files as changed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 FILE, PROGRAM, LINK = 0o100644, 0o100755, 0o120000
-"""The modes that git knows of what is no folder."""
+"""git's modes of files and links."""
 
-_NAME_BITS = 0xFFF
+_MAX_NAME_LENGTH = 0xFFF
 _ALIGN = 8
 # Times, device and inode (none), mode, owner (none), size, hash, length of the name.
 _ENTRY = struct.Struct(">10I20sH")
@@ -26,8 +26,8 @@ _HEADER = struct.Struct(">4sII")
 def index_file(entries: Iterable[tuple[bytes, int, bytes, int]], mtime_s: int) -> bytes:
     """Return an index, version 2, in which every file was last changed at ``mtime_s``.
 
-    It is up to date where ``core.checkStat`` is minimal and ``core.trustCTime`` false: git then compares size
-    and time, and nothing that differs from one machine to the next.
+    git accepts it as up to date if ``core.checkStat`` is minimal and ``core.trustCTime`` false: then it
+    compares only size and time, which do not depend on the host.
 
     Args:
         entries: name, mode, SHA-1 (20 bytes) and size in bytes of each file and link, in any order.
@@ -36,7 +36,7 @@ def index_file(entries: Iterable[tuple[bytes, int, bytes, int]], mtime_s: int) -
     ordered = sorted(entries)
     parts = [_HEADER.pack(b"DIRC", 2, len(ordered))]
     for name, mode, identity, size in ordered:
-        length = min(len(name), _NAME_BITS)
+        length = min(len(name), _MAX_NAME_LENGTH)
         head = _ENTRY.pack(0, 0, mtime_s, 0, 0, 0, mode, 0, 0, size & 0xFFFFFFFF, identity, length)
         entry = head + name
         parts.append(entry + b"\0" * (_ALIGN - len(entry) % _ALIGN))
@@ -45,7 +45,7 @@ def index_file(entries: Iterable[tuple[bytes, int, bytes, int]], mtime_s: int) -
 
 
 def index_entries(content: bytes) -> Iterator[tuple[bytes, int, bytes, int]]:
-    """Read what ``index_file`` made: name, mode, SHA-1 and size of each file and link."""
+    """Yield name, mode, SHA-1 and size of each file and link of an index made by ``encode_index``."""
     at = _HEADER.size
     for _ in range(_HEADER.unpack_from(content)[2]):
         fields = _ENTRY.unpack_from(content, at)

@@ -1,7 +1,7 @@
-"""Making a testbed: one walk over R fills git's objects, the index and the archive that goes into boxes.
+"""Build a testbed: one walk over R writes git's objects, the index and the archive for sandboxes.
 
-git reads a stream that we write (``fast-import``), never R's files: attributes, filters, line endings and
-hooks have no part in it. The same tree makes the same bytes.
+git reads a ``fast-import`` stream, never R's files, so attributes, filters, line endings and hooks have no
+effect. The same tree gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GIT, ARCHIVE, HEAD = "git", "testbed.tar", "refs/heads/main"
 
 RAW_ATTRIBUTES = "* -text -ident -filter !working-tree-encoding\n"
-"""Makes git take every file as it is: what an agent's git checks out is what was committed, byte by byte."""
+"""Makes git treat every file as binary: the agent's git checks out the committed files byte for byte."""
 
 _CONFIG = """\
 [core]
@@ -45,58 +45,59 @@ _CONFIG = """\
 [maintenance]
 \tauto = false
 """
-_WHEN_S = MTIME_NS // 10**9
-_LATER_S = _WHEN_S + 86_400
-"""Of git's own files: an index no younger than the files in it is not believed."""
+_FILE_TIME_S = MTIME_NS // 10**9
+_GIT_TIME_S = _FILE_TIME_S + 86_400
+"""Time of git's own files; git does not trust an index that is not newer than its files."""
 _COMMIT = (
-    b"commit refs/heads/main\ncommitter codetaste <codetaste@localhost> %d +0000\ndata 4\nbase\n" % _WHEN_S
+    b"commit refs/heads/main\ncommitter codetaste <codetaste@localhost> %d +0000\ndata 4\nbase\n"
+    % _FILE_TIME_S
 )
 _CHUNK_BYTES = 1 << 20
 
 
 def make_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
-    """Make the testbed of the tree ``base`` in the new folder ``into``. Blocks: call it in a thread.
+    """Build the testbed of the tree ``base`` in the new folder ``into``; to be called in a thread.
 
     Args:
-        base: R, a stored tree.
-        into: gets the repository and the archive.
-        check: called now and then; it raises to stop.
+        base: R, a cached tree.
+        into: receives the repository and the archive.
+        check: called for every file; it raises to cancel.
 
     Raises:
-        SourceError: the tree cannot be read, or git refused it.
+        SourceError: the tree cannot be read, or git rejected it.
         StorageFull: no space left.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     try:
         git_dir = into / GIT
         git_dir.mkdir(parents=True)
         _init(git_dir)
         with (into / ARCHIVE).open("wb") as archive:
-            making = _Making(os.fsencode(base), archive, check)
-            making.fill(git_dir)
+            writer = _TestbedWriter(os.fsencode(base), archive, check)
+            writer.fill(git_dir)
             (git_dir / "config").write_text(_CONFIG, encoding="ascii")
             (git_dir / "info").mkdir()
             (git_dir / "info" / "attributes").write_text(RAW_ATTRIBUTES, encoding="ascii")
-            (git_dir / "index").write_bytes(index_file(making.entries, _WHEN_S))
-            making.pack_repository(git_dir)
+            (git_dir / "index").write_bytes(index_file(writer.entries, _FILE_TIME_S))
+            writer.pack_repository(git_dir)
     except OSError as error:
-        raise storage_error(error, f"cannot make the testbed {into}") from error
+        raise storage_error(error, f"cannot create the testbed {into}") from error
 
 
 @dataclass(slots=True)
-class _Making:
+class _TestbedWriter:
     base: bytes
     archive: IO[bytes]
     check: Callable[[], None]
     entries: list[tuple[bytes, int, bytes, int]] = field(default_factory=list)
 
     def fill(self, git_dir: Path) -> None:
-        """Give git all files of the tree as one commit, and write them to the archive."""
+        """Import all files of the tree into git as one commit, and write them to the archive."""
         settings = ("-c", "fastimport.unpackLimit=0")
         with _popen([*settings, "fast-import", "--quiet", "--date-format=raw", "--done"], git_dir) as process:
             git = cast("IO[bytes]", process.stdin)
             try:
-                self._members(git)
+                self._write_files(git)
                 git.write(_COMMIT)
                 git.writelines(
                     b"M %o %s %s\n" % (mode, identity.hex().encode(), quoted(name))
@@ -105,36 +106,36 @@ class _Making:
                 git.write(b"\ndone\n")
                 git.close()
             except BrokenPipeError:
-                pass  # git says why
+                pass  # git's standard error has the reason
             except BaseException:
                 process.kill()
                 raise
-            complaint = cast("IO[bytes]", process.stderr).read().decode("utf-8", "replace")
+            stderr = cast("IO[bytes]", process.stderr).read().decode("utf-8", "replace")
         if process.returncode:
-            raise _refused(complaint)
+            raise _git_error(stderr)
 
-    def _members(self, git: IO[bytes]) -> None:
+    def _write_files(self, git: IO[bytes]) -> None:
         for name, item in _walk(self.base):
             self.check()
-            inside = _below(TESTBED[1:].encode(), name)
+            inside = _join(TESTBED[1:].encode(), name)
             if item is None:
                 self.archive.write(member(inside, tarfile.DIRTYPE))
                 continue
             if is_git_name(item.name):
-                raise SourceError(f"{show(name)} cannot be in a repository of git's")
+                raise SourceError(f"{show(name)} cannot be in a git repository")
             status = item.stat(follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
                 target = os.readlink(item.path)  # noqa: PTH115 - a Path would lose 'x/./y' and a slash at the end
                 self.archive.write(member(inside, tarfile.SYMTYPE, link=target))
-                self._blob(name, LINK, len(target), iter([target]), git)
+                self._write_blob(name, LINK, len(target), iter([target]), git)
             elif stat.S_ISREG(status.st_mode):
                 mode, size = PROGRAM if status.st_mode & 0o100 else FILE, status.st_size
                 self.archive.write(member(inside, tarfile.REGTYPE, mode=mode & 0o777, size=size))
-                self._blob(name, mode, size, self._archived(item.path, size), git)
+                self._write_blob(name, mode, size, self._read_and_archive(item.path, size), git)
             else:
                 raise SourceError(f"{show(name)} is neither a file, a folder nor a link")
 
-    def _blob(self, name: bytes, mode: int, size: int, chunks: Iterator[bytes], git: IO[bytes]) -> None:
+    def _write_blob(self, name: bytes, mode: int, size: int, chunks: Iterator[bytes], git: IO[bytes]) -> None:
         digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
         git.write(b"blob\ndata %d\n" % size)
         for chunk in chunks:
@@ -143,8 +144,8 @@ class _Making:
         git.write(b"\n")
         self.entries.append((name, mode, digest.digest(), size))
 
-    def _archived(self, path: bytes, size: int) -> Iterator[bytes]:
-        """Read a file, and write it to the archive on the way."""
+    def _read_and_archive(self, path: bytes, size: int) -> Iterator[bytes]:
+        """Yield a file's content in chunks, and write it to the archive."""
         left = size
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
             while left:
@@ -159,26 +160,26 @@ class _Making:
     def pack_repository(self, git_dir: Path) -> None:
         """Write the repository to the archive as the tree's ``.git``."""
         for below, item in _walk(os.fsencode(git_dir)):
-            name = _below(TESTBED[1:].encode() + b"/.git", below)
+            name = _join(TESTBED[1:].encode() + b"/.git", below)
             if item is None:
-                self.archive.write(member(name, tarfile.DIRTYPE, mtime_s=_LATER_S))
+                self.archive.write(member(name, tarfile.DIRTYPE, mtime_s=_GIT_TIME_S))
                 continue
             size = item.stat().st_size
-            self.archive.write(member(name, tarfile.REGTYPE, size=size, mtime_s=_LATER_S))
-            for _ in self._archived(item.path, size):
+            self.archive.write(member(name, tarfile.REGTYPE, size=size, mtime_s=_GIT_TIME_S))
+            for _ in self._read_and_archive(item.path, size):
                 self.check()
 
 
 def _walk(root: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes] | None]]:
-    """Give each folder (without an entry), then its files and links; names relative to ``root``."""
+    """Yield each folder (with None), then its files and links; names are relative to ``root``."""
     folders = [b""]
     while folders:
         folder = folders.pop()
         yield folder, None
-        with os.scandir(_below(root, folder)) as found:
+        with os.scandir(_join(root, folder)) as found:
             items = sorted(found, key=lambda item: item.name)
         for item in items:
-            name = _below(folder, item.name)
+            name = _join(folder, item.name)
             if item.is_dir(follow_symlinks=False):
                 folders.append(name)
             else:
@@ -186,9 +187,15 @@ def _walk(root: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes] | None]]:
 
 
 def member(
-    name: bytes, kind: bytes, *, mode: int = 0o644, size: int = 0, link: bytes = b"", mtime_s: int = _WHEN_S
+    name: bytes,
+    kind: bytes,
+    *,
+    mode: int = 0o644,
+    size: int = 0,
+    link: bytes = b"",
+    mtime_s: int = _FILE_TIME_S,
 ) -> bytes:
-    """Return the header of a member that belongs to the box's user; GNU's format takes any names."""
+    """Return the header of a member owned by the sandbox's user; the GNU format allows any name."""
     info = tarfile.TarInfo(name.decode("utf-8", "surrogateescape"))
     info.type, info.size, info.mtime = kind, size, mtime_s
     info.mode = 0o755 if kind == tarfile.DIRTYPE else mode
@@ -198,21 +205,21 @@ def member(
 
 
 def quoted(name: bytes) -> bytes:
-    """Return ``name`` as git's streams spell it (C's escapes)."""
+    """Return ``name`` quoted with C escapes, as in git's streams."""
     escapes = {0x22: b'\\"', 0x5C: b"\\\\", 0x0A: b"\\n"}
     return b'"%s"' % b"".join(escapes.get(byte, bytes((byte,))) for byte in name)
 
 
-def _below(folder: bytes, name: bytes) -> bytes:
+def _join(folder: bytes, name: bytes) -> bytes:
     return b"%s/%s" % (folder, name) if folder and name else folder or name
 
 
 def _init(git_dir: Path) -> None:
     options = ("--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
     with _popen(["init", *options], git_dir) as process:
-        _, complaint = process.communicate()
+        _, stderr = process.communicate()
     if process.returncode:
-        raise _refused(complaint.decode("utf-8", "replace"))
+        raise _git_error(stderr.decode("utf-8", "replace"))
 
 
 def _popen(args: list[str], git_dir: Path) -> subprocess.Popen[bytes]:
@@ -229,8 +236,8 @@ def _popen(args: list[str], git_dir: Path) -> subprocess.Popen[bytes]:
         raise ToolMissing(NO_GIT) from None
 
 
-def _refused(complaint: str) -> SourceError | StorageFull:
-    lines = complaint.strip().splitlines() or ["git gave no reason"]
-    if "No space left" in complaint:
+def _git_error(stderr: str) -> SourceError | StorageFull:
+    lines = stderr.strip().splitlines() or ["git gave no reason"]
+    if "No space left" in stderr:
         return StorageFull("git: no space left on the device; free some, or name another cache folder")
-    return SourceError(f"R cannot be made a repository: {lines[0]}")
+    return SourceError(f"cannot create a git repository from the base tree: {lines[0]}")

@@ -1,4 +1,4 @@
-"""The files of an agent's tree, on this machine: made ready, shared, made readable, removed."""
+"""File operations on an installed agent's tree: copy scripts, hard-link Node, set modes, remove."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ADAPTER = "adapter"
-"""Where in a tree the adapter's folder is."""
+"""The adapter's folder in a tree."""
 WORK_PREFIX = ".new-"
-_EVERYBODY_READS = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
-_EVERYBODY_ENTERS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+_READ_BITS = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+_EXECUTE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 def copy_scripts(folders: Iterable[tuple[Path, Path]]) -> None:
-    """Copy each (from, to); what ends in .sh can be executed there, as some installations lose that."""
+    """Copy each (source, target), and make ``*.sh`` executable, as some installations lose the mode."""
     for source, target in folders:
         shutil.copytree(source, target, symlinks=True)
         for script in target.rglob("*.sh"):
-            script.chmod(script.stat().st_mode | _EVERYBODY_ENTERS)
+            script.chmod(script.stat().st_mode | _EXECUTE_BITS)
 
 
 def share(copy: Path, original: Path) -> None:
-    """Make ``copy``, a large file, the very same file as ``original`` where both are on one device."""
+    """Replace ``copy``, a large file, by a hard link to the equal file ``original``, if on one device."""
     if not copy.is_file() or not filecmp.cmp(copy, original, shallow=False):
         return
     link = copy.with_name(f".{copy.name}.shared")
@@ -40,25 +40,25 @@ def share(copy: Path, original: Path) -> None:
 
 
 def make_readable(tree: Path) -> None:
-    """Let every user read and execute what we can, and none but us write: boxes have a user of their own."""
+    """Let every user read and execute the tree, but only its owner write; sandboxes have their own user."""
     for path in (tree, *tree.rglob("*")):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode) or (path.stat().st_nlink > 1 and not path.is_dir()):
-            continue  # a shared file keeps its own mode
-        wanted = (mode | _EVERYBODY_READS) & ~(stat.S_IWGRP | stat.S_IWOTH | stat.S_ISUID | stat.S_ISGID)
+            continue  # a hard-linked file keeps its mode
+        wanted = (mode | _READ_BITS) & ~(stat.S_IWGRP | stat.S_IWOTH | stat.S_ISUID | stat.S_ISGID)
         if path.is_dir() or mode & stat.S_IXUSR:
-            wanted |= _EVERYBODY_ENTERS
+            wanted |= _EXECUTE_BITS
         path.chmod(stat.S_IMODE(wanted))
 
 
 def tree_bytes(tree: Path) -> int:
-    """Return what a tree takes on disk, without files that it shares with others."""
+    """Return the disk usage of a tree in bytes, without hard-linked files."""
     found = (path.lstat() for path in tree.rglob("*"))
     return sum(state.st_blocks * 512 for state in found if state.st_nlink == 1 or stat.S_ISDIR(state.st_mode))
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder that a script has written, if it is there, whatever modes it left."""
+    """Remove a folder that a script has written, if it exists, whatever modes its folders have."""
     if not folder.is_dir():
         return
     for path in (folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())):
@@ -68,7 +68,7 @@ def remove(folder: Path) -> None:
 
 
 def sweep(agents: Path) -> None:
-    """Remove what installations that were killed have left."""
+    """Remove work folders that killed installations have left."""
     for left in agents.glob(f"{WORK_PREFIX}*"):
         made_by = re.fullmatch(rf"{re.escape(WORK_PREFIX)}(\d+)-.*", left.name)
         if made_by and not Path(f"/proc/{made_by[1]}").exists():

@@ -1,8 +1,8 @@
-"""The place where an install script runs: it can write its tree and /tmp, and sees nothing else that is ours.
+"""The sandbox of install scripts: a script can write its tree and /tmp, and sees none of the user's files.
 
-A bubblewrap box like those where agents work, but for scripts that a person chose: with the network, this
-machine's programs and certificates and the user's registry, and without files and credentials. The same
-place, without a network, is where an installed program says its version.
+It is a bubblewrap sandbox like those of agents, but for scripts that the user chose: with network, the host's
+programs and certificates and the user's registry settings, but without credentials. Without network, it also
+runs the ``--version`` check of an installed agent.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 NODE = "/opt/node"
 HOME = "/tmp/home"  # noqa: S108 - inside
-_CA = "/etc/codetaste/ca.pem"
+_CA_PATH = "/etc/codetaste/ca.pem"
 _TMP = "/tmp"  # noqa: S108 - inside
-_KEPT_BYTES = 64 * 1024
+_MAX_OUTPUT_BYTES = 64 * 1024
 _NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf")
 _CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/local/share/ca-certificates")
-_ENDS_WITHIN_S = 10.0
+_KILL_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a script ended; ``exit_code`` is None when it took too long. Both streams together, bounded."""
+    """A script's exit code (None if it took too long), and both output streams together, cut to a limit."""
 
     exit_code: int | None
     output: str
@@ -47,15 +47,15 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Where a script runs.
+    """The sandbox of one script.
 
     Attributes:
-        bubblewrap: the program that contains it; None where there is none that works: then nothing does.
-        tree: the folder that it may write.
-        inside: where it sees that folder.
-        scratch: a folder of its own; it is /tmp, and holds its HOME and .npmrc.
+        bubblewrap: the program that contains the script; None if none works: then it runs uncontained.
+        tree: the folder that the script may write.
+        mount_path: the path of that folder in the sandbox.
+        scratch: the script's /tmp, with its HOME and .npmrc.
         node: a folder with Node and npm, read-only.
-        env: variables beside those that every script gets.
+        env: variables in addition to those of every script.
     """
 
     bubblewrap: Path | None
@@ -67,18 +67,18 @@ class Workshop:
 
     @property
     def seen_at(self) -> str:
-        """Where the script sees its tree."""
+        """The path at which the script sees its tree."""
         return self.inside if self.bubblewrap else str(self.tree)
 
     async def run(
         self, command: Sequence[str], env: Mapping[str, str], *, network: bool, wall_s: float
     ) -> Ended:
-        """Run ``command`` to its end, or for ``wall_s`` seconds; nothing of it is left then.
+        """Run ``command`` for at most ``wall_s`` seconds, and kill all processes that it leaves.
 
         Raises:
             SandboxError: it could not be started.
         """
-        argv = [*(self._contained(network=network) if self.bubblewrap else ()), *command]
+        argv = [*(self._bubblewrap_args(network=network) if self.bubblewrap else ()), *command]
         try:
             process = await anyio.open_process(
                 argv,
@@ -91,14 +91,14 @@ class Workshop:
             )
         except OSError as error:
             raise SandboxError(f"cannot start {argv[0]}: {error.strerror}") from error
-        kept, code = Kept(_KEPT_BYTES), None
+        output, code = Kept(_MAX_OUTPUT_BYTES), None
         try:
             with anyio.move_on_after(wall_s):
-                await _read(process, kept)
+                await _read(process, output)
                 code = await process.wait()
         finally:
             await _end(process)
-        return Ended(code, kept.content().decode(errors="replace"))
+        return Ended(code, output.content().decode(errors="replace"))
 
     def _environment(self, env: Mapping[str, str], *, network: bool) -> dict[str, str]:
         contained = self.bubblewrap is not None
@@ -114,10 +114,10 @@ class Workshop:
             "NPM_CONFIG_CACHE": f"{scratch}/npm-cache",
         }
         if network and (bundle := find_bundle("auto")):
-            own |= variables(_CA if contained else str(bundle))
+            own |= variables(_CA_PATH if contained else str(bundle))
         return {**own, **self.env, **env}
 
-    def _contained(self, *, network: bool) -> Iterator[str]:
+    def _bubblewrap_args(self, *, network: bool) -> Iterator[str]:
         view = system_view()
         yield str(self.bubblewrap)
         yield from ("--unshare-all", "--die-with-parent", "--new-session", "--hostname", "workshop")
@@ -133,22 +133,22 @@ class Workshop:
             for path in _NETWORK_FILES:
                 yield from ("--ro-bind-try", os.path.realpath(path), path)
             if bundle := find_bundle("auto"):
-                yield from ("--ro-bind", str(bundle), _CA)
+                yield from ("--ro-bind", str(bundle), _CA_PATH)
         yield from ("--ro-bind", str(self.scratch / "passwd"), "/etc/passwd")
         yield from ("--ro-bind", str(self.node), NODE, "--bind", str(self.scratch), _TMP)
         yield from ("--bind" if network else "--ro-bind", str(self.tree), self.inside)
         yield from ("--remount-ro", "/", "--chdir", self.inside, "--")
 
 
-async def _read(process: Process, kept: Kept) -> None:
+async def _read(process: Process, output: Kept) -> None:
     with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
         while process.stdout is not None:
-            kept.add(await process.stdout.receive())
+            output.add(await process.stdout.receive())
 
 
 async def _end(process: Process) -> None:
-    """Kill what is left: bubblewrap takes all inside with it; without one, the session that was started."""
-    with anyio.move_on_after(_ENDS_WITHIN_S, shield=True):
+    """Kill the remaining processes: bubblewrap with all in its sandbox, or else the process group."""
+    with anyio.move_on_after(_KILL_TIMEOUT_S, shield=True):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.aclose()
