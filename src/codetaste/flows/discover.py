@@ -47,7 +47,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The tool_context that all discovery passes of a run share.
+    """The context that all discovery passes of a run share.
 
     Attributes:
         benchmark: the source of the tasks.
@@ -144,7 +144,7 @@ def _loop_settings(config: DiscoverConfig, each: Pass, models: Crew, context: Su
 async def rule_context(
     instance: Instance, direction: Direction, context: Surroundings, note: Callable[[str], None]
 ) -> AsyncIterator[RuleContext]:
-    """Open the tool_context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
+    """Open the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
     trees: Trees = await materialise(context.benchmark.origin(instance), context.cache)
     shell = context.shell(trees.base)
     try:
