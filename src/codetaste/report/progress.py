@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class JobView:
-    """The state of one job. ``waits`` has its current reasons for waiting and their start (monotonic seconds)."""
+    """The state of one job. ``waits`` has its current wait reasons and their start (monotonic seconds)."""
 
     key: str
     title: str

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def table_json(table: Table) -> dict[str, Any]:
-    """Return a table as JSON data; a cell is text, a number, null, or an interval with ``mean``, ``low``, ``high``."""
+    """Return a table as JSON data; a cell is text, a number, null, or an interval's JSON data."""
     return {
         "name": table.name,
         "title": table.title,

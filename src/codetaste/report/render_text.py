@@ -81,7 +81,7 @@ def _text_column(column: Column, rows: Iterable[Row], position: int) -> _TextCol
 def _blocks(
     text_columns: Sequence[_TextColumn], titles: Sequence[_TextColumn], width: int | None
 ) -> list[list[_TextColumn]]:
-    """Distribute the columns over blocks that fit beside the row titles; columns of one heading stay together."""
+    """Distribute columns over blocks that fit beside the row titles; those of one heading stay together."""
     room = None if width is None else max(width, _MIN_WIDTH) - len(_INDENT) - _wide(titles)
     blocks: list[list[_TextColumn]] = [[]]
     for over, same in groupby(text_columns, key=lambda each: each.over):

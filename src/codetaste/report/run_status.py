@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Spend:
-    """US dollars that are settled, unknown (possibly billed) and in flight, and the number of calls of each."""
+    """Settled, unknown (possibly billed) and in-flight US dollars, and the number of calls of each."""
 
     settled_usd: Decimal = Decimal(0)
     unknown_usd: Decimal = Decimal(0)
@@ -45,7 +45,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job. ``needs`` are required jobs that have not ended; ``retries``, of the job and its calls, by cause."""
+    """One job. ``needs``: required jobs not yet ended; ``retries``: of the job and its calls, by cause."""
 
     key: str
     model: str

@@ -28,7 +28,7 @@ _MINUTE_S = 60.0
 
 
 class Watched:
-    """Reads the status of a run repeatedly; each ``poll`` reads only the journal lines added since the last one.
+    """Reads the status of a run repeatedly; each ``poll`` reads only the journal lines since the last one.
 
     Raises:
         ConfigError: the run does not exist.
@@ -47,7 +47,7 @@ class Watched:
             JournalError: the journal is damaged.
         """
         path = self.directory / NAME
-        # Read the owner first: a run that ends while its journal is read has written all lines before it unlocks.
+        # The owner is read first: a run that ends meanwhile has written all its lines before it unlocks.
         owner = owner_of(self.directory)
         try:
             if path.stat().st_size < self._end:
@@ -96,7 +96,7 @@ def call_state(call: Call, history: History, *, live: bool) -> str:
 
 
 def model_of(call: Call, lane: str) -> str:
-    """Return the id of the model of ``call``; ``lane`` is used for old journals whose calls do not name it."""
+    """Return the model id of ``call``; ``lane`` is used for old journals, whose calls do not name it."""
     named = call.note.get("model") if isinstance(call.note, dict) else None
     return str(named) if named else lane
 
@@ -178,7 +178,7 @@ def _job(
     model: str,
     free: Mapping[str, float] | None,
 ) -> JobStatus:
-    """Return the status of a job; ``free`` is the free amount of each resource, None where no process runs."""
+    """Return the status of a job; ``free`` is the free amount of each resource, None in a stopped run."""
     live = free is not None
     times = view.jobs.get(key) or JobSight()
     state = job.state if live or job.state not in LIVE else "interrupted"
