@@ -91,7 +91,7 @@ def counts_table(view: View) -> Table:
         statuses = [counts.by_status[status] for status in _STATUSES]
         rows.append(Row((lane.title, counts.trials, *statuses, *measured, counts.dropped, absent), agent))
     notes = (
-        "strict: trials that failed, were refused or do not apply score 0; others without a value are in no mean",
+        "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",
         "instances without a trial: other agents have a trial of these in the same track and mode",
         *_reasons(view),
