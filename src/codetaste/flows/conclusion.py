@@ -86,15 +86,10 @@ async def _outcome(
     # A partial prediction, from an execute step that was interrupted even during clean-up, must stay.
     if first.status not in _REASONS or not began or await interrupted(context.out, trial):
         return replace(combined, traceback=first.traceback)
-    return replace(combined, value=await _unstarted(step, outcomes, money, context, blobs))
-
-
-async def _unstarted(
-    step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, context: Site, blobs: Blobs
-) -> dict[str, Any]:
-    """Return the value of a trial whose execute step never began."""
+    # The execute step never began.
     metadata, plans = _failure_metadata(step, outcomes, money, context)
-    return {"patch": await blobs.keep(""), "plans": plans, "metadata": metadata}
+    value: Any = {"patch": await blobs.keep(""), "plans": plans, "metadata": metadata}
+    return replace(combined, value=value)
 
 
 async def _record_failure(

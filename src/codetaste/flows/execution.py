@@ -105,7 +105,6 @@ async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
 async def _finish(
     step: Step, context: Site, job: JobContext, prior: _PriorSteps, result: Effort, extracted: Harvest | None
 ) -> Json:
-    """Write the prediction and return it as the job's value."""
     if extracted is not None and result.finish_reason == BUDGET:
         job.cut_short(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
     elif extracted is not None and result.finish_reason == TIMEOUT:

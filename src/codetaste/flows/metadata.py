@@ -13,7 +13,7 @@ from codetaste.llm.messages import Usage
 from codetaste.units import exact_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from codetaste.flows.site import Site
     from codetaste.flows.trials import Trial
@@ -69,15 +69,20 @@ def inference_metadata(
     the amount that was reserved for it.
     """
     patch = end.taken
+    # A plan step has one agent run for each of its attempts.
+    attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
+    usage = total(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),
         "finish_reason": end.reason,
-        "start_time": _start_time(steps.values()) or end.finished,
+        "start_time": (str(attempts[0]["start_time"]) if attempts else "") or end.finished,
         "finish_time": end.finished,
         "description_type": str(trial.track.track),
         "mode": trial.track.mode,
         "additional": {
-            **_totals(steps.values()),
+            "turns": sum(attempt.get("turns", 0) for attempt in attempts),
+            "tool_calls": sum(attempt.get("tool_calls", 0) for attempt in attempts),
+            "tokens": usage_to_json(usage),
             "settled_usd": exact_usd(money.settled.usd),
             "unknown_usd": exact_usd(money.unknown.usd),
             "attempt": trial.attempt,
@@ -104,22 +109,3 @@ def without_plans(value: Mapping[str, Any]) -> dict[str, Any]:
     if "goes" in data:
         data["goes"] = [without_plans(attempt) for attempt in data["goes"]]
     return data
-
-
-def _attempts(steps: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """List the agent runs of ``steps`` in order: a plan step has one for each attempt."""
-    return [attempt for step in steps for attempt in step.get("goes", [step])]
-
-
-def _start_time(steps: Iterable[Mapping[str, Any]]) -> str:
-    return next((str(attempt["start_time"]) for attempt in _attempts(steps)), "")
-
-
-def _totals(steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    attempts = _attempts(steps)
-    usage = total(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
-    return {
-        "turns": sum(attempt.get("turns", 0) for attempt in attempts),
-        "tool_calls": sum(attempt.get("tool_calls", 0) for attempt in attempts),
-        "tokens": usage_to_json(usage),
-    }

@@ -64,7 +64,6 @@ async def plan(step: Step, context: Site, job: JobContext) -> Json:
 
 
 async def _attempt(step: Step, task: str, context: Site, job: JobContext, name: str) -> tuple[Effort, Plans]:
-    """Run the agent once, in a sandbox of its own."""
     result, plans = Effort(), Plans(problem="no plan was written")
 
     async def collect(sandbox: Box, _testbed: Testbed) -> None:

@@ -164,7 +164,6 @@ async def _run_cli_agent(
 
 
 def _apply_reported(result: Effort, end: AgentEnd) -> None:
-    """Apply what the CLI agent's output and exit code report."""
     result.finish_reason, result.exit_code = end.finish_reason, end.exit_code
     result.message = end.problem or end.message
     result.turns, result.tool_calls = end.turns or 0, end.tool_calls or 0

@@ -13,7 +13,7 @@ from codetaste.flows.trials import StepKind
 from codetaste.rules.verdict import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
@@ -72,17 +72,12 @@ def scorings(
     config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
 ) -> tuple[Scoring, ...]:
     """List the evaluations; those of pseudo agents come first, since their predictions need no agent run."""
-    return tuple(_listed(config, steps, instances))
-
-
-def _listed(
-    config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
-) -> Iterator[Scoring]:
     by = config.discovered_by
-    if config.references:
-        for instance in instances:
-            yield Scoring(instance, GOLDEN, rules_by=by)
-            yield Scoring(instance, NULL, rules_by=by)
-    for step in steps:
-        if step.kind is StepKind.EXECUTE:
-            yield Scoring(step.trial.instance, step.trial.agent.id, step, by)
+    pseudo = (
+        Scoring(instance, agent_id, rules_by=by)
+        for instance in (instances if config.references else ())
+        for agent_id in (GOLDEN, NULL)
+    )
+    executions = (step for step in steps if step.kind is StepKind.EXECUTE)
+    trials = (Scoring(step.trial.instance, step.trial.agent.id, step, by) for step in executions)
+    return (*pseudo, *trials)

@@ -120,7 +120,7 @@ async def open_site(
     """
     absolute = await to_thread.run_sync(out.absolute)  # container engines accept only absolute paths
     async with AsyncExitStack() as stack:
-        boxes = await stack.enter_async_context(open_boxes(sandbox, cache, absolute, out.name, warn))
+        sandboxes = await stack.enter_async_context(open_boxes(sandbox, cache, absolute, out.name, warn))
         gateway: Gateway | None = None
         if any(adapter.protocol != "none" for adapter in model_set.adapters.values()):
             from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only for CLI agents
@@ -136,7 +136,7 @@ async def open_site(
             benchmark=benchmark,
             out=out,
             cache=cache,
-            boxes=boxes,
+            boxes=sandboxes,
             box_facts=f"{sandbox.engine} {sandbox.image}",
             sandbox=sandbox,
             models=model_set.models,

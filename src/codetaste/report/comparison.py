@@ -63,7 +63,9 @@ def comparison_table(comparison: Comparison) -> Table:
             Column("better_than", ">", over=setting),
             Column("n", "n", Unit.COUNT, over=setting),
         ]
-    rows = tuple(row for measure in _measures(comparison) for row in _rows(comparison, measure))
+    with_values = {estimate.measure for estimate in comparison.standings}
+    measures = [measure for measure in COMPARED if measure in with_values]
+    rows = tuple(row for measure in measures for row in _rows(comparison, measure))
     what = "agents by track and mode" if agents else "tracks and modes by agent"
     instances = counted(comparison.instances, "instance")
     repositories = counted(comparison.repositories, "repository", "repositories")
@@ -86,11 +88,6 @@ def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
         cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
         rows.append(Row((name, "", *cells), section))
     return rows
-
-
-def _measures(comparison: Comparison) -> list[Measure]:
-    taken = {estimate.measure for estimate in comparison.standings}
-    return [measure for measure in COMPARED if measure in taken]
 
 
 def _cells(comparison: Comparison, estimate: Standing | None) -> tuple[Cell, Cell, Cell]:

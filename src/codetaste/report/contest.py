@@ -131,14 +131,14 @@ def compare_view(view: View, by: By = "agent") -> Comparison:
     systems, settings = (agents, track_modes) if by == "agent" else (track_modes, agents)
     measured = [measure for measure in COMPARED if view.measures_any(measure)]
     samples = _samples(view, measured, by)
-    tests = _corrected(
-        [
-            test
-            for measure in measured
-            for setting in settings
-            for test in _pairwise_tests(samples, systems, setting, measure)
-        ]
-    )
+    tests = [
+        test
+        for measure in measured
+        for setting in settings
+        for test in _pairwise_tests(samples, systems, setting, measure)
+    ]
+    qs = benjamini_hochberg([test.p for test in tests])
+    tests = [replace(test, q=q) for test, q in zip(tests, qs, strict=True)]
     return Comparison(
         by,
         view.aggregation,
@@ -190,11 +190,6 @@ def _pairwise_tests(
     return tests
 
 
-def _corrected(tests: list[Contest]) -> list[Contest]:
-    qs = benjamini_hochberg([test.p for test in tests])
-    return [replace(test, q=q) for test, q in zip(tests, qs, strict=True)]
-
-
 def _estimates(samples: _Samples, tests: Sequence[Contest]) -> list[Standing]:
     better: dict[tuple[str, str, Measure], list[str]] = {}
     for each in tests:
@@ -244,7 +239,6 @@ def _rank(estimate: Standing, all_: Sequence[Standing]) -> int | None:
 
 
 def _caveats(view: View, tests: Sequence[Contest]) -> list[str]:
-    """Return notes on the limits of these numbers."""
     notes = []
     agents = view.trials.agents
     statuses = Counter(str(record.status).replace("_", " ") for record in agents)

@@ -124,7 +124,6 @@ def _headings(text_columns: Sequence[_TextColumn]) -> list[str]:
 
 
 def _pieces(text: str, width: int) -> list[str]:
-    """Cut a text into pieces of at most ``width`` columns."""
     pieces = [""]
     for char in text:
         if pieces[-1] and _columns_of(pieces[-1] + char) > width:
@@ -162,7 +161,6 @@ def _right(text: str, width: int) -> str:
 
 
 def _columns_of(text: str) -> int:
-    """Return the width of a text in screen columns."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - only for text that is not ASCII

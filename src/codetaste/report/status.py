@@ -229,7 +229,6 @@ def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> str:
 
 
 def _in_use(history: History, view: Sights) -> Counter[str]:
-    """Return how much of each resource the running jobs use."""
     in_use: Counter[str] = Counter()
     for key, job in history.jobs.items():
         if job.state == "running":

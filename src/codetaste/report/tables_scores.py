@@ -74,7 +74,9 @@ def table_5(view: View) -> Table:
     )
     shown = (*_PRECISION, *_LINES)
     rows = _rows(view, shown)
-    notes = (*legend(_without_lines(rows)), *not_measured(view, shown))
+    # The line counts are shown without intervals.
+    with_intervals = tuple(Row(row.cells[: 1 + len(_PRECISION)]) for row in rows)
+    notes = (*legend(with_intervals), *not_measured(view, shown))
     return Table("5", title, columns, rows, notes, view.aggregation, "agent")
 
 
@@ -97,11 +99,6 @@ def _references(view: View, shown: Sequence[Measure]) -> list[Row]:
         if trials:
             rows.append(Row((title, *means, len(trials)), "References"))
     return rows
-
-
-def _without_lines(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Return the rows without the cells that are shown without intervals."""
-    return tuple(Row(row.cells[: 1 + len(_PRECISION)]) for row in rows)
 
 
 def not_measured(view: View, shown: Sequence[Measure]) -> tuple[str, ...]:
