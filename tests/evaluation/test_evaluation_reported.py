@@ -114,7 +114,7 @@ def test_several_runs_are_taken_together_and_the_same_folder_once(
     both = json.loads(Said(capsys, made.root, other.root, json_=True).out)
     assert both["trials"] == 12
     assert len(both["comparisons"][0]["contestants"]) == 4
-    assert any("kept apart by the run's name" in note for note in both["notes"])
+    assert any("listed separately for each run" in note for note in both["notes"])
 
 
 def test_what_is_broken_is_named_and_counted_and_the_rest_is_reported(

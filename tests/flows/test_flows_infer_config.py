@@ -129,7 +129,7 @@ def test_a_program_gets_only_a_model_whose_provider_speaks_as_it_does(tmp_path: 
     [fault] = faults(trial_place(tmp_path, alpha, more=more).run("--dry-run"))
     assert fault == (
         "agents[b].model: codex speaks the protocol of provider 'openai', "
-        "and the model 'r' is one of 'anthropic'"
+        "but the model 'r' has the provider 'anthropic'"
     )
     more = REMOTE.format("anthropic", price) + agent_table("b", "r", harness="claude-code")
     assert trial_place(tmp_path, alpha, more=more).run("--dry-run").code == 0

@@ -27,7 +27,7 @@ def check(where: Place, done: Ended, kind: str) -> dict[str, bytes]:
     assert done.code == 0, done.err
     assert "18 of 18 jobs have a result" in done.out
     assert "open/multiplan by thorough, scripted" in done.out
-    assert "a program played it, and no money was spent on it" in done.out
+    assert "no provider was called, and no money was spent on it" in done.out
     patches = {}
     for track in ALL:
         sizes = []

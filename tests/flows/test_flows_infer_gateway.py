@@ -94,8 +94,8 @@ def test_a_program_plans_is_judged_and_carries_out_and_our_number_is_the_cost(
     assert told["cost_usd"] == pytest.approx(sum(float(line["cost_usd"]) for line in ledgers))
     assert (told["additional"]["turns"], told["additional"]["harness_version"]) == (5, "1.0")
     assert told["additional"]["steps"]["execute"]["program_cost_usd"] == "0.5"
-    assert "the program says that it cost $0.5" in done.err
-    assert "the program says that it cost $0.5" in told["additional"]["steps"]["execute"]["cost_difference"]
+    assert "the agent reports a cost of $0.5" in done.err
+    assert "the agent reports a cost of $0.5" in told["additional"]["steps"]["execute"]["cost_difference"]
     assert applied(alpha, folder, tmp_path / "applied")["pack/seen.txt"].count("marker-2") == 1
     assert "install/a" in [line["key"] for line in where.journal() if line["event"] == "ended"]
     records = sorted(path.name for path in (where.out / "events").rglob("*.jsonl"))

@@ -22,13 +22,13 @@ def boxes(require: Callable[..., None], tools: None) -> None:
     [
         ("plan", "no_plan", "/output/refactoring_plan.md is missing"),
         ("plan", "empty_plan", "/output/refactoring_plan.md is empty"),
-        ("plan", "linked_plan", "/output/refactoring_plan.md is no regular file"),
+        ("plan", "linked_plan", "/output/refactoring_plan.md is not a regular file"),
         ("plan", "huge_plan", "/output/refactoring_plan.md is longer than 262,144 bytes"),
         ("multiplan", "no_plan", "refactoring_plan0.md is missing, and 4 more"),
         (
             "multiplan",
             "from_one",
-            "refactoring_plan0.md is missing (there are: refactoring_plans/refactoring_plan1.md",
+            "refactoring_plan0.md is missing (found: refactoring_plans/refactoring_plan1.md",
         ),
     ],
 )
@@ -46,7 +46,7 @@ def test_plans_that_are_missing_or_no_use_end_a_trial_with_a_reason_of_their_own
     assert [problem in go["problem"] for go in goes] == [True, True]
     assert (folder / "prediction.diff").read_bytes() == b""
     assert told["cost_usd"] > 0
-    assert "go 2 of 2 left no plan that can be used" in done.err
+    assert "attempt 2 of 2 left no usable plan" in done.err
     assert where.ledger("judge") == []
 
 

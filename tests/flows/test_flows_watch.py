@@ -60,7 +60,7 @@ def test_a_live_run_is_watched_and_what_a_killed_one_had_in_flight_is_unknown(
         assert told["models"]["m"]["price_source"] == "config"
         assert told["limits"]["run.budget_usd"] == "2.0"
         said = where.cli("status", "r").out
-        assert "at once     jobs 2 of 64 · sandbox 2 of 8 · model m 2 of 16" in said
+        assert "in use      jobs 2 of 64 · sandbox 2 of 8 · model m 2 of 16" in said
         until(lambda: sum(len(lines) for lines in logs_of(where).values()) >= 6)
     finally:
         tiny.kill(process)
@@ -109,9 +109,9 @@ def test_a_watched_run_is_drawn_again_on_a_terminal_until_it_ends(tmp_path: Path
             tiny.kill(process)
     text = seen.decode()
     assert "Traceback" not in text
-    assert text.count("at work: process") >= 3
+    assert text.count("running: process") >= 3
     assert "2 running" in text
-    assert text.rindex("nobody is at work on it") > text.rindex("at work: process")
+    assert text.rindex("not running") > text.rindex("running: process")
     assert "jobs        3: 3 done" in text
     # Elsewhere than on a terminal it waits, and says how it ended.
     done = tiny.finished(piped, 30)
@@ -197,7 +197,7 @@ def test_retries_are_counted_by_cause_and_model_and_the_log_tells_each(tmp_path:
         by_job.update(job["retries"])
     assert by_job == retries
     assert {job["cause"] for job in told["jobs"] if job["model"] == "flaky"} == {"refused"}
-    assert "tried again" in where.cli("status", "r").out
+    assert "retries" in where.cli("status", "r").out
     logged: Counter[str] = Counter()
     for key, lines in logs_of(where).items():
         logged.update(line["cause"] for line in lines if line["event"] == "call_retrying")
@@ -211,7 +211,7 @@ def test_logs_that_cannot_be_written_do_not_hurt_the_run(tmp_path: Path, alpha: 
     (where.out / "logs").write_text("in the way")
     done = where.run("--json")
     assert done.code == 0
-    assert done.err.count("logs cannot be written, the run goes on") == 1
+    assert done.err.count("logs cannot be written, the run continues") == 1
 
 
 def test_a_status_of_a_damaged_journal_is_one_line(tmp_path: Path, alpha: Tiny) -> None:

@@ -123,7 +123,7 @@ def test_golden_and_base_stand_beside_the_agents_unranked() -> None:
         ("Base Commit", 0.0, 2),
     ]
     assert "Golden Patch" in render(comparison)
-    assert "nothing to compare with" in render(comparison)
+    assert "no two of them can be compared" in render(comparison)
 
 
 def test_modes_of_an_agent_can_be_compared_too() -> None:
@@ -140,7 +140,7 @@ def test_modes_of_an_agent_can_be_compared_too() -> None:
 
 def test_of_no_trials_it_is_said_that_there_are_none() -> None:
     assert render(compare([])) == "There are no trials to compare."
-    assert "no trial has a value here" in render(compare([trial("a", status="not_scored")]))
+    assert "no trial has a value for these measures" in render(compare([trial("a", status="not_scored")]))
 
 
 def test_as_json_it_says_the_same_and_is_json() -> None:

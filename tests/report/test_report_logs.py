@@ -151,7 +151,7 @@ async def test_logs_that_cannot_be_written_are_said_once_and_the_run_goes_on(
 
     told = await run_with_logs(tmp_path, ("a", work), ("b", work))
     assert len(told) == 1
-    assert "logs cannot be written, the run goes on" in told[0]
+    assert "logs cannot be written, the run continues" in told[0]
 
 
 @pytest.mark.anyio

@@ -178,7 +178,7 @@ def test_retries_are_counted_by_cause_for_jobs_models_and_in_all(tmp_path: Path)
         "m": {"rate_limit": 3},
         "n": {"unavailable": 1, "rate_limit": 1},
     }
-    assert "tried again 4 × rate limit, 1 × sandbox, 1 × unavailable" in render(status)
+    assert "retries     4 × rate limit, 1 × sandbox, 1 × unavailable" in render(status)
 
 
 def test_a_thousand_jobs_are_a_screenful_and_all_of_them_when_asked(tmp_path: Path) -> None:
@@ -288,5 +288,5 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
     assert each["waited_s"] == {"m: rate limit": 20.0}
     assert each["notes"] == ["looks around"]
     assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
-    with pytest.raises(ConfigError, match="fits no job of this run"):
+    with pytest.raises(ConfigError, match="matches no job of this run"):
         details(watched, status, "b*")

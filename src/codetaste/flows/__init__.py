@@ -1,1 +1,1 @@
-"""One coroutine per flow: each turns config and benchmark into jobs."""
+"""The flows: rule discovery, inference and evaluation. Each turns config and benchmark into jobs."""

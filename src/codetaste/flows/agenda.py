@@ -1,4 +1,4 @@
-"""What a config asks for, all flows together, and what it can take at most; nothing is done yet."""
+"""The passes, steps and evaluations that a config selects, and their worst-case cost. Runs nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """What of a config asks for work: who looks for rules, who works on what, how predictions are scored."""
+    """The config sections that select work: rule discovery, agents, tracks and evaluation."""
 
     discover: DiscoverConfig | None = None
     agents: Sequence[AgentConfig] = ()
@@ -38,9 +38,9 @@ class Sections:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """Passes of rule discovery, steps of trials, and predictions to be scored, needed ones included.
+    """The discovery passes, trial steps and evaluations of a run, including prerequisites.
 
-    ``chosen`` are the keys that were asked for; the others are only needed by these.
+    ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
     """
 
     passes: tuple[Pass, ...] = ()
@@ -54,19 +54,20 @@ class Agenda:
         return tuple({step.trial.key: step.trial for step in self.steps}.values())
 
     def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
-        """Return the most that all of it can cost by the flows' own budgets; None where one has none."""
-        found = discovery.worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
-        return None if found is None else found + sum(trial.agent.budget_usd for trial in self.trials)
+        """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
+        passes_usd = discovery.worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
+        trials_usd = sum(trial.agent.budget_usd for trial in self.trials)
+        return None if passes_usd is None else passes_usd + trials_usd
 
     def check_descriptions(self, benchmark: Benchmark) -> None:
-        """Check that every task has the texts that somebody is to be told.
+        """Check that every task has the descriptions that its agents and judges need.
 
         Raises:
             ConfigError: one line for each text that is missing, empty or not UTF-8.
         """
-        told, problems = list(self._told()), list[str]()
+        needed, problems = list(self._descriptions_needed()), list[str]()
         for track in Track:
-            instances = {instance.id: instance for instance, each in told if each is track}
+            instances = {instance.id: instance for instance, each in needed if each is track}
             try:
                 benchmark.check_descriptions(instances.values(), track)
             except ConfigError as error:
@@ -74,47 +75,47 @@ class Agenda:
         if problems:
             raise ConfigError(*problems)
 
-    def _told(self) -> Iterator[tuple[Instance, Track]]:
+    def _descriptions_needed(self) -> Iterator[tuple[Instance, Track]]:
         yield from ((each.instance, Track.INSTRUCTED) for each in self.passes)
         for step in self.steps:
-            # A judge knows the whole description, whatever the agents know.
+            # The judge always gets the whole description.
             judged = step.kind is StepKind.JUDGE
             yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
 
 
 def agenda(
-    wanted: Sections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
+    sections: Sections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
 ) -> Agenda:
-    """List what is to be done.
+    """List the work of a run.
 
     Args:
-        wanted: what the config asks for.
-        instances: of the benchmark.
-        labels: of the models, by id.
-        only: globs on keys of jobs; others are left out but for those that these need.
+        sections: the config sections that select work.
+        instances: those of the benchmark.
+        labels: display names of the models, by id.
+        only: globs on job keys; other jobs are left out unless a selected one needs them.
 
     Raises:
-        ConfigError: a glob fits none.
+        ConfigError: a glob matches no job.
     """
-    passes = discovery.plan(wanted.discover, instances, labels) if wanted.discover is not None else ()
+    passes = discovery.plan(sections.discover, instances, labels) if sections.discover is not None else ()
     steps = [
-        step for trial in trials(wanted.agents, wanted.tracks, instances, labels) for step in trial.steps
+        step for trial in trials(sections.agents, sections.tracks, instances, labels) for step in trial.steps
     ]
-    scored = scorings(wanted.evaluate, steps, instances) if wanted.evaluate is not None else ()
+    evaluations = scorings(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
     keys = [
         *(each.key for each in passes),
         *(step.key for step in steps),
-        *(scoring.key for scoring in scored),
+        *(task.key for task in evaluations),
     ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
-            raise ConfigError(f"--only {glob}: fits no job{suggestion(glob, keys)}")
+            raise ConfigError(f"--only {glob}: matches no job{suggestion(glob, keys)}")
     chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
-    scored = tuple(each for each in scored if each.key in chosen)
-    needed = chosen.union(*(each.needs for each in scored))
+    evaluations = tuple(each for each in evaluations if each.key in chosen)
+    needed = chosen.union(*(each.needs for each in evaluations))
     return Agenda(
         tuple(each for each in passes if each.key in needed),
         with_needed(step for step in steps if step.key in needed),
-        scored,
+        evaluations,
         chosen,
     )

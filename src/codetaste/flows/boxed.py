@@ -1,4 +1,4 @@
-"""One agent's work on one task in a fresh box: opened, filled, worked in, and harvested however it ends."""
+"""One agent run in a fresh sandbox: open, add the task, run the agent, collect its output on every ending."""
 
 from __future__ import annotations
 
@@ -25,87 +25,90 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Box
 
 DESCRIPTION = f"{TASK}/description.md"
-"""Where an agent finds what it is to do, which is also what it is asked."""
+"""Path of the task description in the sandbox; the agent's prompt has the same text."""
 _LEAST_LIFETIME_S = 6 * 3600.0
 _OWN_FAULTS = ("out of memory", "disk full")
+"""Beginnings of a sandbox's end reason for which its agent is to blame."""
 
 
 async def work(
     step: Step,
     task: str,
-    site: Site,
+    context: Site,
     job: JobContext,
-    effort: Effort,
+    result: Effort,
     collect: Callable[[Box, Testbed], Awaitable[None]],
     name: str = "",
 ) -> None:
-    """Let the agent of ``step`` do ``task`` in a box that nobody has used, and ``collect`` what it leaves.
+    """Run the agent of ``step`` on ``task`` in a new sandbox, and ``collect`` its output.
 
-    The box has R and the task, and nothing else of the instance. ``collect`` is given the stopped box on
-    every ending: success, time limit, budget, crash, a box that died, cancellation.
+    The sandbox has R and the task, and nothing else of the instance. ``collect`` gets the stopped sandbox on
+    every ending: success, time limit, budget, crash, a sandbox that died, cancellation.
 
     Args:
-        step: who works on what.
+        step: the step of a trial that is run.
         task: the whole prompt.
-        site: what all trials share.
-        job: whose budget and clock bound it.
-        effort: filled in as the work goes on.
-        collect: takes what is wanted from the box.
-        name: tells several goes of one job apart.
+        context: the context that all trials share.
+        job: the job whose budget and clock limit the run.
+        result: filled in while the agent runs.
+        collect: takes the output from the sandbox.
+        name: distinguishes several attempts of one job; "" where there is one.
 
     Raises:
-        SandboxError: the box could not be had, or died without a fault of the agent's.
+        SandboxError: the sandbox could not be opened, or died for a reason that is not the agent's fault.
         ModelError: the provider stayed unusable after all retries.
     """
-    trees = await materialise(site.benchmark.origin(step.trial.instance), site.cache)
-    testbed = await prepared_testbed(Tree(trees.base, trees.base_digest), site.cache)
-    player = await player_for(step, site)
+    trees = await materialise(context.benchmark.origin(step.trial.instance), context.cache)
+    testbed = await prepared_testbed(Tree(trees.base, trees.base_digest), context.cache)
+    runner = await player_for(step, context)
     lifetime_s = max(_LEAST_LIFETIME_S, 4 * step.trial.agent.time_limit)
-    spec = box_spec(site.sandbox, job.key, mounts=player.mounts, egress=player.egress, lifetime_s=lifetime_s)
-    taken: list[CodetasteError | None] = []
-    async with site.boxes.open(spec) as box:
-        await box.put(testbed_archive(testbed, {DESCRIPTION: f"{task}\n".encode()}))
+    spec = box_spec(
+        context.sandbox, job.key, mounts=runner.mounts, egress=runner.egress, lifetime_s=lifetime_s
+    )
+    collected: list[CodetasteError | None] = []
+    async with context.boxes.open(spec) as sandbox:
+        await sandbox.put(testbed_archive(testbed, {DESCRIPTION: f"{task}\n".encode()}))
         try:
             with job.budget.deadline() as scope:
-                await player.play(box, task, effort, job, name)
+                await runner.play(sandbox, task, result, job, name)
             if scope.cancelled_caught:
-                effort.finish_reason = TIMEOUT
+                result.finish_reason = TIMEOUT
             else:
-                taken.append(await _collected(box, testbed, collect, effort))
+                collected.append(await _collect(sandbox, testbed, collect, result))
         except SandboxError:
-            if not box.ended:
+            if not sandbox.ended:
                 raise
         finally:
-            if not taken:
+            if not collected:
                 with job.cleaning_up():
-                    taken.append(await _collected(box, testbed, collect, effort))
-    if _by_the_agent(box) and effort.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-        effort.finish_reason, effort.message = EXECUTION_ERROR, f"the box ended: {box.ended}"
-    if not taken:
-        raise SandboxError("what the agent left could not be taken from its box in time")
-    if taken[0] is not None:
-        raise taken[0]
-    if box.ended and not _by_the_agent(box):
-        raise SandboxError(f"the box ended: {box.ended}")
-    # A program may call it a success that nobody answered it.
-    worked = effort.finish_reason in {BUDGET, TIMEOUT} or (effort.finish_reason == SUCCESS and effort.turns)
-    if effort.failed and not worked:
-        raise give_up(ModelUnavailable(effort.failed))
+                    collected.append(await _collect(sandbox, testbed, collect, result))
+    if _agent_fault(sandbox) and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
+        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {sandbox.ended}"
+    if not collected:
+        raise SandboxError("the agent's output could not be collected from its sandbox in time")
+    if collected[0] is not None:
+        raise collected[0]
+    if sandbox.ended and not _agent_fault(sandbox):
+        raise SandboxError(f"the sandbox ended: {sandbox.ended}")
+    # A CLI agent may report success although no model call was answered.
+    worked = result.finish_reason in {BUDGET, TIMEOUT} or (result.finish_reason == SUCCESS and result.turns)
+    if result.failed and not worked:
+        raise give_up(ModelUnavailable(result.failed))
 
 
-async def _collected(
-    box: Box, testbed: Testbed, collect: Callable[[Box, Testbed], Awaitable[None]], effort: Effort
+async def _collect(
+    sandbox: Box, testbed: Testbed, collect: Callable[[Box, Testbed], Awaitable[None]], result: Effort
 ) -> CodetasteError | None:
-    """Stop the box and take what is wanted; what goes wrong there must not hide why the work ended."""
-    effort.finished = effort.finished or now()
+    """Stop the sandbox and collect the output; return an error, which must not hide why the run ended."""
+    result.finished = result.finished or now()
     try:
-        await box.stop()
-        await collect(box, testbed)
+        await sandbox.stop()
+        await collect(sandbox, testbed)
     except CodetasteError as error:
         return error
     return None
 
 
-def _by_the_agent(box: Box) -> bool:
-    """Whether the agent itself is to blame for the end of its box: then trying again would not mend it."""
-    return box.ended.startswith(_OWN_FAULTS)
+def _agent_fault(sandbox: Box) -> bool:
+    """Whether the agent caused the end of its sandbox, so that a retry would end the same way."""
+    return sandbox.ended.startswith(_OWN_FAULTS)

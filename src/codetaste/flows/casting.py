@@ -1,4 +1,4 @@
-"""Whether the agents of a config can be had, and their models paid: every fault, before anything starts."""
+"""Resolve the agents of a config to adapters and check their models; all problems are reported together."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from codetaste.harness.config import AgentConfig
     from codetaste.llm.config import ModelConfig
 
-_SPEAK_ALL = frozenset({"scripted", "replay"})
-"""Providers that are no servers: the gateway speaks every protocol for them."""
+_LOCAL_PROVIDERS = frozenset({"scripted", "replay"})
+"""Providers without a server: the gateway supports every protocol for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """What says how each agent's program is used, by the agent's id; ``problems``: a line for each fault."""
+    """The adapters of CLI agents by agent id, and one line for each problem."""
 
     by_agent: Mapping[str, Adapter]
     problems: tuple[str, ...]
@@ -35,42 +35,42 @@ def adapters_of(
     models: Iterable[ModelConfig],
     base_dir: Path,
 ) -> Adapters:
-    """Find what ``agents`` name, whose models are among ``models``; blocks.
+    """Load the adapters that ``agents`` name; the agents' models are among ``models``.
 
-    Trials have budgets in US dollars, so that the models of agents and judges must have a price.
+    Trials have budgets in US dollars, so the models of agents and judges must have a price.
     """
     by_id = {model.id: model for model in models}
     adapters: dict[str, Adapter] = {}
     problems: list[str] = []
-    asked: list[str] = []
+    model_ids: list[str] = []
     for agent in agents:
-        asked.append(agent.model)
+        model_ids.append(agent.model)
         try:
             if not agent.own:
-                adapters[agent.id] = _adapter(agent, by_id[agent.model], base_dir)
+                adapters[agent.id] = _load_checked_adapter(agent, by_id[agent.model], base_dir)
         except ConfigError as error:
-            problems.extend(_of(agent, problem) for problem in error.problems)
-    asked.extend(track.judge for track in tracks if track.judge is not None)
-    for name in dict.fromkeys(asked):
+            problems.extend(_with_agent(agent, problem) for problem in error.problems)
+    model_ids.extend(track.judge for track in tracks if track.judge is not None)
+    for name in dict.fromkeys(model_ids):
         problems.extend(budget_problems(by_id[name]))
     return Adapters(adapters, tuple(problems))
 
 
-def _of(agent: AgentConfig, problem: str) -> str:
-    """Say whose problem it is, which begins with a key of the agent's or with the path of a file."""
+def _with_agent(agent: AgentConfig, problem: str) -> str:
+    """Prefix a problem, which begins with a config key or a file path, with the agent it concerns."""
     is_path = problem.startswith(("/", "./", "../"))
     return f"agents[{agent.id}]{': ' if is_path else '.'}{problem}"
 
 
-def _adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path) -> Adapter:
-    from codetaste.harness.adapter import load_adapter  # noqa: PLC0415 - only where a program is used
+def _load_checked_adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path) -> Adapter:
+    from codetaste.harness.adapter import load_adapter  # noqa: PLC0415 - only where a CLI agent is used
 
     adapter = load_adapter(agent.harness, base_dir)
     adapter.version(agent.version)
     adapter.options(agent.options)
-    if adapter.protocol not in {"none", model.provider} and model.provider not in _SPEAK_ALL:
+    if adapter.protocol not in {"none", model.provider} and model.provider not in _LOCAL_PROVIDERS:
         raise ConfigError(
-            f"model: {agent.harness} speaks the protocol of provider {adapter.protocol!r}, and the model "
-            f"{model.id!r} is one of {model.provider!r}"
+            f"model: {agent.harness} speaks the protocol of provider {adapter.protocol!r}, but the "
+            f"model {model.id!r} has the provider {model.provider!r}"
         )
     return adapter

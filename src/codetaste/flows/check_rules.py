@@ -1,4 +1,4 @@
-"""Counting published rules again: M(γ, R) and M(γ, R∘X*) of every rule against its metadata."""
+"""Recount published rules: compare M(γ, R) and M(γ, R∘X*) of every rule with its metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One instance: its report, or why it was ``skipped``, or why it ``failed``."""
+    """The recount of one instance: its report, the reason why it was skipped, or the error."""
 
     instance: str
     report: Report | None = None
@@ -36,7 +36,7 @@ class Checked:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing speaks against the published counts."""
+        """Whether no count differs from the published one."""
         return not self.failed and (self.report is None or self.report.agrees)
 
 
@@ -47,12 +47,15 @@ async def check_all(
     cache: Path,
     done: Callable[[Checked], None],
 ) -> list[Checked]:
-    """Check ``instances``, a few at once; ``done`` is called with each as it ends. In the order given."""
-    slots = anyio.CapacityLimiter(AT_ONCE)
+    """Recount the rules of ``instances``, a few concurrently; return the results in the given order.
+
+    ``done`` is called with each result as soon as it is there.
+    """
+    limiter = anyio.CapacityLimiter(AT_ONCE)
     checked: dict[str, Checked] = {}
 
     async def one(instance: Instance) -> None:
-        async with slots:
+        async with limiter:
             try:
                 result = await _check(benchmark, instance, scanner, cache)
             except CodetasteError as error:
@@ -70,14 +73,14 @@ async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cac
     paths = [benchmark.rules_path(instance, direction) for direction in Direction]
     if not any(path.is_file() for path in paths):
         return Checked(instance.id, skipped="no rules")
-    if lacking := benchmark.lacks_clone(instance):
-        return Checked(instance.id, skipped=lacking)
+    if reason := benchmark.lacks_clone(instance):
+        return Checked(instance.id, skipped=reason)
     trees = await materialise(benchmark.origin(instance), cache)
-    positive, negative = [await to_thread.run_sync(_text, path) for path in paths]
+    positive, negative = [await to_thread.run_sync(_read_if_present, path) for path in paths]
     return Checked(instance.id, await check_rules(scanner, trees.base, trees.golden, positive, negative))
 
 
-def _text(path: Path) -> bytes:
+def _read_if_present(path: Path) -> bytes:
     try:
         return path.read_bytes() if path.is_file() else b""
     except OSError as error:
@@ -85,7 +88,7 @@ def _text(path: Path) -> bytes:
 
 
 def render(checked: Checked) -> str:
-    """Say one instance in a line, and each disagreement in one more."""
+    """Format one instance as a line, and each disagreement as one more."""
     if checked.skipped:
         return f"{checked.instance}: skipped: {checked.skipped}"
     if checked.failed or checked.report is None:
@@ -106,7 +109,7 @@ def _count(count: int | None) -> str:
 
 
 def as_json(checked: Sequence[Checked]) -> dict[str, Any]:
-    """Say all of it as JSON data."""
+    """Return the results as JSON data."""
     return {
         "agree": all(each.agrees for each in checked),
         "instances": [

@@ -1,4 +1,4 @@
-"""The trials that a run's comparison is about, read back from its files: what is told is what lies there."""
+"""Read the trial records for a run's comparison back from its files."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ if TYPE_CHECKING:
     from codetaste.flows.scorings import Scoring
     from codetaste.flows.trials import Trial
 
-_SHOWN = 5
+_MAX_NOTES = 5
 
 
 def comparables(
-    out: Path, benchmark: Benchmark, scorings: Sequence[Scoring], *, references: bool
+    out: Path, benchmark: Benchmark, tasks: Sequence[Scoring], *, references: bool
 ) -> tuple[Records, list[str]]:
-    """Read the records of ``scorings`` from the run in ``out``, and what people should know of them. Blocks.
+    """Return the records of ``tasks`` in the run folder ``out``, and notes on problems in them.
 
-    Trials that another config of the same run name has left are not among them. With ``references`` pseudo
-    agents are, at all instances of the trials.
+    Trials left by another config with the same run name are excluded. With ``references``, the pseudo agents
+    at all instances of the trials are included.
     """
     try:
-        found = read_outputs(out, benchmark)
+        outputs = read_outputs(out, benchmark)
     except ConfigError as error:
         return Records(), list(error.problems)
-    wanted = {_place(scoring.trial) for scoring in scorings if scoring.trial is not None}
-    instances = {scoring.instance.id for scoring in scorings} if references else set()
+    wanted = {_trial_key(task.trial) for task in tasks if task.trial is not None}
+    instances = {task.instance.id for task in tasks} if references else set()
     records = tuple(
         record
-        for record in found.records
+        for record in outputs.records
         if (record.agent, record.instance, record.track, record.mode, record.attempt) in wanted
         or (record.pseudo and record.instance in instances)
     )
-    notes = [str(problem) for problem in found.problems[:_SHOWN]]
-    if len(found.problems) > _SHOWN:
-        notes.append(f"… and {len(found.problems) - _SHOWN} more problems; codetaste report names them all")
-    return Records(records, found.problems), notes
+    notes = [str(problem) for problem in outputs.problems[:_MAX_NOTES]]
+    if len(outputs.problems) > _MAX_NOTES:
+        more = len(outputs.problems) - _MAX_NOTES
+        notes.append(f"… and {more} more problems; `codetaste report` lists all of them")
+    return Records(records, outputs.problems), notes
 
 
-def _place(trial: Trial) -> tuple[str, str, str, str, int]:
+def _trial_key(trial: Trial) -> tuple[str, str, str, str, int]:
     track = trial.track
     return trial.agent.id, trial.instance.id, str(track.track), track.mode, trial.attempt

@@ -1,7 +1,7 @@
 """Rule discovery: for each instance and model, an additive and a reductive pass (CodeTaste §3.4, A.3).
 
 The agent sees the task description and the base codebase, never the golden patch. The passes are independent
-jobs; each leaves one rule file in the published layout under ``discover/<model id>/``.
+jobs; each writes one rule file in the published layout under ``discover/<model id>/``.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
     from codetaste.source.trees import Trees
 
 VERSION = 1
-"""Raise it when this module changes what a pass with the same prompts and tools comes to."""
+"""Increment it when a change of this module changes the result of a pass with the same prompts and tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all passes of a run share.
+    """The context that all discovery passes of a run share.
 
     Attributes:
-        benchmark: where the tasks come from.
+        benchmark: the source of the tasks.
         out: the run's folder.
-        cache: where trees are kept between runs.
+        cache: the folder where trees are cached between runs.
         scanner: matches rules against trees.
-        shell: opens a shell that sees one tree.
-        command_memory: bytes that one command of it may use.
-        engine_version: the rule engine's; counts depend on it.
-        engine: which program that is, for the record.
-        ignore: the text of the benchmark's ignore file; counts depend on it too.
-        warnings: what a person should know.
+        open_shell: opens a shell that sees one tree.
+        command_memory: bytes of memory that one shell command may use.
+        engine_version: version of the rule engine; counts depend on it.
+        engine_label: name and version of the rule engine, as recorded in results.
+        ignore_text: text of the benchmark's ignore file; counts depend on it.
+        warnings: messages for the user.
     """
 
     benchmark: Benchmark
@@ -76,7 +76,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Who works: the models by id, what decides each one's replies (a hash), and the tools."""
+    """Models by id, a fingerprint of what determines each model's replies, and the rule agent's tools."""
 
     models: Mapping[str, MeteredModel]
     digests: Mapping[str, str]
@@ -84,57 +84,57 @@ class Crew:
 
 
 def jobs(
-    config: DiscoverConfig, passes: Iterable[Pass], crew: Crew, around: Surroundings, budget: Budget
+    config: DiscoverConfig, passes: Iterable[Pass], models: Crew, context: Surroundings, budget: Budget
 ) -> list[Job]:
-    """Make the jobs of ``passes``, and one for the sources of each instance, below ``budget``."""
+    """Return the jobs of ``passes``, and one job for the sources of each instance, under ``budget``."""
     made: dict[str, Job] = {}
     limits = Limits(usd=config.budget_usd, working_s=config.time_limit)
     for each in passes:
         if each.sources not in made:
             made[each.sources] = sources_job(
-                each.sources, each.instance, around.benchmark, around.cache, budget
+                each.sources, each.instance, context.benchmark, context.cache, budget
             )
         node = budget.child(f"{each.model_id}/{each.instance.id}", limits)
-        made[each.key] = _pass_job(each, config, crew, around, node)
+        made[each.key] = _pass_job(each, config, models, context, node)
     return list(made.values())
 
 
-def _pass_job(each: Pass, config: DiscoverConfig, crew: Crew, around: Surroundings, node: Budget) -> Job:
-    brief = _brief(config, each, crew, around)
-    model = crew.models[each.model_id]
+def _pass_job(each: Pass, config: DiscoverConfig, models: Crew, context: Surroundings, node: Budget) -> Job:
+    settings = _loop_settings(config, each, models, context)
+    model = models.models[each.model_id]
     return Job(
         each.key,
-        lambda job: _run(each, brief, model, around, job),
+        lambda job: _run_pass(each, settings, model, context, job),
         node,
         fingerprint=digest(
             str(VERSION),
-            brief.system,
-            brief.task,
-            f"{brief.max_turns} {brief.max_output_tokens}",
-            crew.digests[each.model_id],
-            around.engine_version,
-            around.ignore,
-            *(f"{tool.spec.name} {tool.digest}" for tool in brief.tools),
+            settings.system,
+            settings.task,
+            f"{settings.max_turns} {settings.max_output_tokens}",
+            models.digests[each.model_id],
+            context.engine_version,
+            context.ignore,
+            *(f"{tool.spec.name} {tool.digest}" for tool in settings.tools),
         ),
         needs=(each.sources,),
         resources={"sandbox": 1},
         lane=each.label,
         title=each.title,
-        least=model.least_cost(brief.request(brief.opening())),
+        least=model.least_cost(settings.request(settings.opening())),
     )
 
 
-def _brief(config: DiscoverConfig, each: Pass, crew: Crew, around: Surroundings) -> Brief:
-    """What the agent is told: the instructed description, and nothing of the golden patch."""
+def _loop_settings(config: DiscoverConfig, each: Pass, models: Crew, context: Surroundings) -> Brief:
+    """Return the loop's settings; the prompt has the instructed description, nothing of the golden patch."""
     direction = each.direction.value
     return Brief(
         system=load_prompt("discover_system").render(direction=direction, overlap="0.95"),
         task=load_prompt("discover_task").render(
             direction=direction,
             language=each.instance.language,
-            description=around.benchmark.description(each.instance),
+            description=context.benchmark.description(each.instance),
         ),
-        tools=crew.tools,
+        tools=models.tools,
         max_turns=config.max_turns,
         max_output_tokens=config.max_output_tokens,
     )
@@ -142,60 +142,62 @@ def _brief(config: DiscoverConfig, each: Pass, crew: Crew, around: Surroundings)
 
 @asynccontextmanager
 async def rule_context(
-    instance: Instance, direction: Direction, around: Surroundings, note: Callable[[str], None]
+    instance: Instance, direction: Direction, context: Surroundings, note: Callable[[str], None]
 ) -> AsyncIterator[RuleContext]:
-    """Open what the rule agent's tools work on: both trees, the scanner, and a shell on R alone."""
-    trees: Trees = await materialise(around.benchmark.origin(instance), around.cache)
-    shell = around.shell(trees.base)
+    """Open the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
+    trees: Trees = await materialise(context.benchmark.origin(instance), context.cache)
+    shell = context.shell(trees.base)
     try:
         yield RuleContext(
             instance=instance,
             direction=direction,
             base=trees.base,
             golden=trees.golden,
-            scanner=around.scanner,
+            scanner=context.scanner,
             shell=shell,
             facts=Facts(),
             note=note,
-            command_memory=around.command_memory,
+            command_memory=context.command_memory,
         )
     finally:
         with anyio.move_on_after(5, shield=True):
             await shell.aclose()
 
 
-async def _run(each: Pass, brief: Brief, model: MeteredModel, around: Surroundings, job: JobContext) -> Json:
-    """Let the agent look for rules until something ends it; what it found is kept either way."""
-    conversation = Conversation(brief.opening())
-    async with rule_context(each.instance, each.direction, around, job.note) as context:
+async def _run_pass(
+    each: Pass, settings: Brief, model: MeteredModel, context: Surroundings, job: JobContext
+) -> Json:
+    """Run the agent loop until it ends for any reason; the rules found by then are the result."""
+    state = Conversation(settings.opening())
+    async with rule_context(each.instance, each.direction, context, job.note) as tool_context:
         try:
             with job.budget.deadline() as scope:
-                await converse(brief, model, context, job, conversation)
+                await converse(settings, model, tool_context, job, state)
             if scope.cancelled_caught:
-                conversation.end = End.TIMEOUT
+                state.end = End.TIMEOUT
         finally:
             with job.cleaning_up():
-                await write_transcript(around.out, job.key, each.label, brief, conversation)
-    if conversation.end is End.TIMEOUT:
-        job.cut_short(DeadlineExceeded(f"the time limit ended it after {conversation.turns} turns"))
-    elif conversation.end is End.BUDGET_EXCEEDED:
-        job.cut_short(BudgetExceeded(f"the budget ended it after {conversation.turns} turns"))
-    rules = registered_rules(context.facts)
+                await write_transcript(context.out, job.key, each.label, settings, state)
+    if state.end is End.TIMEOUT:
+        job.cut_short(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
+    elif state.end is End.BUDGET_EXCEEDED:
+        job.cut_short(BudgetExceeded(f"the budget was used up after {state.turns} turns"))
+    rules = registered_rules(tool_context.facts)
     with job.cleaning_up():
         text = dump_rules(rule.to_rule() for rule in rules)
-        await write_found(each, around, text)
+        await write_found(each, context, text)
         return {
-            "finish_reason": str(conversation.end),
-            "turns": conversation.turns,
-            "tool_calls": conversation.tool_calls,
+            "finish_reason": str(state.end),
+            "turns": state.turns,
+            "tool_calls": state.tool_calls,
             "rules": len(rules),
-            "engine": around.engine,
+            "engine": context.engine,
             "yaml": await job.keep(text),
         }
 
 
 def found(outcome: Outcome) -> str:
-    """Say what a pass came to, "" where it has no result."""
+    """Describe the result of a pass in one line; "" where it has none."""
     value: Any = outcome.value
     if not outcome.usable or value is None:
         return ""

@@ -1,7 +1,7 @@
-"""The patch of an attempt that had no end of its own, kept for the next one.
+"""The partial patch of an interrupted attempt, stored for the next attempt.
 
-A program begins anew after a Ctrl-C or a lost box. Where its money or time was used up by then, the next
-attempt cannot do anything, and what the trial came to is what the earlier one had left.
+A CLI agent starts again after Ctrl-C or a lost sandbox. If its budget or time was used up by then, the next
+attempt cannot do anything, and the partial patch of the earlier attempt is the trial's result.
 """
 
 from __future__ import annotations
@@ -15,38 +15,43 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext, Json
 
 
-async def remember(job: JobContext, taken: Harvest) -> None:
-    """Keep what this attempt has left, in the journal.
+async def remember(job: JobContext, extracted: Harvest) -> None:
+    """Store the patch of this attempt in the journal.
 
     Raises:
-        JournalError: it cannot be written; StorageFull among them.
+        JournalError: the journal cannot be written; StorageFull is one of these.
     """
 
-    async def kept() -> Json:
-        patch = await job.keep(taken.patch.decode("utf-8", "surrogateescape"))
-        return {"patch": patch, "files": taken.files, "problem": taken.problem, "notes": list(taken.notes)}
+    async def stored() -> Json:
+        patch = await job.keep(extracted.patch.decode("utf-8", "surrogateescape"))
+        return {
+            "patch": patch,
+            "files": extracted.files,
+            "problem": extracted.problem,
+            "notes": list(extracted.notes),
+        }
 
-    await job.effect(_name(job.attempt), kept)
+    await job.effect(_effect_name(job.attempt), stored)
 
 
 async def left_before(job: JobContext) -> Harvest | None:
-    """Return what the last attempt before this one has left, None where none left anything.
+    """Return the patch of the last earlier attempt that stored one; None where no attempt did.
 
     Raises:
-        JournalError: it cannot be read.
+        JournalError: the journal cannot be read.
     """
     for attempt in range(job.attempt - 1, 0, -1):
-        if job.recorded(_name(attempt)):
-            value: Any = await job.effect(_name(attempt), _never)
+        if job.recorded(_effect_name(attempt)):
+            value: Any = await job.effect(_effect_name(attempt), _must_be_recorded)
             patch = (await job.fetch(value["patch"])).encode("utf-8", "surrogateescape")
-            note = f"taken from attempt {attempt}: nothing was left to begin anew with"
+            note = f"taken from attempt {attempt}: no budget or time was left for a new attempt"
             return Harvest(patch, value["files"], value["problem"], (*value["notes"], note))
     return None
 
 
-def _name(attempt: int) -> str:
+def _effect_name(attempt: int) -> str:
     return f"left/attempt-{attempt}"
 
 
-async def _never() -> Json:
-    raise JournalError("a recorded effect was to be done again")
+async def _must_be_recorded() -> Json:
+    raise JournalError("internal error: a recorded effect was run again")

@@ -1,6 +1,6 @@
-"""What an agent's work in one box came to, as far as it is known: filled in as the work goes on.
+"""The result of one agent run in a sandbox, filled in while the agent runs.
 
-So an ending from outside (the budget, the time limit, Ctrl-C, a box that dies) finds all that there is.
+So every ending from outside (budget, time limit, Ctrl-C, a sandbox that dies) finds all facts known by then.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 UNKNOWN, SUCCESS, TIMEOUT, BUDGET = "unknown", "success", "timeout", "budget_exceeded"
-"""Finish reasons of the published layout (DESIGN §6); UNKNOWN is still at work, or was stopped."""
+"""Finish reasons of the published layout (DESIGN §6); UNKNOWN: the agent still runs, or was stopped."""
 EXECUTION_ERROR, ERROR = "execution_error", "error"
-"""The agent's own fault, and nobody's: what it needed failed."""
+"""EXECUTION_ERROR is the agent's own fault; ERROR means that something the agent needed failed."""
 _NOTABLE = 0.01
-"""The difference between our number and the program's that is worth telling, as a share of ours."""
+"""Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
 
 
 def now() -> str:
-    """Return the time as the published layout writes it: ISO 8601, with the zone."""
+    """Return the current time as the published layout writes it: ISO 8601 with the time zone."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(slots=True)
 class Effort:
-    """One agent's work on one task.
+    """The result of one agent's run on one task.
 
-    ``metered_usd`` is what the gateway measured, None where no gateway was between; ``told_usd`` what the
-    program says of itself, None where it says nothing.
+    ``metered_usd`` is the cost that the gateway measured, None where no gateway was used; ``reported_usd`` is
+    the cost that the CLI agent reports, None where it reports none.
     """
 
     finish_reason: str = UNKNOWN
@@ -47,17 +47,17 @@ class Effort:
     metered_usd: Decimal | None = None
     told_usd: Decimal | None = None
     failed: str = ""
-    """Why the model's provider was given up, "" if it was not."""
+    """Why calls to the model's provider were given up; "" if they were not."""
     started: str = field(default_factory=now)
     finished: str = ""
 
     def count(self, usage: Usage | None) -> None:
-        """Add what one reply used."""
+        """Add the tokens of one reply."""
         if usage is not None:
             self.usage = total((self.usage, usage))
 
     def difference(self) -> float | None:
-        """Return how far the program's own number is from ours, as a share of ours; None if unknown."""
+        """Return |reported - metered| / metered; None where either is unknown."""
         if self.metered_usd is None or self.told_usd is None:
             return None
         if not self.metered_usd:
@@ -65,16 +65,16 @@ class Effort:
         return float(abs(self.told_usd - self.metered_usd) / self.metered_usd)
 
     def notable(self) -> str:
-        """Say that the two numbers differ by more than one per cent, "" if they do not."""
+        """Return a note if reported and metered cost differ by more than one per cent, "" otherwise."""
         share = self.difference()
         if share is None or share <= _NOTABLE or self.told_usd is None or self.metered_usd is None:
             return ""
-        told, metered = exact_usd(self.told_usd), exact_usd(self.metered_usd)
-        return f"the program says that it cost ${told}; measured were ${metered}"
+        reported, metered = exact_usd(self.told_usd), exact_usd(self.metered_usd)
+        return f"the agent reports a cost of ${reported}; ${metered} was measured"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        said: dict[str, Any] = {
+        """Return the result as JSON data."""
+        data: dict[str, Any] = {
             "finish_reason": self.finish_reason,
             "turns": self.turns,
             "tool_calls": self.tool_calls,
@@ -83,16 +83,16 @@ class Effort:
             "finish_time": self.finished or now(),
         }
         if self.message:
-            said["message"] = self.message
+            data["message"] = self.message
         if self.exit_code is not None:
-            said["exit_code"] = self.exit_code
+            data["exit_code"] = self.exit_code
         if self.metered_usd is not None:
-            said["cost_usd"] = exact_usd(self.metered_usd)
+            data["cost_usd"] = exact_usd(self.metered_usd)
         if self.told_usd is not None:
-            said["program_cost_usd"] = exact_usd(self.told_usd)
+            data["program_cost_usd"] = exact_usd(self.told_usd)
         if self.notable():
-            said["cost_difference"] = self.notable()
-        return said
+            data["cost_difference"] = self.notable()
+        return data
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -1,7 +1,7 @@
-"""Evaluation: each prediction is applied to R, scanned and counted, a job each (CodeTaste §4.1, Figure 4).
+"""Evaluation jobs: each applies a prediction to R, scans it and counts (CodeTaste §4.1, Figure 4).
 
-A job costs no money and asks no model. Whatever becomes of a patch is a result with a status: one that does
-not apply is scored as that, and fails nobody's run. A trial without a prediction has none to be scored.
+A job costs no money and calls no model. Every patch gets a result with a status: a patch that does not apply
+is scored as such and does not fail the run. A trial without a prediction is not evaluated.
 """
 
 from __future__ import annotations
@@ -28,69 +28,75 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext, Json
 
 VERSION = 1
-"""Raise it when the flow changes what a scoring comes to; the formulas have a version of their own."""
-_AT_ONCE = 4
-"""However many CPUs there are: agents and their gateway live in the same process, and come first."""
+"""Increment it when the flow changes an evaluation's result; the formulas have their own version."""
+_MAX_CONCURRENT = 4
+"""Limit for any number of CPUs: agents and their gateway run in the same process and take precedence."""
 
 
-async def jobs(scorings: Sequence[Scoring], lab: Laboratory, budget: Budget, cpus: int) -> list[Job]:
-    """Make the jobs of ``scorings``, with those that bring sources, below ``budget``; there are ``cpus``."""
-    fingerprints = await to_thread.run_sync(_fingerprints, scorings, lab)
+async def jobs(tasks: Sequence[Scoring], context: Laboratory, budget: Budget, cpus: int) -> list[Job]:
+    """Return the jobs of ``tasks`` and of their sources, under ``budget``, for a host with ``cpus`` CPUs."""
+    fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
     made: dict[str, Job] = {}
-    for scoring in scorings:
-        if scoring.sources not in made:
-            made[scoring.sources] = sources_job(
-                scoring.sources, scoring.instance, lab.benchmark, lab.cache, budget
+    for task in tasks:
+        if task.sources not in made:
+            made[task.sources] = sources_job(
+                task.sources, task.instance, context.benchmark, context.cache, budget
             )
-        made[scoring.key] = _job(scoring, lab, fingerprints[scoring.key], budget, max(1.0, cpus / _AT_ONCE))
+        made[task.key] = _job(task, context, fingerprints[task.key], budget, max(1.0, cpus / _MAX_CONCURRENT))
     return list(made.values())
 
 
-def _job(scoring: Scoring, lab: Laboratory, fingerprint: str, budget: Budget, cpu: float) -> Job:
+def _job(task: Scoring, context: Laboratory, fingerprint: str, budget: Budget, cpu: float) -> Job:
     async def run(job: JobContext) -> Json:
-        return await _score(scoring, lab, job)
+        return await _evaluate(task, context, job)
 
     return Job(
-        scoring.key,
+        task.key,
         run,
         budget,
         fingerprint=fingerprint,
-        needs=scoring.needs,
+        needs=task.needs,
         resources={"cpu": cpu},
-        title=scoring.title,
+        title=task.title,
         free=True,
     )
 
 
-def _fingerprints(scorings: Sequence[Scoring], lab: Laboratory) -> dict[str, str]:
-    """Stand for all that decides each result, but for what other jobs leave: the patch, and found rules."""
-    common = (str(VERSION), str(score.VERSION), lab.engine_version, lab.ignore, lab.config.exclusions)
-    stands: dict[str, str] = {}
-    for scoring in scorings:
-        yardstick, instance = lab.yardsticks[scoring.instance.id], scoring.instance
-        tests, _ = recorded_for(scoring, lab)
-        measured = canonical([tests and list(astuple(tests)), repr(yardstick.baseline), yardstick.problem])
-        stands[scoring.key] = digest(
-            *common, instance.commit_hash, instance.golden_commit_hash, yardstick.digest, measured
+def _fingerprints(tasks: Sequence[Scoring], context: Laboratory) -> dict[str, str]:
+    """Fingerprint each evaluation's inputs, except results of other jobs: the patch and discovered rules."""
+    common = (
+        str(VERSION),
+        str(score.VERSION),
+        context.engine_version,
+        context.ignore,
+        context.config.exclusions,
+    )
+    fingerprints: dict[str, str] = {}
+    for task in tasks:
+        reference, instance = context.yardsticks[task.instance.id], task.instance
+        tests, _ = recorded_for(task, context)
+        baseline = canonical([tests and list(astuple(tests)), repr(reference.baseline), reference.problem])
+        fingerprints[task.key] = digest(
+            *common, instance.commit_hash, instance.golden_commit_hash, reference.digest, baseline
         )
-    return stands
+    return fingerprints
 
 
-async def _score(scoring: Scoring, lab: Laboratory, job: JobContext) -> Json:
-    materials = Materials(job.needs, job.fetch, now())
-    result = await scored(scoring, lab, materials)
+async def _evaluate(task: Scoring, context: Laboratory, job: JobContext) -> Json:
+    inputs = Materials(job.needs, job.fetch, now())
+    result = await scored(task, context, inputs)
     with job.cleaning_up():
-        value = await to_thread.run_sync(write_scored, scoring, lab, result, materials.timestamp)
+        value = await to_thread.run_sync(write_scored, task, context, result, inputs.timestamp)
     for note in result.evaluation.notes:
         job.note(note)
     return value
 
 
 def found(value: Any) -> str:  # noqa: ANN401 - a job's value
-    """Say what a prediction is worth, from the value of its scoring: "" where there is none."""
+    """Return the one-line summary in an evaluation's value; "" where there is none."""
     return "" if value is None else str(value["said"])
 
 
 def routine(value: Any) -> bool:  # noqa: ANN401 - a job's value
-    """Whether a scoring came to a score, and that of a pseudo agent to the one it must have."""
+    """Whether a prediction was scored and, for a pseudo agent, has the score that it must have."""
     return value is not None and value["status"] == Status.SCORED and value["sound"] is not False

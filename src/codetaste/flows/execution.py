@@ -1,7 +1,8 @@
-"""The execution step of a trial: an agent changes the code, and the host takes the patch from its box.
+"""The execute step of a trial: an agent changes the code, and the host extracts the patch from its sandbox.
 
-However the work ends, the patch so far is taken: when the budget or the time limit ends it, that is the
-trial's outcome; when we are stopped or the box is lost, the patch is written beside the job, which has none.
+The patch is extracted however the run ends. If the budget or the time limit ended it, that patch is the
+trial's outcome. If the run was stopped or the sandbox was lost, the partial patch is written and the job has
+no result.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Box
 
 
-def execute_task(step: Step, site: Site, plan: str | None) -> str:
-    """Return what the executing agent is asked: its track's description, or the plan, and nothing else."""
+def execute_task(step: Step, context: Site, plan: str | None) -> str:
+    """Return the executing agent's prompt: its track's description or the plan, and nothing else."""
     trial = step.trial
     if trial.track.mode != "direct":
         return load_prompt("execute_plan").render(plan=plan or "")
     track = Track(trial.track.track)
-    return load_prompt("infer").render(task=site.benchmark.description(trial.instance, track))
+    return load_prompt("infer").render(task=context.benchmark.description(trial.instance, track))
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
-    """What the steps before came to. ``reason`` ends the trial here; otherwise ``plan`` is what to do.
+class _PriorSteps:
+    """Results of the earlier steps: a ``reason`` to end the trial here, or the ``plan`` to carry out.
 
-    ``steps`` are their values by name, without the texts of plans.
+    ``steps`` are the values of the earlier steps by name, without the texts of plans.
     """
 
     reason: str = ""
@@ -54,119 +55,118 @@ class _Before:
     steps: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def execute(step: Step, site: Site, job: JobContext) -> Json:
-    """Let the agent do the task; the job's value has the whole prediction.
+async def execute(step: Step, context: Site, job: JobContext) -> Json:
+    """Run the agent on the task and return the job's value, which has the whole prediction.
 
     Raises:
-        SandboxError: no box could be had.
+        SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
-    before, effort, harvests = await _before(step, job), Effort(), list[Harvest]()
-    if before.reason:
-        effort.finish_reason, effort.message = before.reason, before.message
-        return await _concluded(step, site, job, before, effort, None)
+    prior, result, patches = await _prior_steps(step, job), Effort(), list[Harvest]()
+    if prior.reason:
+        result.finish_reason, result.message = prior.reason, prior.message
+        return await _finish(step, context, job, prior, result, None)
 
-    async def collect(box: Box, testbed: Testbed) -> None:
-        async with site.harvests:
-            harvests.append(await harvest(box, testbed, HarvestLimits()))
+    async def collect(sandbox: Box, testbed: Testbed) -> None:
+        async with context.harvests:
+            patches.append(await harvest(sandbox, testbed, HarvestLimits()))
 
     try:
-        await work(step, execute_task(step, site, before.plan), site, job, effort, collect)
+        await work(step, execute_task(step, context, prior.plan), context, job, result, collect)
     except BaseException as error:
-        if harvests:
+        if patches:
             with job.cleaning_up():
-                await _keep_what_there_is(step, site, job, before, effort, harvests[0], error)
+                await _save_partial(step, context, job, prior, result, patches[0], error)
         raise
     with job.cleaning_up():
-        taken = harvests[0]
-        if effort.finish_reason in {BUDGET, TIMEOUT} and not effort.turns:
-            taken = await left_before(job) or taken
-        return await _concluded(step, site, job, before, effort, taken)
+        extracted = patches[0]
+        if result.finish_reason in {BUDGET, TIMEOUT} and not result.turns:
+            extracted = await left_before(job) or extracted
+        return await _finish(step, context, job, prior, result, extracted)
 
 
-async def _before(step: Step, job: JobContext) -> _Before:
-    """Read what the steps before came to; of the judgement nothing but a number is there to be read."""
+async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
+    """Read the results of the earlier steps; the judge's result has only the number of a plan."""
     values: dict[StepKind, Any] = {each.kind: job.needs[each.key] for each in step.before}
     planned, judged = values.get(StepKind.PLAN), values.get(StepKind.JUDGE)
     if planned is None:
-        return _Before()
+        return _PriorSteps()
     steps = {kind.value: without_plans(value) for kind, value in values.items()}
     plans = tuple([await job.fetch(digest) for digest in planned["plans"]])
     if not plans:
-        return _Before(planned["finish_reason"], planned["problem"], steps=steps)
+        return _PriorSteps(planned["finish_reason"], planned["problem"], steps=steps)
     if judged is None:
-        return _Before(plan=plans[0], plans=plans, steps=steps)
+        return _PriorSteps(plan=plans[0], plans=plans, steps=steps)
     if judged["selected"] is None:
-        return _Before(judged["finish_reason"], "no plan was selected", plans=plans, steps=steps)
-    return _Before(plan=plans[judged["selected"]], plans=plans, steps=steps)
+        return _PriorSteps(judged["finish_reason"], "no plan was selected", plans=plans, steps=steps)
+    return _PriorSteps(plan=plans[judged["selected"]], plans=plans, steps=steps)
 
 
-async def _concluded(
-    step: Step, site: Site, job: JobContext, before: _Before, effort: Effort, taken: Harvest | None
+async def _finish(
+    step: Step, context: Site, job: JobContext, prior: _PriorSteps, result: Effort, extracted: Harvest | None
 ) -> Json:
-    """Write the prediction, and return all of it as the job's value."""
-    if taken is not None and effort.finish_reason == BUDGET:
-        job.cut_short(BudgetExceeded(f"the budget ended it after {effort.turns} turns"))
-    elif taken is not None and effort.finish_reason == TIMEOUT:
-        job.cut_short(DeadlineExceeded(f"the time limit ended it after {effort.turns} turns"))
-    if effort.notable():
-        job.note(effort.notable())
-    if taken is not None and taken.problem:
-        job.note(f"the patch: {taken.problem}")
-    prediction = _prediction(step, site, job, before, effort, taken)
-    await write_prediction(site.out, step.trial, prediction, site)
+    if extracted is not None and result.finish_reason == BUDGET:
+        job.cut_short(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
+    elif extracted is not None and result.finish_reason == TIMEOUT:
+        job.cut_short(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
+    if result.notable():
+        job.note(result.notable())
+    if extracted is not None and extracted.problem:
+        job.note(f"the patch: {extracted.problem}")
+    prediction = _prediction(step, context, job, prior, result, extracted)
+    await write_prediction(context.out, step.trial, prediction, context)
     return await prediction.kept(job)
 
 
-async def _keep_what_there_is(
+async def _save_partial(
     step: Step,
-    site: Site,
+    context: Site,
     job: JobContext,
-    before: _Before,
-    effort: Effort,
-    taken: Harvest,
+    prior: _PriorSteps,
+    result: Effort,
+    extracted: Harvest,
     error: BaseException,
 ) -> None:
-    """Write the patch so far beside a job that has no result; nothing here may hide why it has none."""
+    """Write the partial patch of a job without a result; an error here must not hide the job's own error."""
     why = str(error) if isinstance(error, CodetasteError) else "stopped"
-    effort.finish_reason, effort.message = UNKNOWN, why
-    prediction = _prediction(step, site, job, before, effort, taken, interrupted=why)
+    result.finish_reason, result.message = UNKNOWN, why
+    prediction = _prediction(step, context, job, prior, result, extracted, interrupted=why)
     try:
-        await write_prediction(site.out, step.trial, prediction, site)
-        await remember(job, taken)
+        await write_prediction(context.out, step.trial, prediction, context)
+        await remember(job, extracted)
     except CodetasteError as problem:
-        job.note(f"the patch so far could not be written: {problem}")
+        job.note(f"the partial patch could not be written: {problem}")
 
 
 def _prediction(
     step: Step,
-    site: Site,
+    context: Site,
     job: JobContext,
-    before: _Before,
-    effort: Effort,
-    taken: Harvest | None,
+    prior: _PriorSteps,
+    result: Effort,
+    extracted: Harvest | None,
     *,
     interrupted: str = "",
 ) -> Prediction:
-    effort.finished = effort.finished or now()
-    steps = {**before.steps, **({StepKind.EXECUTE.value: effort.to_json()} if taken else {})}
-    ending = Ending(effort.finish_reason, effort.finished, effort.message, taken, interrupted)
+    result.finished = result.finished or now()
+    steps = {**prior.steps, **({StepKind.EXECUTE.value: result.to_json()} if extracted else {})}
+    ending = Ending(result.finish_reason, result.finished, result.message, extracted, interrupted)
     money = job.budget.chain[-2].snapshot()
-    metadata = inference_metadata(step.trial, site, steps, money, ending)
-    return Prediction(taken.patch if taken else b"", metadata, before.plans)
+    metadata = inference_metadata(step.trial, context, steps, money, ending)
+    return Prediction(extracted.patch if extracted else b"", metadata, prior.plans)
 
 
 def found(value: Any) -> str:  # noqa: ANN401 - a job's value
-    """Say what a trial came to, from the value of its execution: "" where there is none."""
+    """Describe a trial's outcome in one line, from the value of its execute step; "" where there is none."""
     if value is None:
         return ""
     metadata = value["metadata"]
-    told = metadata["additional"]
-    files = "1 file" if told["patch_files"] == 1 else f"{told['patch_files']} files"
-    size = format_size(told["patch_bytes"])
-    came_to = f"{told['turns']} turns, {files} changed, patch of {size}"
-    if told["patch_problem"]:
-        came_to += f"; {told['patch_problem']}"
+    facts = metadata["additional"]
+    files = "1 file" if facts["patch_files"] == 1 else f"{facts['patch_files']} files"
+    size = format_size(facts["patch_bytes"])
+    text = f"{facts['turns']} turns, {files} changed, patch of {size}"
+    if facts["patch_problem"]:
+        text += f"; {facts['patch_problem']}"
     reason = metadata["finish_reason"]
-    # What was cut short says so by its status.
-    return came_to if reason in {BUDGET, TIMEOUT} else f"{reason.replace('_', ' ')}, {came_to}"
+    # For these two the job's status already shows the reason.
+    return text if reason in {BUDGET, TIMEOUT} else f"{reason.replace('_', ' ')}, {text}"

@@ -1,7 +1,8 @@
-"""Inference: agents work on tasks, each trial in its steps, each step a job (CodeTaste §3.5).
+"""Inference jobs: each trial consists of steps, and each step is a job (CodeTaste §3.5).
 
-What a trial may cost and how long it may work holds for its steps together: their budgets lie below the
-trial's. A step that has a result is never made again, so that a kill between two buys no plan twice.
+A trial's budget and time limit hold for all its steps together: the steps' budgets are children of the
+trial's. A step that has a result is never run again, so a kill between two steps does not pay for a plan
+twice.
 """
 
 from __future__ import annotations
@@ -29,98 +30,98 @@ if TYPE_CHECKING:
     from codetaste.orchestration.money import Cost
 
 VERSION = 1
-"""Raise it when the flow changes what a step with the same prompts and tools comes to."""
-_WORK = {StepKind.PLAN: plan, StepKind.JUDGE: judge, StepKind.EXECUTE: execute}
+"""Increment it when a change of the flow changes the result of a step with the same prompts and tools."""
+_STEP_FUNCTIONS = {StepKind.PLAN: plan, StepKind.JUDGE: judge, StepKind.EXECUTE: execute}
 _SHARED = "install"
 
 
-def jobs(steps: Iterable[Step], site: Site, budget: Budget) -> list[Job]:
-    """Make the jobs of ``steps``, with those that bring sources and programs, below ``budget``."""
+def jobs(steps: Iterable[Step], context: Site, budget: Budget) -> list[Job]:
+    """Return the jobs of ``steps`` and of the sources and CLI agents that they need, under ``budget``."""
     made: dict[str, Job] = {}
     for step in steps:
         if step.kind is not StepKind.JUDGE:
             if step.sources not in made:
                 made[step.sources] = sources_job(
-                    step.sources, step.trial.instance, site.benchmark, site.cache, budget
+                    step.sources, step.trial.instance, context.benchmark, context.cache, budget
                 )
             if step.install and step.install not in made:
-                made[step.install] = _install_job(step, site, budget)
-        made[step.key] = _step_job(step, site, trial_budget(step, budget))
+                made[step.install] = _install_job(step, context, budget)
+        made[step.key] = _step_job(step, context, trial_budget(step, budget))
     return list(made.values())
 
 
 def trial_budget(step: Step, budget: Budget) -> Budget:
-    """Return the node that all steps of the trial draw from, below the flow's ``budget``."""
+    """Return the budget that all steps of the trial share, a child of the flow's ``budget``."""
     agent = step.trial.agent
     return budget.child(step.trial.node, Limits(usd=agent.budget_usd, working_s=agent.time_limit))
 
 
-def _step_job(step: Step, site: Site, trial: Budget) -> Job:
+def _step_job(step: Step, context: Site, trial: Budget) -> Job:
     if step.kind is StepKind.PLAN:
-        # The job's own node, which the scheduler would make without limits.
+        # The job's own budget node; the scheduler would create it without limits.
         trial.child(step.key, Limits(working_s=step.trial.track.plan_time_limit))
 
     async def run(job: JobContext) -> Json:
-        return await _WORK[step.kind](step, site, job)
+        return await _STEP_FUNCTIONS[step.kind](step, context, job)
 
     return Job(
         step.key,
         run,
         trial,
-        fingerprint=_fingerprint(step, site),
+        fingerprint=_fingerprint(step, context),
         needs=step.needs,
         resources={} if step.kind is StepKind.JUDGE else {"sandbox": 1},
         lane=step.lane,
         title=step.title,
-        least=_least(step, site),
+        least=_min_cost(step, context),
     )
 
 
-def _task(step: Step, site: Site) -> str:
-    """Return what the agent of ``step`` is asked; an execution's plan comes later, with its fingerprint."""
-    return plan_task(step, site) if step.kind is StepKind.PLAN else execute_task(step, site, None)
+def _prompt(step: Step, context: Site) -> str:
+    """Return the prompt of ``step``'s agent; the plan of an execute step is not known yet."""
+    return plan_task(step, context) if step.kind is StepKind.PLAN else execute_task(step, context, None)
 
 
-def _fingerprint(step: Step, site: Site) -> str:
-    """Stand for all that decides the result of ``step``, but for the results that it needs."""
+def _fingerprint(step: Step, context: Site) -> str:
+    """Fingerprint everything that determines the result of ``step``, except the results that it needs."""
     trial, agent = step.trial, step.trial.agent
-    common = (str(VERSION), trial.instance.commit_hash, step.kind, site.digests[step.model_id])
+    common = (str(VERSION), trial.instance.commit_hash, step.kind, context.digests[step.model_id])
     if step.kind is StepKind.JUDGE:
-        request = opening_request(step, site)
-        words = (request.messages[0].text, question_again(PLANS))
-        return digest(*common, *words, str(request.max_output_tokens))
-    task = _task(step, site)
-    boxed = (site.box_facts, str(trial.attempt), task)
+        request = opening_request(step, context)
+        texts = (request.messages[0].text, question_again(PLANS))
+        return digest(*common, *texts, str(request.max_output_tokens))
+    task = _prompt(step, context)
+    inputs = (context.box_facts, str(trial.attempt), task)
     if agent.own:
-        brief = own_brief(agent, task)
-        tools = [f"{tool.spec.name} {tool.digest}" for tool in brief.tools]
-        caps = f"{brief.max_turns} {brief.max_output_tokens}"
-        return digest(*common, *boxed, brief.system, caps, canonical(dict(agent.options)), *tools)
-    adapter = site.adapters[agent.id]
+        settings = own_brief(agent, task)
+        tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
+        caps = f"{settings.max_turns} {settings.max_output_tokens}"
+        return digest(*common, *inputs, settings.system, caps, canonical(dict(agent.options)), *tools)
+    adapter = context.adapters[agent.id]
     options = canonical(adapter.options(agent.options))
-    return digest(*common, *boxed, adapter.digest, site.version(agent), options)
+    return digest(*common, *inputs, adapter.digest, context.version(agent), options)
 
 
-def _least(step: Step, site: Site) -> Cost | None:
-    """Return what the first call of ``step`` needs at the least, where that can be known."""
-    model = site.models[step.model_id]
+def _min_cost(step: Step, context: Site) -> Cost | None:
+    """Return the minimum cost of the first call of ``step``; None where that is unknown."""
+    model = context.models[step.model_id]
     if step.kind is StepKind.JUDGE:
-        return model.least_cost(opening_request(step, site))
-    agent, task = step.trial.agent, _task(step, site)
-    if not agent.own and site.adapters[agent.id].protocol == "none":
+        return model.least_cost(opening_request(step, context))
+    agent, task = step.trial.agent, _prompt(step, context)
+    if not agent.own and context.adapters[agent.id].protocol == "none":
         return None
-    # A program says more than its task, and nobody knows how much: this is less than its first call needs.
-    brief = own_brief(agent, task) if agent.own else Brief(system="", task=task, tools=())
-    return model.least_cost(brief.request(brief.opening()))
+    # A CLI agent adds an unknown amount of its own prompt: its first call costs more than this lower bound.
+    settings = own_brief(agent, task) if agent.own else Brief(system="", task=task, tools=())
+    return model.least_cost(settings.request(settings.opening()))
 
 
-def _install_job(step: Step, site: Site, budget: Budget) -> Job:
+def _install_job(step: Step, context: Site, budget: Budget) -> Job:
     agent = step.trial.agent
-    adapter = site.adapters[agent.id]
-    version = site.version(agent)
+    adapter = context.adapters[agent.id]
+    version = context.version(agent)
 
     async def run(_job: JobContext) -> Json:
-        installed = await site.install(agent)
+        installed = await context.install(agent)
         return {"id": installed.id, "digest": installed.digest, "version": installed.version}
 
     return Job(

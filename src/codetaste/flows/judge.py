@@ -1,7 +1,7 @@
 """The judge of a multiplan trial: a plain model call that picks one plan (CodeTaste §3.5, Figure 17).
 
-It knows the whole description, which no agent on the open track may see. So nothing of its words leaves this
-job but a number; its record lies where no box is ever given anything from.
+The judge gets the whole description, which no agent on the open track may see. So only the number of a plan
+leaves this job, and the judge's transcript is in a folder from which no sandbox gets any file.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 ERROR = "error_judge"
 ASKS = 3
-"""How often the judge is asked before it is given up."""
+"""Judge calls without a usable answer before the step fails."""
 _OUTPUT_TOKENS = 4096
 
 
-def judge_brief(step: Step, plans: Sequence[str], site: Site) -> Brief:
-    """Return what the judge is asked."""
+def judge_brief(step: Step, plans: Sequence[str], context: Site) -> Brief:
+    """Return the prompt and the limits of the judge's call."""
     task = load_prompt("judge").render(
-        description=site.benchmark.description(step.trial.instance), plans=list(plans)
+        description=context.benchmark.description(step.trial.instance), plans=list(plans)
     )
     return Brief(system="", task=task, tools=(), max_output_tokens=_OUTPUT_TOKENS)
 
 
-def opening_request(step: Step, site: Site) -> Request:
-    """Return a call that asks less than any that will be made: without the plans."""
-    brief = judge_brief(step, [], site)
-    return brief.request(brief.opening())
+def opening_request(step: Step, context: Site) -> Request:
+    """Return a request without the plans, which costs less than any request that will be made."""
+    settings = judge_brief(step, [], context)
+    return settings.request(settings.opening())
 
 
 def question_again(plans: int) -> str:
-    """Return what the judge is asked when its answer names no single one of so many plans."""
+    """Return the question after an answer that does not name exactly one of ``plans`` plans."""
     return load_prompt("judge_again").render(plans=plans)
 
 
-async def judge(step: Step, site: Site, job: JobContext) -> Json:
-    """Let the judge pick a plan; the job's value has the finish reason and the plan's number.
+async def judge(step: Step, context: Site, job: JobContext) -> Json:
+    """Let the judge pick a plan and return the job's value: the finish reason and the plan's number (from 0).
 
     Raises:
         ModelError: the provider stayed unusable after all retries.
@@ -60,58 +60,58 @@ async def judge(step: Step, site: Site, job: JobContext) -> Json:
     if not planned["plans"]:
         return _value(planned["finish_reason"], None, Effort(), job)
     texts = [await job.fetch(digest) for digest in planned["plans"]]
-    brief, effort = judge_brief(step, texts, site), Effort()
-    conversation, selected = Conversation(brief.opening()), None
+    settings, result = judge_brief(step, texts, context), Effort()
+    state, selected = Conversation(settings.opening()), None
     try:
         with job.budget.deadline() as scope:
-            selected = await _asked(step, brief, len(texts), conversation, effort, site, job)
+            selected = await _select_plan(step, settings, len(texts), state, result, context, job)
         if scope.cancelled_caught:
-            job.cut_short(DeadlineExceeded("the time limit ended the judgement"))
-            return _value(TIMEOUT, None, effort, job)
+            job.cut_short(DeadlineExceeded("the time limit was reached in the judge step"))
+            return _value(TIMEOUT, None, result, job)
     except BudgetExceeded as error:
         job.cut_short(error)
-        return _value(BUDGET, None, effort, job)
+        return _value(BUDGET, None, result, job)
     finally:
         with job.cleaning_up():
-            await write_transcript(site.out, job.key, step.lane, brief, conversation)
+            await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
-        job.note(f"the judge named no single plan, {conversation.turns} times")
-    return _value(ERROR if selected is None else SUCCESS, selected, effort, job)
+        job.note(f"the judge did not name exactly one plan in {state.turns} answers")
+    return _value(ERROR if selected is None else SUCCESS, selected, result, job)
 
 
-async def _asked(
+async def _select_plan(
     step: Step,
-    brief: Brief,
+    settings: Brief,
     plans: int,
-    conversation: Conversation,
-    effort: Effort,
-    site: Site,
+    state: Conversation,
+    result: Effort,
+    context: Site,
     job: JobContext,
 ) -> int | None:
-    """Ask until the answer names one plan, a bounded number of times."""
-    model = site.models[step.model_id]
-    while conversation.turns < ASKS:
-        conversation.turns += 1
-        request = brief.request(conversation.messages)
-        reply = await model.complete(request, ctx=job, name=f"ask-{conversation.turns}/reply")
-        effort.count(reply.usage)
+    """Call the judge up to ``MAX_JUDGE_CALLS`` times; return a plan's number, None if no answer names one."""
+    model = context.models[step.model_id]
+    while state.turns < ASKS:
+        state.turns += 1
+        request = settings.request(state.messages)
+        reply = await model.complete(request, ctx=job, name=f"ask-{state.turns}/reply")
+        result.count(reply.usage)
         if reply.message.content:
-            conversation.messages.append(reply.message)
+            state.messages.append(reply.message)
         if reply.stop is not Stop.REFUSAL:
             selected = selected_plan(reply.message.text, plans)
             if selected is not None:
                 return selected
-        conversation.messages.append(Message("user", (Text(question_again(plans)),)))
+        state.messages.append(Message("user", (Text(question_again(plans)),)))
     return None
 
 
-def _value(reason: str, selected: int | None, effort: Effort, job: JobContext) -> Json:
-    told = effort.to_json()
+def _value(reason: str, selected: int | None, result: Effort, job: JobContext) -> Json:
+    data = result.to_json()
     return {
         "finish_reason": reason,
         "selected": selected,
-        "tokens": told["tokens"],
-        "start_time": told["start_time"],
-        "finish_time": told["finish_time"],
+        "tokens": data["tokens"],
+        "start_time": data["start_time"],
+        "finish_time": data["finish_time"],
         "cost_usd": exact_usd(job.budget.snapshot().spent.usd),
     }

@@ -1,4 +1,4 @@
-"""What all evaluations of a run share: rules, baselines, the scanner, and a place for patched trees."""
+"""The context that all evaluations of a run share: rules, baselines, the scanner, and a scratch folder."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """What the predictions at one instance are held against.
+    """The reference data that the predictions at one instance are compared with.
 
     Attributes:
-        digest: stands for the benchmark's rules and golden patch.
-        baseline: what the tests did on R and R∘X*.
-        tests: the same by pseudo agent, whose predictions these two are; None where it is not known.
-        problem: why the baseline is not known, "" if it is.
+        digest: hash of the benchmark's rules and golden patch.
+        baseline: test results on R and R∘X*.
+        tests: the test counts of the pseudo agents, whose predictions are R and R∘X*; None where unknown.
+        problem: why the baseline is unknown; "" if it is known.
     """
 
     digest: str
@@ -48,20 +48,20 @@ class Yardstick:
 
 @dataclass(frozen=True, slots=True)
 class Laboratory:
-    """Where predictions are scored.
+    """The context of a run's evaluations.
 
     Attributes:
-        benchmark: where the tasks come from.
+        benchmark: the source of the tasks.
         out: the run's folder.
-        cache: where trees are kept between runs.
-        config: the section.
-        scanner: matches rules against trees, and remembers.
-        engine_version: the rule engine's; counts depend on it.
-        engine: which program that is, for the record.
-        ignore: the text of the benchmark's ignore file; counts depend on it too.
-        warnings: what a person should know.
-        yardsticks: what the predictions at each instance are held against, by its id.
-        site: where the trials took place, None where there are none.
+        cache: the folder where trees are cached between runs.
+        config: the section ``[evaluate]``.
+        scanner: matches rules against trees and caches the results.
+        engine_version: version of the rule engine; counts depend on it.
+        engine_label: name and version of the rule engine, as recorded in results.
+        ignore_text: text of the benchmark's ignore file; counts depend on it.
+        references: the reference data of each instance, by instance id.
+        warnings: messages for the user.
+        inference: the context of the trials; None where the run has none.
     """
 
     benchmark: Benchmark
@@ -80,46 +80,44 @@ class Laboratory:
 
     @property
     def scratch(self) -> Path:
-        """This run's own folder for patched trees, on the disk where R lies."""
+        """This run's own folder for patched trees, on the same disk as R."""
         name = sha256(str(self.out.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         return self.cache / "predictions" / name
 
     def trials_site(self) -> Site:
-        """Return where the trials took place.
+        """Return the context of the trials.
 
         Raises:
-            ConfigError: nobody opened a site, which is a fault of whoever made this laboratory.
+            ConfigError: this context was built without one, which is a bug.
         """
         if self.site is None:
-            raise ConfigError("a trial is to be scored, and no site is open")
+            raise ConfigError("internal error: a trial is evaluated without an inference context")
         return self.site
 
     def sweep(self) -> None:
-        """Remove what a killed process of this run has left; only for whoever owns the run. Blocks."""
+        """Remove what a killed process of this run left; only the process that owns the run may call this."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     async def rules(
-        self, scoring: Scoring, values: Mapping[str, Any], fetch: Callable[[str], Awaitable[str]]
+        self, task: Scoring, values: Mapping[str, Any], fetch: Callable[[str], Awaitable[str]]
     ) -> RuleFiles:
-        """Return the rules for ``scoring``, read once for all predictions at an instance.
+        """Return the rules for ``task``, read once for all predictions at an instance.
 
         Args:
-            scoring: whose.
-            values: of the jobs that it needs, by key.
+            task: the evaluation that needs the rules.
+            values: values of the jobs that it needs, by key.
             fetch: returns a text by its digest.
 
         Raises:
-            ConfigError: a file cannot be read.
-            RuleError: it is malformed.
-            JournalError: what a pass has found is missing or damaged.
+            ConfigError: a rule file cannot be read.
+            RuleError: a rule file is malformed.
+            JournalError: the rules of a discovery pass are missing or damaged.
         """
-        instance = scoring.instance
+        instance = task.instance
         async with self._locks.setdefault(instance.id, Lock()):
             if instance.id not in self._rules:
-                if scoring.passes:
-                    positive, negative = [
-                        (await fetch(values[key]["yaml"])).encode() for key in scoring.passes
-                    ]
+                if task.passes:
+                    positive, negative = [(await fetch(values[key]["yaml"])).encode() for key in task.passes]
                     rules = await to_thread.run_sync(parse_rule_files, positive, negative)
                 else:
                     rules = await to_thread.run_sync(read_rule_files, self.benchmark, instance)
@@ -127,25 +125,25 @@ class Laboratory:
             return self._rules[instance.id]
 
 
-def measure(benchmark: Benchmark, scorings: Iterable[Scoring]) -> dict[str, Yardstick]:
-    """Read what the instances of ``scorings`` are held against, by their ids. Blocks."""
-    instances = {scoring.instance.id: scoring.instance for scoring in scorings}
-    return {name: _yardstick(benchmark, instance) for name, instance in instances.items()}
+def measure(benchmark: Benchmark, tasks: Iterable[Scoring]) -> dict[str, Yardstick]:
+    """Read the reference data of the instances of ``tasks``; return it by instance id."""
+    instances = {task.instance.id: task.instance for task in tasks}
+    return {name: _load_reference(benchmark, instance) for name, instance in instances.items()}
 
 
-def _yardstick(benchmark: Benchmark, instance: Instance) -> Yardstick:
+def _load_reference(benchmark: Benchmark, instance: Instance) -> Yardstick:
     paths = [benchmark.rules_path(instance, side) for side in Direction]
     paths.append(benchmark.golden_path(instance))
-    held = sha256("\0".join(map(_digest, paths)).encode()).hexdigest()
+    digest = sha256("\0".join(map(_file_digest, paths)).encode()).hexdigest()
     try:
         tests = {agent: pseudo_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
-        return Yardstick(held, read_baseline(benchmark, instance), tests)
+        return Yardstick(digest, read_baseline(benchmark, instance), tests)
     except CodetasteError as error:
-        return Yardstick(held, RecordedBaseline(), problem=str(error))
+        return Yardstick(digest, RecordedBaseline(), problem=str(error))
 
 
-def _digest(path: Path) -> str:
-    """Stand for a file's content; "" where there is none that can be read."""
+def _file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
     try:
         return sha256(path.read_bytes()).hexdigest()
     except OSError:

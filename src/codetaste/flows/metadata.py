@@ -1,4 +1,4 @@
-"""What is told of a trial beside its patch, in the published layout (DESIGN §6)."""
+"""The metadata files beside a trial's patch, in the published layout (DESIGN §6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codetaste.llm.messages import Usage
 from codetaste.units import exact_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from codetaste.flows.site import Site
     from codetaste.flows.trials import Trial
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from codetaste.orchestration.money import Snapshot
 
 
-def agent_config(trial: Trial, site: Site) -> dict[str, Any]:
-    """Return what is told of the agent, as the published harness tells it."""
-    agent, model = trial.agent, site.settings[trial.agent.model]
+def agent_config(trial: Trial, context: Site) -> dict[str, Any]:
+    """Return ``agent_config.json`` in the format of the published harness."""
+    agent, model = trial.agent, context.settings[trial.agent.model]
     limits = {"budget_usd": exact_usd(agent.budget_usd), "time_limit_s": agent.time_limit}
     return {
         "id": agent.id,
         "agent": {
-            "name": agent.harness if agent.own else site.adapters[agent.id].name,
-            "version": site.version(agent),
-            "provider": "codetaste" if agent.own else site.adapters[agent.id].protocol,
+            "name": agent.harness if agent.own else context.adapters[agent.id].name,
+            "version": context.version(agent),
+            "provider": "codetaste" if agent.own else context.adapters[agent.id].protocol,
             "additional": {**limits, "max_turns": agent.max_turns, "options": agent.options},
         },
         "model": {
@@ -46,11 +46,11 @@ class Ending:
     """How a trial ended.
 
     Attributes:
-        reason: its finish reason.
-        finished: when, ISO 8601.
-        message: the agent's last words, or why it ended.
-        taken: the patch.
-        interrupted: why this is no outcome, but only what there is so far.
+        finish_reason: one of the finish reasons in ``flows/agents/result.py``.
+        finished_at: when it ended, ISO 8601.
+        message: the agent's last message, or why it ended.
+        patch: the extracted patch; None where no agent ran.
+        interruption: why this is a partial prediction and not an outcome; "" for an outcome.
     """
 
     reason: str
@@ -61,65 +61,51 @@ class Ending:
 
 
 def inference_metadata(
-    trial: Trial, site: Site, steps: Mapping[str, Any], money: Snapshot, ending: Ending
+    trial: Trial, context: Site, steps: Mapping[str, Any], money: Snapshot, end: Ending
 ) -> dict[str, Any]:
-    """Return what is told of a trial; ``steps`` is what each step that was made tells of itself, by name.
+    """Return ``inference_metadata.json`` of a trial; ``steps`` has the results of its finished steps by name.
 
-    ``cost_usd`` is what its calls were measured to cost, all steps together; calls whose cost nobody knows
-    count as much as was reserved for them.
+    ``cost_usd`` is the measured cost of the calls of all steps together; a call of unknown cost counts with
+    the amount that was reserved for it.
     """
-    taken = ending.taken
+    patch = end.taken
+    # A plan step has one agent run for each of its attempts.
+    attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
+    usage = total(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),
-        "finish_reason": ending.reason,
-        "start_time": _begun(steps.values()) or ending.finished,
-        "finish_time": ending.finished,
+        "finish_reason": end.reason,
+        "start_time": (str(attempts[0]["start_time"]) if attempts else "") or end.finished,
+        "finish_time": end.finished,
         "description_type": str(trial.track.track),
         "mode": trial.track.mode,
         "additional": {
-            **_totals(steps.values()),
+            "turns": sum(attempt.get("turns", 0) for attempt in attempts),
+            "tool_calls": sum(attempt.get("tool_calls", 0) for attempt in attempts),
+            "tokens": usage_to_json(usage),
             "settled_usd": exact_usd(money.settled.usd),
             "unknown_usd": exact_usd(money.unknown.usd),
             "attempt": trial.attempt,
             "harness": trial.agent.harness,
-            "harness_version": site.version(trial.agent),
+            "harness_version": context.version(trial.agent),
             "codetaste_version": __version__,
-            "box": site.boxes.kind,
-            "image": site.sandbox.image,
-            "patch_bytes": len(taken.patch) if taken else 0,
-            "patch_files": taken.files if taken else 0,
-            "patch_problem": taken.problem if taken else "",
-            "patch_notes": list(taken.notes) if taken else [],
+            "box": context.boxes.kind,
+            "image": context.sandbox.image,
+            "patch_bytes": len(patch.patch) if patch else 0,
+            "patch_files": patch.files if patch else 0,
+            "patch_problem": patch.problem if patch else "",
+            "patch_notes": list(patch.notes) if patch else [],
             "selected_plan": steps.get(StepKind.JUDGE, {}).get("selected"),
             "steps": dict(steps),
-            **({"message": ending.message} if ending.message else {}),
-            **({"interrupted": ending.interrupted} if ending.interrupted else {}),
+            **({"message": end.message} if end.message else {}),
+            **({"interrupted": end.interrupted} if end.interrupted else {}),
         },
     }
 
 
 def without_plans(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a step tells of itself but for the texts that it left, which have files of their own."""
-    told = {name: item for name, item in value.items() if name != "plans"}
-    if "goes" in told:
-        told["goes"] = [without_plans(go) for go in told["goes"]]
-    return told
-
-
-def _goes(steps: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Give what was done one after the other: a step of several goes tells of each."""
-    return [go for step in steps for go in step.get("goes", [step])]
-
-
-def _begun(steps: Iterable[Mapping[str, Any]]) -> str:
-    return next((str(go["start_time"]) for go in _goes(steps)), "")
-
-
-def _totals(steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    goes = _goes(steps)
-    usage = total(usage_from_json(go["tokens"]) or Usage() for go in goes)
-    return {
-        "turns": sum(go.get("turns", 0) for go in goes),
-        "tool_calls": sum(go.get("tool_calls", 0) for go in goes),
-        "tokens": usage_to_json(usage),
-    }
+    """Return a step's value without the digests of its plans, which have their own files."""
+    data = {name: item for name, item in value.items() if name != "plans"}
+    if "goes" in data:
+        data["goes"] = [without_plans(attempt) for attempt in data["goes"]]
+    return data

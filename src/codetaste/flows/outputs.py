@@ -1,8 +1,8 @@
-"""What a trial leaves, in the published layout (DESIGN §6): the patch, the plans, and what is told of them.
+"""The output files of a trial in the published layout (DESIGN §6): the patch, the plans and their metadata.
 
-Every file is written under a temporary name and renamed; ``inference_metadata.json`` comes last, so that a
-folder with it is whole. Records that no executing agent may see (the judge's, transcripts, events) lie
-elsewhere in the run.
+Every file is written under a temporary name and renamed; ``inference_metadata.json`` comes last, so a folder
+that has it is complete. Records that no executing agent may see (the judge's, transcripts, events) are
+elsewhere in the run's folder.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PATCH, METADATA, AGENT = "prediction.diff", "inference_metadata.json", "agent_co
 
 
 def outputs_root(out: Path) -> Path:
-    """Return where the predictions of the run in ``out`` lie."""
+    """Return the folder of all predictions of the run in ``out``."""
     return out / "outputs"
 
 
 def output_folder(out: Path, trial: Trial) -> Path:
-    """Return where the prediction of ``trial`` lies; attempts after the first have folders below."""
+    """Return the folder of ``trial``'s prediction; attempts after the first have sub-folders of it."""
     track = trial.track
     first = outputs_root(out) / track.track / track.mode / trial.instance.path / trial.agent.id
     return first if trial.attempt == 1 else first / f"attempt-{trial.attempt}"
@@ -44,14 +44,14 @@ def output_folder(out: Path, trial: Trial) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """All files of one trial. ``metadata`` is ``inference_metadata.json``."""
+    """The content of all files of one trial. ``metadata`` is ``inference_metadata.json``."""
 
     patch: bytes
     metadata: Mapping[str, Any]
     plans: Sequence[str] = ()
 
     async def kept(self, job: JobContext) -> dict[str, Any]:
-        """Return it as JSON data whose long texts are kept by digest."""
+        """Return JSON data with the digests of the long texts, which are stored in the journal's blobs."""
         return {
             "patch": await job.keep(self.patch.decode("utf-8", "surrogateescape")),
             "plans": [await job.keep(text) for text in self.plans],
@@ -59,61 +59,61 @@ class Prediction:
         }
 
 
-async def fetched(kept: Mapping[str, Any], blobs: Blobs) -> Prediction:
-    """Return the prediction that ``kept`` made JSON data of.
+async def fetched(data: Mapping[str, Any], blobs: Blobs) -> Prediction:
+    """Load the prediction whose JSON data ``Prediction.store`` returned.
 
     Raises:
         JournalError: a text is missing or damaged.
     """
-    patch = (await blobs.fetch(kept["patch"])).encode("utf-8", "surrogateescape")
-    return Prediction(patch, kept["metadata"], [await blobs.fetch(digest) for digest in kept["plans"]])
+    patch = (await blobs.fetch(data["patch"])).encode("utf-8", "surrogateescape")
+    return Prediction(patch, data["metadata"], [await blobs.fetch(digest) for digest in data["plans"]])
 
 
-async def write_prediction(out: Path, trial: Trial, prediction: Prediction, site: Site) -> None:
-    """Write the files of ``trial``; what is there already stays as it is.
+async def write_prediction(out: Path, trial: Trial, prediction: Prediction, context: Site) -> None:
+    """Write the files of ``trial``; a file that already has its content is not touched.
 
     Raises:
-        JournalError: they cannot be written; StorageFull among them.
+        JournalError: a file cannot be written; StorageFull is one of these.
     """
     names = (ONE,) if len(prediction.plans) == 1 else MANY
     files = {
         PATCH: prediction.patch,
         **{name: text.encode() for name, text in zip(names, prediction.plans, strict=False)},
-        AGENT: _json(agent_config(trial, site)),
+        AGENT: _json(agent_config(trial, context)),
         METADATA: _json(prediction.metadata),
     }
     await to_thread.run_sync(_write, output_folder(out, trial), files)
 
 
 async def interrupted(out: Path, trial: Trial) -> bool:
-    """Whether what lies there of ``trial`` is no outcome, but what an interrupted execution had so far."""
-    told = await to_thread.run_sync(_told, output_folder(out, trial) / METADATA)
-    return told is not None and "interrupted" in told["additional"]
+    """Whether the files of ``trial`` are a partial prediction of an interrupted execute step."""
+    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA)
+    return metadata is not None and "interrupted" in metadata["additional"]
 
 
 async def left_something(out: Path, trial: Trial) -> bool:
-    """Whether an outcome of ``trial`` lies there, or what an interrupted execution had so far."""
-    told = await to_thread.run_sync(_told, output_folder(out, trial) / METADATA)
-    return told is not None and told["finish_reason"] != ERROR
+    """Whether the files of ``trial`` are an outcome or a partial prediction, not a record of a failure."""
+    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA)
+    return metadata is not None and metadata["finish_reason"] != ERROR
 
 
-def _told(metadata: Path) -> dict[str, Any] | None:
+def _read_metadata(path: Path) -> dict[str, Any] | None:
     try:
-        told: dict[str, Any] = json.loads(metadata.read_bytes())
-        _ = told["finish_reason"], told["additional"].keys()
+        metadata: dict[str, Any] = json.loads(path.read_bytes())
+        _ = metadata["finish_reason"], metadata["additional"].keys()
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return told
+    return metadata
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         try:
-            there = path.read_bytes()
+            present = path.read_bytes()
         except OSError:
-            there = None
-        if there != content:
+            present = None
+        if present != content:
             write_atomically(path, content)
 
 

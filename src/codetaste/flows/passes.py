@@ -1,4 +1,4 @@
-"""Which passes of rule discovery a config asks for, and what they can cost at most; nothing is done yet."""
+"""The section ``[discover]``, the discovery passes that it selects, and their worst-case cost."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ OWN_TOOLS = tuple(f"codetaste.agent.rule_tools:{name}" for name in ("bash_explor
 
 
 class DiscoverConfig(Section):
-    """``[discover]``: who looks for rules, with what, and for how much."""
+    """``[discover]``: models and tools of rule discovery, and their budget and limits."""
 
     models: tuple[str, ...] = Field(min_length=1)
-    """Ids of ``[[models]]``; each finds its own rules."""
+    """Ids of ``[[models]]``; each model discovers its own set of rules."""
     tools: tuple[str, ...] = Field(default=OWN_TOOLS, min_length=1)
     """Import paths of tools, or ``file.py:name`` beside the config file."""
     budget_usd: Usd | None = None
     """US dollars for one instance and model, both passes together."""
     time_limit: Seconds | None = 45 * 60.0
-    """Working time of one instance and model, both passes together; waiting for a slot, a rate limit or money
-    is left out."""
+    """Working time of one instance and model, both passes together. Waiting for a permit, a rate limit or
+    budget does not count."""
     max_turns: int = Field(default=80, ge=1)
     """Model calls of one pass."""
     max_output_tokens: int = Field(default=8192, ge=1024)
@@ -40,13 +40,13 @@ class DiscoverConfig(Section):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One job: an instance, a model, a direction."""
+    """One discovery job: an instance, a model and a direction."""
 
     instance: Instance
     model_id: str
     direction: Direction
     label: str
-    """The model for people: a scripted one is never shown as if it were real."""
+    """Display name of the model; that of a scripted model says that it is scripted."""
 
     @property
     def key(self) -> str:
@@ -55,19 +55,19 @@ class Pass:
 
     @property
     def sources(self) -> str:
-        """The key of the job that brings the instance's two trees to disk."""
+        """The key of the job that checks out the instance's two trees."""
         return f"sources/{self.instance.id}"
 
     @property
     def title(self) -> str:
-        """The job's name for people."""
+        """The job's display name."""
         return f"{self.instance.id} {self.direction.value} ({self.label})"
 
 
 def plan(
     config: DiscoverConfig, instances: Iterable[Instance], labels: Mapping[str, str]
 ) -> tuple[Pass, ...]:
-    """List the passes: two for each instance and model; ``labels`` are by model id."""
+    """List the passes: two for each instance and model; ``labels`` are display names by model id."""
     return tuple(
         Pass(instance, model_id, direction, labels[model_id])
         for instance in instances
@@ -77,7 +77,7 @@ def plan(
 
 
 def worst_case_usd(config: DiscoverConfig, passes: Iterable[Pass]) -> Decimal | None:
-    """Return the most that ``passes`` can cost by this section's budget; None where it has none."""
+    """Return the maximum cost of ``passes`` under the section's budget; None where it sets none."""
     if config.budget_usd is None:
         return None
     return config.budget_usd * len({(each.model_id, each.instance.id) for each in passes})

@@ -1,4 +1,4 @@
-"""Plans as an agent left them in its box: read by the host from an archive that nobody need trust."""
+"""Read the plans that an agent wrote in its sandbox, from an untrusted tar archive."""
 
 from __future__ import annotations
 
@@ -18,80 +18,80 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Box
 
 PLAN_BYTES = 256 * 1024
-"""A longer plan is none: it goes into a prompt."""
-_OUTPUT_BYTES = 64 * 1024**2
-_MEMBERS = 20_000
+"""Longer plans are rejected, because a plan becomes part of a prompt."""
+_MAX_OUTPUT_BYTES = 64 * 1024**2
+_MAX_MEMBERS = 20_000
 ONE = "refactoring_plan.md"
 MANY = tuple(f"refactoring_plans/refactoring_plan{number}.md" for number in range(PLANS))
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The texts of all plans that were asked for, in their order; none where there is a ``problem``."""
+    """The texts of all requested plans in their order; empty where there is a ``problem``."""
 
     texts: tuple[str, ...] = ()
     problem: str = ""
 
 
-async def read_plans(box: Box, mode: str) -> Plans:
-    """Read what an agent wrote for ``mode``, "plan" or "multiplan"; works on a box that is stopped too.
+async def read_plans(sandbox: Box, mode: str) -> Plans:
+    """Read the plans for ``mode``, "plan" or "multiplan"; also works on a stopped sandbox.
 
-    Files that are no regular files, too long or blank do not count. Text that is no UTF-8 is read as well as
-    it can be.
+    A file that is not a regular file, too long or blank counts as missing. Bytes that are not valid UTF-8 are
+    replaced.
 
     Raises:
-        SandboxError: the box cannot be read.
+        SandboxError: the sandbox cannot be read.
     """
     with TemporaryFile() as file:
-        left = _OUTPUT_BYTES
-        async with box.get(OUTPUT) as chunks:
+        left = _MAX_OUTPUT_BYTES
+        async with sandbox.get(OUTPUT) as chunks:
             async for chunk in chunks:
                 await to_thread.run_sync(file.write, chunk[:left])
                 left -= len(chunk)
                 if left <= 0:
                     break
-        found, problem = await to_thread.run_sync(_found, file, (ONE,) if mode == "plan" else MANY)
+        texts, problem = await to_thread.run_sync(_read_plan_texts, file, (ONE,) if mode == "plan" else MANY)
     if left <= 0 and problem:
-        problem += f" within the first {_OUTPUT_BYTES:,} bytes of {OUTPUT}"
-    return Plans(problem=problem) if problem else Plans(found)
+        problem += f" within the first {_MAX_OUTPUT_BYTES:,} bytes of {OUTPUT}"
+    return Plans(problem=problem) if problem else Plans(texts)
 
 
-def _found(file: BinaryIO, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+def _read_plan_texts(file: BinaryIO, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     file.seek(0)
-    texts, faults = dict[str, str](), dict[str, str]()
+    texts, problems = dict[str, str](), dict[str, str]()
     try:
         for name, member, archive in _members(file):
             if name in wanted:
                 texts.pop(name, None)
-                faults[name] = _fault(member)
-                if not faults[name] and (text := _text(archive, member)).strip():
+                problems[name] = _fault(member)
+                if not problems[name] and (text := _read_text(archive, member)).strip():
                     texts[name] = text
-                elif not faults[name]:
-                    faults[name] = "is empty"
+                elif not problems[name]:
+                    problems[name] = "is empty"
             elif name.startswith("refactoring_plan") and name.endswith(".md"):
-                faults.setdefault(name, "")
+                problems.setdefault(name, "")
     except (tarfile.TarError, OSError, ValueError) as error:
-        faults.setdefault(wanted[0], f"cannot be read: {error}")
-    return tuple(texts[name] for name in wanted if name in texts), _problem(wanted, texts, faults)
+        problems.setdefault(wanted[0], f"cannot be read: {error}")
+    return tuple(texts[name] for name in wanted if name in texts), _problem(wanted, texts, problems)
 
 
-def _problem(wanted: tuple[str, ...], texts: Mapping[str, str], faults: Mapping[str, str]) -> str:
-    """Say what is wrong with the first plan that is not there, and what is there instead."""
-    lacking = [name for name in wanted if name not in texts]
-    if not lacking:
+def _problem(wanted: tuple[str, ...], texts: Mapping[str, str], problems: Mapping[str, str]) -> str:
+    """Describe the problem with the first missing plan, and name the plan files that were found."""
+    missing = [name for name in wanted if name not in texts]
+    if not missing:
         return ""
-    first = lacking[0]
-    others = ", ".join(sorted(name for name in faults if name not in lacking)[: 2 * PLANS])
-    said = f"{OUTPUT}/{first} {faults.get(first) or 'is missing'}"
-    more = f", and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-    return said + more + (f" (there are: {others})" if others else "")
+    first = missing[0]
+    others = ", ".join(sorted(name for name in problems if name not in missing)[: 2 * PLANS])
+    problem = f"{OUTPUT}/{first} {problems.get(first) or 'is missing'}"
+    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return problem + more + (f" (found: {others})" if others else "")
 
 
 def _members(file: BinaryIO) -> Iterator[tuple[str, tarfile.TarInfo, tarfile.TarFile]]:
-    """Give the members of the archive, by their path below the folder that was archived."""
+    """Yield the members of the archive with their paths relative to the archived folder."""
     with tarfile.open(fileobj=file, mode="r:", errors="replace") as archive:
         for number, member in enumerate(archive):
-            if number >= _MEMBERS:
+            if number >= _MAX_MEMBERS:
                 return
             top, _, name = member.name.removeprefix("./").lstrip("/").partition("/")
             if top == OUTPUT.lstrip("/"):
@@ -100,11 +100,11 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, tarfile.TarInfo, tarfile.Tar
 
 def _fault(member: tarfile.TarInfo) -> str:
     if not member.isreg() or member.sparse is not None:
-        return "is no regular file"
+        return "is not a regular file"
     return f"is longer than {PLAN_BYTES:,} bytes" if member.size > PLAN_BYTES else ""
 
 
-def _text(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+def _read_text(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
     content = archive.extractfile(member)
     if content is None:
         return ""

@@ -1,8 +1,8 @@
-"""The plan step of a trial: an agent writes one plan or five, in up to three fresh boxes (CodeTaste §3.5).
+"""The plan step of a trial: an agent writes one plan or five, in up to three attempts (CodeTaste §3.5).
 
-A go that leaves no plans that can be used is followed by another one, as far as the trial's budget and the
-step's time reach. After the last one the trial has an outcome of its own: ``error_planmode`` or
-``error_multiplan``.
+Each attempt runs in a fresh sandbox. An attempt without usable plans is followed by another one while the
+trial's budget and the step's time last. After the last failed attempt the trial's outcome is
+``error_planmode`` or ``error_multiplan``.
 """
 
 from __future__ import annotations
@@ -29,81 +29,82 @@ if TYPE_CHECKING:
 FAILED = {"plan": "error_planmode", "multiplan": "error_multiplan"}
 
 
-def plan_task(step: Step, site: Site) -> str:
-    """Return what the planning agent is asked: of the task it knows the area alone."""
-    area = site.benchmark.description(step.trial.instance, Track.OPEN)
+def plan_task(step: Step, context: Site) -> str:
+    """Return the planning agent's prompt, which has only the open-track description of the task."""
+    area = context.benchmark.description(step.trial.instance, Track.OPEN)
     if step.trial.track.mode == "plan":
         return load_prompt("plan").render(task=area)
     return load_prompt("multiplan").render(task=area, plans=PLANS)
 
 
-async def plan(step: Step, site: Site, job: JobContext) -> Json:
-    """Let the agent plan; the job's value has the finish reason, and the digests of the plans' texts.
+async def plan(step: Step, context: Site, job: JobContext) -> Json:
+    """Run the planning agent and return the job's value: the finish reason and the digests of the plans.
 
     Raises:
-        SandboxError: no box could be had.
+        SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
     track = step.trial.track
-    task = plan_task(step, site)
-    goes: list[Any] = []
+    task = plan_task(step, context)
+    attempts: list[Any] = []
     for number in range(1, track.plan_attempts + 1):
         name = f"go-{number}"
-        told, cut = None, ""
+        record, early_end = None, ""
         if not job.recorded(name):
-            effort, plans = await _go(step, task, site, job, name)
-            told = await _told(effort, plans, job)
-            cut = "" if plans.texts else _cut_short(effort, track.mode, job)
-        # A go that was cut short is no effect: under a higher limit it goes on, or is made again.
-        goes.append(told if cut else await job.effect(name, partial(_same, told)))
-        if cut or goes[-1]["plans"]:
-            return _value(cut or SUCCESS, goes, job)
-        job.note(f"go {number} of {track.plan_attempts} left no plan that can be used: {goes[-1]['problem']}")
-    return _value(FAILED[track.mode], goes, job)
+            result, plans = await _attempt(step, task, context, job, name)
+            record = await _attempt_record(result, plans, job)
+            early_end = "" if plans.texts else _early_end(result, track.mode, job)
+        # An attempt that ended early is not recorded: under a higher limit it continues or is repeated.
+        attempts.append(record if early_end else await job.effect(name, partial(_same, record)))
+        if early_end or attempts[-1]["plans"]:
+            return _value(early_end or SUCCESS, attempts, job)
+        problem = attempts[-1]["problem"]
+        job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {problem}")
+    return _value(FAILED[track.mode], attempts, job)
 
 
-async def _go(step: Step, task: str, site: Site, job: JobContext, name: str) -> tuple[Effort, Plans]:
-    """Let the agent try once, in a box of its own."""
-    effort, found = Effort(), Plans(problem="nothing was written")
+async def _attempt(step: Step, task: str, context: Site, job: JobContext, name: str) -> tuple[Effort, Plans]:
+    result, plans = Effort(), Plans(problem="no plan was written")
 
-    async def collect(box: Box, _testbed: Testbed) -> None:
-        nonlocal found
-        found = await read_plans(box, step.trial.track.mode)
+    async def collect(sandbox: Box, _testbed: Testbed) -> None:
+        nonlocal plans
+        plans = await read_plans(sandbox, step.trial.track.mode)
 
-    await work(step, task, site, job, effort, collect, name)
-    if effort.notable():
-        job.note(effort.notable())
-    return effort, found
+    await work(step, task, context, job, result, collect, name)
+    if result.notable():
+        job.note(result.notable())
+    return result, plans
 
 
-def _cut_short(effort: Effort, mode: str, job: JobContext) -> str:
-    """Return the finish reason of a trial that its budget or a time limit ended here, "" if none did.
+def _early_end(result: Effort, mode: str, job: JobContext) -> str:
+    """Return the finish reason of a trial that ended early by its budget or a time limit; "" if none did.
 
-    The step's own time limit is the plan's failure; that of the trial or the run is nobody's plan.
+    The step's own time limit counts as a failure of planning; the time limit of the trial or run is a
+    timeout.
     """
-    if effort.finish_reason == BUDGET:
-        job.cut_short(BudgetExceeded(f"the budget ended the planning after {effort.turns} turns"))
+    if result.finish_reason == BUDGET:
+        job.cut_short(BudgetExceeded(f"the budget was used up by planning after {result.turns} turns"))
         return BUDGET
-    if effort.finish_reason == TIMEOUT:
-        job.cut_short(DeadlineExceeded(f"the time limit ended the planning after {effort.turns} turns"))
+    if result.finish_reason == TIMEOUT:
+        job.cut_short(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))
         return TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else FAILED[mode]
     return ""
 
 
-async def _told(effort: Effort, plans: Plans, job: JobContext) -> Json:
-    kept = [await job.keep(text) for text in plans.texts]
-    return {**effort.to_json(), "plans": kept, "problem": plans.problem}
+async def _attempt_record(result: Effort, plans: Plans, job: JobContext) -> Json:
+    digests = [await job.keep(text) for text in plans.texts]
+    return {**result.to_json(), "plans": digests, "problem": plans.problem}
 
 
 async def _same(value: Json) -> Json:
     return value
 
 
-def _value(reason: str, goes: list[Any], job: JobContext) -> Json:
+def _value(reason: str, attempts: list[Any], job: JobContext) -> Json:
     return {
         "finish_reason": reason,
-        "plans": goes[-1]["plans"],
-        "problem": goes[-1]["problem"],
-        "goes": goes,
+        "plans": attempts[-1]["plans"],
+        "problem": attempts[-1]["problem"],
+        "goes": attempts,
         "cost_usd": exact_usd(job.budget.snapshot().spent.usd),
     }

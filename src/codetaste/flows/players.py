@@ -1,4 +1,4 @@
-"""Who works in a box: our own loop, which asks its model from out here, or a program with the gateway."""
+"""Agent runners: the own loop runs on the host; a CLI agent runs in the sandbox and uses the gateway."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.sandbox.box import Box, Egress, Mount
 
-_FOR_EVER_S = 30 * 24 * 3600.0
-_ENDS = {
+_NO_LIMIT_S = 30 * 24 * 3600.0
+_FINISH_REASONS = {
     End.FINISHED: SUCCESS,
     End.BUDGET_EXCEEDED: BUDGET,
     End.TIMEOUT: TIMEOUT,
@@ -43,9 +43,9 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """What a box needs for an agent, and how it is set to work: ``play(box, task, effort, job, name)``.
+    """The mounts and egress of an agent's sandbox, and ``run(sandbox, task, result, job, name)``.
 
-    ``name`` tells several goes of one job apart, "" where there is only one.
+    ``name`` distinguishes several attempts of one job; "" where there is one.
     """
 
     mounts: tuple[Mount, ...]
@@ -53,31 +53,31 @@ class Player:
     play: Callable[[Box, str, Effort, JobContext, str], Awaitable[None]]
 
 
-async def player_for(step: Step, site: Site) -> Player:
-    """Return who works on ``step``; its program is installed if it is not there.
+async def player_for(step: Step, context: Site) -> Player:
+    """Return the runner of ``step``'s agent; a CLI agent is installed first if necessary.
 
     Raises:
-        ToolMissing: the program cannot be installed here.
+        ToolMissing: the CLI agent cannot be installed on this host.
     """
     agent = step.trial.agent
     if agent.own:
 
-        async def own(box: Box, task: str, effort: Effort, job: JobContext, name: str) -> None:
-            await _converse(step, site, box, task, effort, job, name)
+        async def run_own_loop(sandbox: Box, task: str, result: Effort, job: JobContext, name: str) -> None:
+            await _run_own_loop(step, context, sandbox, task, result, job, name)
 
-        return Player((), NO_EGRESS, own)
-    installed = await site.install(agent)
+        return Player((), NO_EGRESS, run_own_loop)
+    installed = await context.install(agent)
 
-    async def program(box: Box, task: str, effort: Effort, job: JobContext, name: str) -> None:
-        await _run_program(installed, step, site, box, task, effort, job, name)
+    async def run_cli_agent(sandbox: Box, task: str, result: Effort, job: JobContext, name: str) -> None:
+        await _run_cli_agent(installed, step, context, sandbox, task, result, job, name)
 
-    asks = site.adapters[agent.id].protocol != "none"
-    egress = gateway(site.require_gateway().socket) if asks else NO_EGRESS
-    return Player(installed.mounts, egress, program)
+    calls_model = context.adapters[agent.id].protocol != "none"
+    egress = gateway(context.require_gateway().socket) if calls_model else NO_EGRESS
+    return Player(installed.mounts, egress, run_cli_agent)
 
 
 def own_brief(agent: AgentConfig, task: str, name: str = "") -> Brief:
-    """Return what our own loop is told."""
+    """Return the settings of the own loop; ``name`` prefixes the names of its effects."""
     return Brief(
         system=load_prompt("code_system").render(),
         task=task,
@@ -91,88 +91,92 @@ def own_brief(agent: AgentConfig, task: str, name: str = "") -> Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counting:
-    """A model whose replies' tokens are added up, the recorded ones included."""
+class _UsageCounter:
+    """A model that adds the tokens of its replies, recorded ones included, to a result."""
 
     model: MeteredModel
-    effort: Effort
+    result: Effort
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
         reply = await self.model.complete(request, ctx=ctx, name=name)
-        self.effort.count(reply.usage)
+        self.result.count(reply.usage)
         return reply
 
 
-async def _converse(
-    step: Step, site: Site, box: Box, task: str, effort: Effort, job: JobContext, name: str
+async def _run_own_loop(
+    step: Step, context: Site, sandbox: Box, task: str, result: Effort, job: JobContext, name: str
 ) -> None:
-    """Let our own loop work: each reply and each answer is an effect, so that it goes on after a crash."""
+    """Run the own loop; each reply and each tool answer is an effect, so the loop continues after a crash."""
     agent = step.trial.agent
-    brief = own_brief(agent, task, name)
-    conversation = Conversation(brief.opening())
-    context = CodeContext(box, Facts(), job.note)
-    model = _Counting(site.models[agent.model], effort)
+    settings = own_brief(agent, task, name)
+    state = Conversation(settings.opening())
+    tool_context = CodeContext(sandbox, Facts(), job.note)
+    model = _UsageCounter(context.models[agent.model], result)
     try:
-        end = await converse(brief, model, context, job, conversation)
-        effort.finish_reason, effort.message = _ENDS.get(end, EXECUTION_ERROR), end.value
+        end = await converse(settings, model, tool_context, job, state)
+        result.finish_reason, result.message = _FINISH_REASONS.get(end, EXECUTION_ERROR), end.value
     finally:
-        effort.turns, effort.tool_calls = conversation.turns, conversation.tool_calls
+        result.turns, result.tool_calls = state.turns, state.tool_calls
         with job.cleaning_up():
             key = f"{job.key}.{name}" if name else job.key
-            await write_transcript(site.out, key, step.lane, brief, conversation)
+            await write_transcript(context.out, key, step.lane, settings, state)
 
 
-async def _run_program(
+async def _run_cli_agent(
     installed: Installed,
     step: Step,
-    site: Site,
-    box: Box,
+    context: Site,
+    sandbox: Box,
     task: str,
-    effort: Effort,
+    result: Effort,
     job: JobContext,
     name: str,
 ) -> None:
-    """Let a command-line agent work; after a crash of ours it begins anew, and its earlier cost stays."""
+    """Run a CLI agent; after a crash of codetaste it starts again, and the cost so far still counts."""
     agent = step.trial.agent
-    adapter = site.adapters[agent.id]
-    record = f"{job.key}{'.' if name else ''}{name}.attempt-{job.attempt}.jsonl"
-    events, model = site.out / "events" / record, site.settings[agent.model].called
-    # The clocks of the trial bound it, which stand still while it waits for its model.
-    limits = Limits(wall_s=_FOR_EVER_S)
+    adapter = context.adapters[agent.id]
+    log_name = f"{job.key}{'.' if name else ''}{name}.attempt-{job.attempt}.jsonl"
+    events, model = context.out / "events" / log_name, context.settings[agent.model].called
+    # The trial's clocks limit the run; they stop while the agent waits for its model.
+    limits = Limits(wall_s=_NO_LIMIT_S)
     job.note(f"{adapter.name} {installed.version} starts")
     if adapter.protocol == "none":
-        order = Task(task, options=agent.options)
-        _ended(effort, await run_agent(installed, box, order, limits, events))
+        agent_task = Task(task, options=agent.options)
+        _apply_reported(result, await run_agent(installed, sandbox, agent_task, limits, events))
         return
     tally: Tally | None = None
     try:
-        async with site.require_gateway().admit(
-            job, models=[agent.model], protocol=adapter.protocol, transcript=site.out / "transcripts" / record
+        async with context.require_gateway().admit(
+            job,
+            models=[agent.model],
+            protocol=adapter.protocol,
+            transcript=context.out / "transcripts" / log_name,
         ) as access:
             tally, url = access.tally, f"http://127.0.0.1:{GATEWAY_PORT}{access.base_path}"
-            order = Task(task, model, url, access.token, agent.options)
-            _ended(effort, await run_agent(installed, box, order, limits, events, tally.stopped))
+            agent_task = Task(task, model, url, access.token, agent.options)
+            _apply_reported(
+                result, await run_agent(installed, sandbox, agent_task, limits, events, tally.stopped)
+            )
     finally:
-        # Only now is known what became of requests that were in flight at the end.
+        # Only now is the end of all requests known, those in flight at the end included.
         if tally is not None:
-            _measured(effort, tally)
+            _apply_metered(result, tally)
 
 
-def _ended(effort: Effort, end: AgentEnd) -> None:
-    """Take over what the program's output and exit code tell."""
-    effort.finish_reason, effort.exit_code = end.finish_reason, end.exit_code
-    effort.message = end.problem or end.message
-    effort.turns, effort.tool_calls = end.turns or 0, end.tool_calls or 0
-    effort.usage, effort.told_usd = end.usage or Usage(), end.cost_usd
+def _apply_reported(result: Effort, end: AgentEnd) -> None:
+    result.finish_reason, result.exit_code = end.finish_reason, end.exit_code
+    result.message = end.problem or end.message
+    result.turns, result.tool_calls = end.turns or 0, end.tool_calls or 0
+    result.usage, result.told_usd = end.usage or Usage(), end.cost_usd
 
 
-def _measured(effort: Effort, tally: Tally) -> None:
-    """Lay what the gateway measured over what the program told."""
-    effort.metered_usd = tally.settled_usd + tally.unknown_usd
-    # Programs count differently: a refused answer is a turn to some, and others do not count at all.
-    effort.turns = tally.turns if tally.requests else effort.turns
-    effort.tool_calls = effort.tool_calls or tally.tool_calls
-    effort.usage = tally.usage
-    effort.failed = tally.failed
+def _apply_metered(result: Effort, tally: Tally) -> None:
+    """Replace reported values with those that the gateway measured."""
+    result.metered_usd = tally.settled_usd + tally.unknown_usd
+    # CLI agents count turns differently: some count a rejected call, others count nothing.
+    result.turns = tally.turns if tally.requests else result.turns
+    result.tool_calls = result.tool_calls or tally.tool_calls
+    result.usage = tally.usage
+    result.failed = tally.failed
     if tally.refused:
-        effort.finish_reason, effort.message = BUDGET, tally.refused
+        result.finish_reason, result.message = BUDGET, tally.refused

@@ -1,4 +1,4 @@
-"""What scorings came to when all jobs have ended: one outcome for each, and its files in their place."""
+"""Outcomes of evaluations after all jobs have ended, and the files of each evaluation."""
 
 from __future__ import annotations
 
@@ -22,65 +22,65 @@ if TYPE_CHECKING:
 
 
 async def conclude_scores(
-    scorings: Sequence[Scoring],
+    tasks: Sequence[Scoring],
     outcomes: Mapping[str, Outcome],
     trials: Mapping[str, Outcome],
-    lab: Laboratory,
+    context: Laboratory,
     blobs: Blobs,
 ) -> dict[str, Outcome]:
-    """Return the outcome of each scoring, by its key.
+    """Return the outcome of each evaluation, by key.
 
-    A trial that has used up its money or time before its execution could begin has an empty patch, which is
-    scored here. Files that were removed, or that another config of the same run name has written since, are
-    made again: they are too large to be kept twice.
+    A trial that used up its budget or time before its execute step began has an empty patch, which is
+    evaluated here. Evaluations whose files were removed, or overwritten by another config with the same run
+    name, are made again, because their files are too large to be stored in the journal as well.
 
     Args:
-        scorings: those of the run.
-        outcomes: of all jobs, by key.
-        trials: what the trials came to, by key.
-        lab: what all scorings share.
-        blobs: where long texts are kept.
+        tasks: the evaluations of the run.
+        outcomes: the outcomes of all jobs, by key.
+        trials: the outcomes of the trials, by key.
+        context: the context that all evaluations share.
+        blobs: the store of long texts.
 
     Raises:
-        JournalError: something cannot be read or written; StorageFull among them.
+        JournalError: a file cannot be read or written; StorageFull is one of these.
     """
-    concluded: dict[str, Outcome] = {}
-    for scoring in scorings:
-        outcome = outcomes[scoring.key]
-        values = {need: outcomes[need].value for need in scoring.needs}
-        if scoring.execution is not None:
-            values[scoring.execution.key] = trials[scoring.execution.trial.key].value
-        if await _to_be_done(scoring, outcome, outcomes, trials, lab):
+    finished: dict[str, Outcome] = {}
+    for task in tasks:
+        outcome = outcomes[task.key]
+        values = {need: outcomes[need].value for need in task.needs}
+        if task.execution is not None:
+            values[task.execution.key] = trials[task.execution.trial.key].value
+        if await _must_evaluate(task, outcome, outcomes, trials, context):
             value: Any = outcome.value
             at = value["timestamp"] if outcome.usable else now()
-            materials = Materials(values, blobs.fetch, at)
-            outcome = await _done(scoring, lab, materials, outcome)
-        concluded[scoring.key] = outcome
-    return concluded
+            inputs = Materials(values, blobs.fetch, at)
+            outcome = await _evaluate_again(task, context, inputs, outcome)
+        finished[task.key] = outcome
+    return finished
 
 
-async def _to_be_done(
-    scoring: Scoring,
+async def _must_evaluate(
+    task: Scoring,
     outcome: Outcome,
     outcomes: Mapping[str, Outcome],
     trials: Mapping[str, Outcome],
-    lab: Laboratory,
+    context: Laboratory,
 ) -> bool:
     if outcome.usable:
         value: Any = outcome.value
-        folder = scored_folder(lab.out, scoring)
+        folder = scored_folder(context.out, task)
         return outcome.resumed and not await to_thread.run_sync(holds, folder, value["files"])
-    if outcome.status is not Status.SKIPPED or scoring.execution is None:
+    if outcome.status is not Status.SKIPPED or task.execution is None:
         return False
-    trial = trials[scoring.execution.trial.key]
-    others = (outcomes[need] for need in scoring.needs if need != scoring.execution.key)
+    trial = trials[task.execution.trial.key]
+    others = (outcomes[need] for need in task.needs if need != task.execution.key)
     return trial.usable and trial.value is not None and all(other.usable for other in others)
 
 
-async def _done(scoring: Scoring, lab: Laboratory, materials: Materials, outcome: Outcome) -> Outcome:
+async def _evaluate_again(task: Scoring, context: Laboratory, inputs: Materials, outcome: Outcome) -> Outcome:
     try:
-        result = await scored(scoring, lab, materials)
-        value = await to_thread.run_sync(write_scored, scoring, lab, result, materials.timestamp)
+        result = await scored(task, context, inputs)
+        value = await to_thread.run_sync(write_scored, task, context, result, inputs.timestamp)
     except JournalError:
         raise
     except CodetasteError as error:

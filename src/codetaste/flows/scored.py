@@ -1,4 +1,4 @@
-"""One prediction scored: applied to R, scanned, counted, and told of in files beside its patch."""
+"""Evaluate one prediction: apply it to R, scan and count, and write the result beside the patch."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 EVALUATION = "evaluation"
 
 
-def scored_folder(out: Path, scoring: Scoring) -> Path:
-    """Return where the prediction lies; those of pseudo agents belong to every track."""
-    if scoring.trial is not None:
-        return output_folder(out, scoring.trial)
-    return outputs_root(out) / "pseudo_agents/direct" / scoring.instance.path / scoring.agent_id
+def scored_folder(out: Path, task: Scoring) -> Path:
+    """Return the folder of the prediction; predictions of pseudo agents belong to no track."""
+    if task.trial is not None:
+        return output_folder(out, task.trial)
+    return outputs_root(out) / "pseudo_agents/direct" / task.instance.path / task.agent_id
 
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """What one scoring works from.
+    """The inputs of one evaluation.
 
     Attributes:
-        values: of the jobs that it needs, by key.
-        fetch: returns a text by its digest.
-        timestamp: when it is done, ISO 8601.
+        values: values of the jobs that it needs, by key.
+        load_text: returns a text by its digest.
+        timestamp: time of the evaluation, ISO 8601.
     """
 
     values: Mapping[str, Any]
@@ -64,65 +64,63 @@ class Materials:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """An evaluation of one prediction, not written yet."""
+    """The evaluation of one prediction, before its files are written."""
 
     evaluation: Evaluation
     patch: bytes
     metadata: Mapping[str, Any]
 
 
-async def scored(scoring: Scoring, lab: Laboratory, materials: Materials) -> Scored:
-    """Score one prediction; nothing is left behind on the disk.
+async def scored(task: Scoring, context: Laboratory, inputs: Materials) -> Scored:
+    """Evaluate one prediction; no file is left on the disk.
 
     Raises:
-        SourceError: the trees cannot be had.
+        SourceError: the trees cannot be checked out.
         EngineError: the rule engine could not be run at all.
-        JournalError: a text is missing; StorageFull among them: no space for the patched tree.
+        JournalError: a text is missing; StorageFull, one of these: no space for the patched tree.
     """
-    trees = await materialise(lab.benchmark.origin(scoring.instance), lab.cache)
-    scratch = lab.scratch / digest(scoring.key)[:16]
+    trees = await materialise(context.benchmark.origin(task.instance), context.cache)
+    scratch = context.scratch / digest(task.key)[:16]
     await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
-    patch = await _patch(scoring, lab, materials, trees, scratch)
+    patch = await _patch(task, context, inputs, trees, scratch)
     problem = ""
     try:
-        rules = await lab.rules(scoring, materials.values, materials.fetch)
+        rules = await context.rules(task, inputs.values, inputs.fetch)
     except (ConfigError, RuleError) as error:
         rules, problem = RuleFiles(), "; ".join(str(error).split("\n"))
-    yardstick = lab.yardsticks[scoring.instance.id]
-    tests, damage = await to_thread.run_sync(recorded_for, scoring, lab, patch)
+    reference = context.yardsticks[task.instance.id]
+    tests, tests_problem = await to_thread.run_sync(recorded_for, task, context, patch)
     evaluation = await evaluate(
         rules,
         trees.base,
         patch,
-        lab.scanner,
+        context.scanner,
         scratch=scratch,
-        exclusions=lab.config.exclusions,
-        correctness=correctness(tests, yardstick.baseline),
-        engine=lab.engine,
+        exclusions=context.config.exclusions,
+        correctness=correctness(tests, reference.baseline),
+        engine=context.engine,
     )
     if problem and evaluation.status is Status.NO_RULES:
         evaluation = replace(evaluation, why=problem)
-    notes = (*evaluation.notes, *filter(None, (damage, yardstick.problem)))
-    return Scored(replace(evaluation, notes=notes), patch, _metadata(scoring, materials))
+    notes = (*evaluation.notes, *filter(None, (tests_problem, reference.problem)))
+    return Scored(replace(evaluation, notes=notes), patch, _metadata(task, inputs))
 
 
-async def _patch(
-    scoring: Scoring, lab: Laboratory, materials: Materials, trees: Trees, scratch: Path
-) -> bytes:
-    if scoring.execution is not None:
-        kept = materials.values[scoring.execution.key]["patch"]
-        return (await materials.fetch(kept)).encode("utf-8", "surrogateescape")
-    if scoring.agent_id == GOLDEN:
-        return await golden_patch(lab.benchmark, scoring.instance, trees, scratch)
+async def _patch(task: Scoring, context: Laboratory, inputs: Materials, trees: Trees, scratch: Path) -> bytes:
+    if task.execution is not None:
+        patch_digest = inputs.values[task.execution.key]["patch"]
+        return (await inputs.fetch(patch_digest)).encode("utf-8", "surrogateescape")
+    if task.agent_id == GOLDEN:
+        return await golden_patch(context.benchmark, task.instance, trees, scratch)
     return NULL_PATCH
 
 
-def _metadata(scoring: Scoring, materials: Materials) -> Mapping[str, Any]:
-    """Return ``inference_metadata.json`` of the prediction; a pseudo agent takes no time and no money."""
-    if scoring.execution is not None:
-        told: Mapping[str, Any] = materials.values[scoring.execution.key]["metadata"]
-        return told
-    at = materials.timestamp
+def _metadata(task: Scoring, inputs: Materials) -> Mapping[str, Any]:
+    """Return ``inference_metadata.json`` of the prediction; a pseudo agent needs no time and no money."""
+    if task.execution is not None:
+        metadata: Mapping[str, Any] = inputs.values[task.execution.key]["metadata"]
+        return metadata
+    at = inputs.timestamp
     return {
         "cost_usd": 0.0,
         "finish_reason": "success",
@@ -133,16 +131,16 @@ def _metadata(scoring: Scoring, materials: Materials) -> Mapping[str, Any]:
 
 
 def recorded_for(
-    scoring: Scoring, lab: Laboratory, patch: bytes | None = None
+    task: Scoring, context: Laboratory, patch: bytes | None = None
 ) -> tuple[TestCounts | None, str]:
-    """Return the test results that are recorded of a prediction, or why they cannot be read. Blocks.
+    """Return the recorded test counts of a prediction, and why they cannot be read ("" if they can).
 
-    Those of pseudo agents are in the baseline, others beside the prediction; there they do not count where
-    another patch was tested. ``patch`` is None where nobody has one yet: then the file that is there decides.
+    Test counts of pseudo agents come from the baseline, all others from the file beside the prediction, which
+    counts only if it is about this patch. With ``patch`` None it is compared with the patch file on disk.
     """
-    if scoring.trial is None and (known := lab.yardsticks[scoring.instance.id].tests.get(scoring.agent_id)):
+    if task.trial is None and (known := context.yardsticks[task.instance.id].tests.get(task.agent_id)):
         return known, ""
-    folder = scored_folder(lab.out, scoring)
+    folder = scored_folder(context.out, task)
     try:
         tested = sha256((folder / PATCH).read_bytes() if patch is None else patch).hexdigest()
     except OSError:
@@ -153,60 +151,62 @@ def recorded_for(
         return None, str(error)
 
 
-def write_scored(scoring: Scoring, lab: Laboratory, result: Scored, timestamp: str) -> dict[str, Any]:
-    """Write all files of a scored prediction, and return what the journal keeps of it. Blocks.
+def write_scored(task: Scoring, context: Laboratory, result: Scored, timestamp: str) -> dict[str, Any]:
+    """Write all files of an evaluated prediction, and return the job's value for the journal.
 
     Raises:
-        JournalError: they cannot be written; StorageFull among them.
+        JournalError: a file cannot be written; StorageFull is one of these.
     """
-    folder, trial = scored_folder(lab.out, scoring), scoring.trial
+    folder, trial = scored_folder(context.out, task), task.trial
     files: dict[str, str] = {}
     if trial is None:
-        config = pseudo_config(scoring.agent_id)
-        own = {PATCH: result.patch, AGENT: _json(config), METADATA: _json(result.metadata)}
-        for name, content in own.items():
+        config = pseudo_config(task.agent_id)
+        contents = {PATCH: result.patch, AGENT: _json(config), METADATA: _json(result.metadata)}
+        for name, content in contents.items():
             write_atomically(folder / name, content)
             files[name] = sha256(content).hexdigest()
     else:
-        config = agent_config(trial, lab.trials_site())
-        write_activity(folder / EVALUATION, run_activity(lab.out, trial.key))
+        config = agent_config(trial, context.trials_site())
+        write_activity(folder / EVALUATION, run_activity(context.out, trial.key))
     written = write_evaluation(
         folder / EVALUATION,
         result.evaluation,
-        instance=scoring.instance,
+        instance=task.instance,
         agent_config=config,
         inference_metadata=result.metadata,
-        instance_metadata=_known(lab, scoring.instance),
+        instance_metadata=_instance_metadata(context, task.instance),
         timestamp=timestamp,
     )
     files |= {f"{EVALUATION}/{name}": content for name, content in written.items()}
     return {
         "status": str(result.evaluation.status),
         "said": said(result.evaluation),
-        "sound": _sound(scoring, result.evaluation),
+        "sound": _sound(task, result.evaluation),
         "scores": scores_json(result.evaluation),
         "files": files,
         "timestamp": timestamp,
     }
 
 
-def _known(lab: Laboratory, instance: Instance) -> Mapping[str, Any] | None:
+def _instance_metadata(context: Laboratory, instance: Instance) -> Mapping[str, Any] | None:
     try:
-        return lab.benchmark.metadata(instance)
+        return context.benchmark.metadata(instance)
     except ConfigError:
-        return None  # the yardstick says so
+        return None  # the instance reference has the problem
 
 
 def holds(folder: Path, files: Mapping[str, str]) -> bool:
-    """Whether the files in ``folder`` have still these digests. Blocks."""
+    """Whether the files in ``folder`` still have these SHA-256 digests."""
     try:
-        return all(sha256((folder / name).read_bytes()).hexdigest() == is_ for name, is_ in files.items())
+        return all(
+            sha256((folder / name).read_bytes()).hexdigest() == expected for name, expected in files.items()
+        )
     except OSError:
         return False
 
 
 def said(evaluation: Evaluation) -> str:
-    """Say in a few words what a prediction is worth."""
+    """Summarize the scores of a prediction in a few words."""
     if evaluation.counts is None:
         why = f": {evaluation.why}" if evaluation.why else ""
         return f"{evaluation.status.replace('_', ' ')}{why}"
@@ -219,12 +219,12 @@ def said(evaluation: Evaluation) -> str:
     return ", ".join(words)
 
 
-def _sound(scoring: Scoring, evaluation: Evaluation) -> bool | None:
-    """Whether a pseudo agent scores what it must: X* all rules, and nothing none. None for a trial."""
-    if scoring.trial is not None:
+def _sound(task: Scoring, evaluation: Evaluation) -> bool | None:
+    """Whether a pseudo agent has the score that it must have (IFR 1 for X*, 0 for none); None for a trial."""
+    if task.trial is not None:
         return None
     rate = None if evaluation.counts is None else ifr(evaluation.counts)
-    return rate == (1.0 if scoring.agent_id == GOLDEN else 0.0)
+    return rate == (1.0 if task.agent_id == GOLDEN else 0.0)
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

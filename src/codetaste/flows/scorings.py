@@ -1,6 +1,6 @@
-"""Which predictions a config asks to have scored; nothing is done yet.
+"""The predictions that a config selects for evaluation.
 
-A prediction is a trial's, or that of a pseudo agent: the golden patch, and none.
+A prediction belongs to a trial or to a pseudo agent (the golden patch, or no patch).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codetaste.flows.trials import StepKind
 from codetaste.rules.verdict import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """One job: one prediction at one instance. ``execution`` is what makes it; None for a pseudo agent."""
+    """One evaluation job: a prediction at an instance. ``execution`` is its step; None for a pseudo agent."""
 
     instance: Instance
     agent_id: str
     execution: Step | None = None
     rules_by: str | None = None
-    """The id of the model that finds the rules in this run, None for those of the benchmark."""
+    """Id of the model that discovers the rules in this run; None for the benchmark's rules."""
 
     @property
     def trial(self) -> Trial | None:
-        """The trial that it scores, None for a pseudo agent."""
+        """The evaluated trial; None for a pseudo agent."""
         return None if self.execution is None else self.execution.trial
 
     @property
@@ -43,7 +43,7 @@ class Scoring:
 
     @property
     def title(self) -> str:
-        """The job's name for people."""
+        """The job's display name."""
         trial = self.trial
         if trial is None:
             return f"{self.instance.id} scores of {self.agent_id}"
@@ -51,12 +51,12 @@ class Scoring:
 
     @property
     def sources(self) -> str:
-        """The key of the job that brings the instance's trees to disk."""
+        """The key of the job that checks out the instance's trees."""
         return f"sources/{self.instance.id}"
 
     @property
     def passes(self) -> tuple[str, ...]:
-        """The keys of the jobs that find the rules; none where the benchmark has them."""
+        """The keys of the jobs that discover the rules; empty where the benchmark's rules are used."""
         if self.rules_by is None:
             return ()
         return tuple(f"discover/{self.rules_by}/{self.instance.id}/{side.value}" for side in Direction)
@@ -64,25 +64,20 @@ class Scoring:
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the jobs that must have a result first."""
-        made = () if self.execution is None else (self.execution.key,)
-        return (self.sources, *made, *self.passes)
+        execution = () if self.execution is None else (self.execution.key,)
+        return (self.sources, *execution, *self.passes)
 
 
 def scorings(
     config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
 ) -> tuple[Scoring, ...]:
-    """List what is to be scored: the pseudo agents' predictions first, since they are there at once."""
-    return tuple(_listed(config, steps, instances))
-
-
-def _listed(
-    config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
-) -> Iterator[Scoring]:
+    """List the evaluations; those of pseudo agents come first, since their predictions need no agent run."""
     by = config.discovered_by
-    if config.references:
-        for instance in instances:
-            yield Scoring(instance, GOLDEN, rules_by=by)
-            yield Scoring(instance, NULL, rules_by=by)
-    for step in steps:
-        if step.kind is StepKind.EXECUTE:
-            yield Scoring(step.trial.instance, step.trial.agent.id, step, by)
+    pseudo = (
+        Scoring(instance, agent_id, rules_by=by)
+        for instance in (instances if config.references else ())
+        for agent_id in (GOLDEN, NULL)
+    )
+    executions = (step for step in steps if step.kind is StepKind.EXECUTE)
+    trials = (Scoring(step.trial.instance, step.trial.agent.id, step, by) for step in executions)
+    return (*pseudo, *trials)

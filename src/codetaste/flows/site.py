@@ -1,4 +1,4 @@
-"""What all trials of a run share: where agents work, who they ask, and what is known of both."""
+"""The context that all trials of a run share: sandboxes, models, adapters, gateway and installer."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from codetaste.sandbox.box import Boxes
     from codetaste.sandbox.config import SandboxConfig
 
-_HARVESTS_AT_ONCE = 4
+_MAX_EXTRACTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where trials take place.
+    """The context of a run's trials.
 
     Attributes:
-        benchmark: where the tasks come from.
+        benchmark: the source of the tasks.
         out: the run's folder.
-        cache: where trees and testbeds are kept between runs.
-        boxes: opens the boxes that agents work in.
-        box_facts: what decides what a box has inside, as far as the config says it: which of several engines
-            was there does not make a result another one.
-        sandbox: how large a box is.
-        models: by id.
-        settings: of these models, by id.
-        digests: what decides each model's replies (a hash), by id.
-        adapters: of agents that are programs, by the agent's id.
-        gateway: what such programs call their models through; None where there are none.
-        install: brings an agent's program; found in the cache once it is there.
-        harvests: patches are taken a few at once: each holds a list of R's files in memory, and all agents
-            may end at the same moment.
+        cache: the folder where trees and testbeds are cached between runs.
+        sandboxes: opens the sandboxes that agents run in.
+        sandbox_fingerprint: the config values that determine a sandbox's content. With the engine "auto", the
+            engine that is chosen on a host does not make results differ.
+        sandbox_config: the section ``[sandbox]``.
+        models: the models by id.
+        model_configs: the configs of these models, by id.
+        model_fingerprints: hash of what determines each model's replies, by id.
+        adapters: the adapters of CLI agents, by agent id.
+        gateway: the gateway through which CLI agents call their models; None where no agent needs it.
+        install_agent: installs a CLI agent, or finds it in the cache.
+        extraction_limiter: limits concurrent patch extractions, because each has a list of R's files in
+            memory, and all agents may end at the same moment.
     """
 
     benchmark: Benchmark
@@ -66,7 +66,7 @@ class Site:
     harvests: CapacityLimiter
 
     def version(self, agent: AgentConfig) -> str:
-        """Return the release of the agent's program."""
+        """Return the version of the agent: codetaste's own, or the CLI agent's release."""
         if agent.own:
             from codetaste import __version__  # noqa: PLC0415 - the package itself
 
@@ -77,22 +77,22 @@ class Site:
         """Return the gateway.
 
         Raises:
-            ConfigError: nobody opened one, which is a fault of whoever made this site.
+            ConfigError: none is open, which is a bug.
         """
         if self.gateway is None:
-            raise ConfigError("an agent asks for a model, and no gateway is open")
+            raise ConfigError("internal error: an agent needs a model, but no gateway is open")
         return self.gateway
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who takes part: models by id, ready to be asked, with their settings and what decides their replies."""
+    """The open models of a run by id, their configs, and hashes of what determines their replies."""
 
     models: Mapping[str, MeteredModel]
     settings: Sequence[ModelConfig]
     digests: Mapping[str, str]
     adapters: Mapping[str, Adapter]
-    """Of the agents that are programs, by the agent's id."""
+    """The adapters of CLI agents, by agent id."""
 
 
 @asynccontextmanager
@@ -101,49 +101,49 @@ async def open_site(
     out: Path,
     cache: Path,
     sandbox: SandboxConfig,
-    cast: Cast,
+    model_set: Cast,
     warn: Callable[[str], None],
 ) -> AsyncIterator[Site]:
-    """Find what contains agents, and open a gateway if an agent is a program that asks for a model.
+    """Open the sandbox provider, and a gateway if a CLI agent calls a model.
 
     Args:
-        benchmark: where the tasks come from.
+        benchmark: the source of the tasks.
         out: the run's folder.
-        cache: where things are kept between runs.
-        sandbox: the section.
-        cast: who takes part.
-        warn: is told what a person should know.
+        cache: the folder of data that is cached between runs.
+        sandbox: the section ``[sandbox]``.
+        model_set: the models and adapters of the run.
+        warn: receives messages for the user.
 
     Raises:
-        SandboxError: nothing here can contain an agent.
-        JournalError: the gateway's socket cannot be made.
+        SandboxError: no sandbox provider works on this host.
+        JournalError: the gateway's socket cannot be created.
     """
-    whole = await to_thread.run_sync(out.absolute)  # container engines take no other
+    absolute = await to_thread.run_sync(out.absolute)  # container engines accept only absolute paths
     async with AsyncExitStack() as stack:
-        boxes = await stack.enter_async_context(open_boxes(sandbox, cache, whole, out.name, warn))
+        sandboxes = await stack.enter_async_context(open_boxes(sandbox, cache, absolute, out.name, warn))
         gateway: Gateway | None = None
-        if any(adapter.protocol != "none" for adapter in cast.adapters.values()):
-            from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only where it is needed
+        if any(adapter.protocol != "none" for adapter in model_set.adapters.values()):
+            from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only for CLI agents
             from codetaste.gateway.served import served  # noqa: PLC0415
 
-            serving = {model.id: served(model, cast.models[model.id]) for model in cast.settings}
-            gateway = await stack.enter_async_context(open_gateway(serving, whole))
+            serving = {model.id: served(model, model_set.models[model.id]) for model in model_set.settings}
+            gateway = await stack.enter_async_context(open_gateway(serving, absolute))
 
         async def install(agent: AgentConfig) -> Installed:
-            return await installed(cast.adapters[agent.id], agent.version, cache, warn)
+            return await installed(model_set.adapters[agent.id], agent.version, cache, warn)
 
         yield Site(
             benchmark=benchmark,
             out=out,
             cache=cache,
-            boxes=boxes,
+            boxes=sandboxes,
             box_facts=f"{sandbox.engine} {sandbox.image}",
             sandbox=sandbox,
-            models=cast.models,
-            settings={model.id: model for model in cast.settings},
-            digests=cast.digests,
-            adapters=cast.adapters,
+            models=model_set.models,
+            settings={model.id: model for model in model_set.settings},
+            digests=model_set.digests,
+            adapters=model_set.adapters,
             gateway=gateway,
             install=install,
-            harvests=CapacityLimiter(_HARVESTS_AT_ONCE),
+            harvests=CapacityLimiter(_MAX_EXTRACTIONS),
         )

@@ -1,4 +1,4 @@
-"""The job that brings an instance's trees to disk: free, and there for whoever needs them."""
+"""The job that checks out an instance's trees for the jobs that need them; it costs no money."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.job import JobContext, Json
 
-_CPU = 0.5  # unpacking and hashing; the other half of the time it waits for disk or network
+_CPU = 0.5  # for unpacking and hashing; half of the time the job waits for disk or network
 
 
 def sources_job(key: str, instance: Instance, benchmark: Benchmark, cache: Path, budget: Budget) -> Job:
-    """Make the job ``key`` that brings R and R∘X* of ``instance`` below ``cache``."""
+    """Return the job ``key`` that checks out R and R∘X* of ``instance`` into ``cache``."""
 
     async def run(_job: JobContext) -> Json:
         trees = await materialise(benchmark.origin(instance), cache)
@@ -39,5 +39,5 @@ def sources_job(key: str, instance: Instance, benchmark: Benchmark, cache: Path,
 
 
 def digest(*parts: str) -> str:
-    """Return what stands for ``parts`` in a fingerprint."""
+    """Return the SHA-256 of ``parts``, for use in a fingerprint."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""What was said between a model and its tools, as a file for people and programs."""
+"""Write the state of an agent loop as a JSON-lines file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from codetaste.agent.loop import Brief, Conversation
 
 
-async def write_transcript(out: Path, key: str, model: str, brief: Brief, conversation: Conversation) -> Path:
+async def write_transcript(out: Path, key: str, model: str, settings: Brief, state: Conversation) -> Path:
     """Write ``transcripts/<job key>.jsonl``: model and system prompt, then one message a line."""
     lines = [
         json.dumps(
-            {"model": model, "system": brief.system, "tools": [tool.spec.name for tool in brief.tools]}
+            {"model": model, "system": settings.system, "tools": [tool.spec.name for tool in settings.tools]}
         ),
-        *(json.dumps(message_to_json(message)) for message in conversation.messages),
+        *(json.dumps(message_to_json(message)) for message in state.messages),
     ]
     path = out / "transcripts" / f"{key}.jsonl"
     await to_thread.run_sync(lambda: write_atomically(path, "".join(f"{line}\n" for line in lines)))

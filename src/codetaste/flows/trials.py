@@ -1,9 +1,9 @@
-"""Which trials a config asks for, in which steps, and what they can take at most; nothing is done yet.
+"""The section ``[[tracks]]``, the trials that it selects, and their steps.
 
-A trial is one agent's go at one instance (CodeTaste §3.5): on the instructed track from the whole
-description, on the open track from the area alone. There the mode says how: *direct*; *plan*, where a fresh
-agent carries out the plan of the first one; *multiplan*, where a judge who knows the whole description picks
-one of five.
+A trial is one attempt of one agent at one instance (CodeTaste §3.5). On the instructed track the agent gets
+the whole description, on the open track only the area to improve. The open track has three modes: *direct*;
+*plan*, where a fresh agent carries out the plan of the first one; *multiplan*, where a judge who gets the
+whole description picks one of five plans.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from codetaste.harness.config import AgentConfig
 
 PLANS = 5
-"""How many plans the multiplan mode asks for (CodeTaste, Figure 16)."""
+"""Number of plans in the mode multiplan (CodeTaste, Figure 16)."""
 
 
 class TrackConfig(Section):
-    """``[[tracks]]``: how much the agents are told, and whether they plan first."""
+    """``[[tracks]]``: how much of the description the agents get, and whether they plan first."""
 
     track: Track
     """"instructed" or "open"."""
     mode: Literal["direct", "plan", "multiplan"] = "direct"
-    """On the instructed track only "direct"."""
+    """The instructed track supports only "direct"."""
     judge: str | None = None
     """The id of the model that picks one of the five plans of "multiplan"."""
     attempts: int = Field(default=1, ge=1, le=1000)
     """Trials of each agent at each instance."""
     plan_time_limit: Seconds = 30 * 60.0
-    """Working time of the plan step, all its tries together; it counts for the trial's time limit too."""
+    """Working time of all attempts of the plan step together; it also counts towards the trial's limit."""
     plan_attempts: int = Field(default=3, ge=1, le=3)
-    """How often the agent may begin anew when it left no plan that can be used."""
+    """Maximum number of attempts at a usable plan."""
     agents: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """Ids of [[agents]]; all of them where nothing is said."""
+    """Ids of [[agents]]; default is all of them."""
 
     @model_validator(mode="after")
-    def _goes_together(self) -> Self:
+    def _check_mode(self) -> Self:
         if self.track is Track.INSTRUCTED and self.mode != "direct":
             raise ValueError('the track "instructed" has the mode "direct" only: its description is the plan')
         if self.mode == "multiplan" and self.judge is None:
@@ -59,16 +59,16 @@ class TrackConfig(Section):
 
     @property
     def name(self) -> str:
-        """What it is called among people: "open/plan"."""
+        """The display name, such as "open/plan"."""
         return f"{self.track}/{self.mode}"
 
     def takes(self, agent_id: str) -> bool:
-        """Whether this agent is to work on it."""
+        """Whether the agent takes part in this track."""
         return self.agents is None or agent_id in self.agents
 
 
 class StepKind(StrEnum):
-    """What a job of a trial does."""
+    """The kind of a trial's step."""
 
     PLAN = "plan"
     JUDGE = "judge"
@@ -91,39 +91,39 @@ class Trial:
     instance: Instance
     attempt: int
     labels: Mapping[str, str]
-    """The models for people, by id: a scripted one is never shown as if it were real."""
+    """Display names of models by id; that of a scripted model says that it is scripted."""
 
     @property
     def node(self) -> str:
-        """The name of its budget, which all its steps draw from."""
+        """The name of the budget that all its steps share."""
         again = f"/attempt-{self.attempt}" if self.attempt > 1 else ""
         return f"{self.agent.id}/{self.track.name}/{self.instance.id}{again}"
 
     @property
     def key(self) -> str:
-        """What its jobs' keys begin with."""
+        """The prefix of its jobs' keys."""
         return f"infer/{self.node}"
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """The display name."""
         return self.title_of(self.track.name)
 
     def title_of(self, what: str) -> str:
-        """Name ``what`` of it for people: what tells its steps apart comes before what may be cut off."""
+        """Return a display name with ``what``, which comes early because the end may be truncated."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
         return f"{self.instance.id} {what} by {self.agent_label}{again}"
 
     @property
     def agent_label(self) -> str:
-        """The agent for people."""
+        """The display name of the agent."""
         label = self.labels[self.agent.model]
         scripted = label.endswith("scripted") and not self.agent.id.endswith("scripted")
         return f"{self.agent.id}, scripted" if scripted else self.agent.id
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Its jobs, in their order."""
+        """The steps in their order."""
         return tuple(Step(self, kind) for kind in _STEPS[self.track.mode])
 
 
@@ -141,35 +141,35 @@ class Step:
 
     @property
     def title(self) -> str:
-        """The job's name for people."""
+        """The job's display name."""
         track = self.trial.track
         return self.trial.title_of(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
 
     @property
     def model_id(self) -> str:
-        """The model that it asks."""
+        """The id of the model that it calls."""
         judge = self.trial.track.judge
         return judge if self.kind is StepKind.JUDGE and judge is not None else self.trial.agent.model
 
     @property
     def lane(self) -> str:
-        """That model for people: jobs that ask the same one take turns."""
+        """The display name of that model; jobs of one model share a lane of the scheduler."""
         return self.trial.labels[self.model_id]
 
     @property
     def before(self) -> tuple[Step, ...]:
-        """The steps of the trial whose results it needs."""
+        """The earlier steps of the trial, whose results this one needs."""
         kinds = _STEPS[self.trial.track.mode]
         return tuple(Step(self.trial, kind) for kind in kinds[: kinds.index(self.kind)])
 
     @property
     def sources(self) -> str:
-        """The key of the job that brings the instance's trees to disk."""
+        """The key of the job that checks out the instance's trees."""
         return f"sources/{self.trial.instance.id}"
 
     @property
     def install(self) -> str:
-        """The key of the job that installs the agent's program; "" where there is none to install."""
+        """The key of the job that installs the CLI agent; "" for the own agent."""
         return "" if self.trial.agent.own else f"install/{self.trial.agent.id}"
 
     @property
@@ -187,7 +187,7 @@ def trials(
     instances: Iterable[Instance],
     labels: Mapping[str, str],
 ) -> tuple[Trial, ...]:
-    """List the trials: agents × tracks × instances × attempts; ``labels`` are those of models, by id."""
+    """List the trials: agents × tracks × instances × attempts; ``labels`` are display names by model id."""
     return tuple(
         Trial(agent, track, instance, attempt, labels)
         for instance in instances
@@ -199,5 +199,5 @@ def trials(
 
 
 def with_needed(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Add the earlier steps of the same trials that ``steps`` need, each before what needs it."""
+    """Add the earlier steps of the same trials, each before the steps that need it."""
     return tuple({each.key: each for step in steps for each in (*step.before, step)}.values())

@@ -1,1 +1,1 @@
-"""What people see: live progress and summaries."""
+"""Output for users: live progress, logs, status, summaries, reports and statistics."""

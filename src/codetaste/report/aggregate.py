@@ -1,8 +1,8 @@
-"""From trials to values that a mean is made of: the two aggregations, and what each of them left out.
+"""The two aggregations of trials: the value that each trial contributes to a mean, and the trials left out.
 
-``strict`` is ours: a trial that failed, was refused, or whose patch does not apply scores 0 in all that is a
-score. ``published`` is what the published harness does: such trials vanish from its means, and what is
-undefined becomes 1 or 0. What was not measured is counted in both.
+``strict`` is codetaste's own: a trial that failed, was refused, or whose patch does not apply scores 0 in
+every score. ``published`` does what the published harness does: such trials are dropped from its means, and
+undefined values become 1 or 0. Both count the trials without a value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from codetaste.report.measures import Measure
 
 WORTHLESS = frozenset({TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY})
-"""What became of trials that score 0 in ``strict``."""
+"""Statuses of trials that score 0 in ``strict``."""
 
 
 class Aggregation(StrEnum):
@@ -34,16 +34,16 @@ class Aggregation(StrEnum):
 
 
 class Grouping(StrEnum):
-    """By what values depend on each other. Attempts at one instance always do."""
+    """The groups within which values depend on each other; attempts at one instance always do."""
 
     INSTANCE = "instance"
-    """As the paper counts: each instance for itself."""
+    """Each instance is a group, as in the paper."""
     REPOSITORY = "repository"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The values of one measure in some trials, and how many of these have none."""
+    """The values of one measure in some trials, and the number of trials without a value."""
 
     values: tuple[float, ...]
     records: tuple[TrialRecord, ...]
@@ -51,7 +51,7 @@ class Sample:
     missing: int
 
     def interval(self, measure: Measure, grouping: Grouping) -> Interval:
-        """Return the mean with its interval."""
+        """Return the mean and its confidence interval."""
         repository = grouping is Grouping.REPOSITORY
         clusters = [(record.repository if repository else "") or record.instance for record in self.records]
         return mean_interval(self.values, clusters, fractions=measure.unit == "fraction")
@@ -66,21 +66,24 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Aggregator:
-    """One way to make values of trials; made once for all trials of a report (``aggregator``)."""
+    """Computes the values of trials under one aggregation; one serves all trials of a report."""
 
     aggregation: Aggregation
     measured: frozenset[tuple[str, str]]
-    """Measure and lane or instance (with a sign of which) in which some scored trial has a value."""
+    """Pairs of a measure and a group in which a scored trial has a value.
+
+    A group is an agent's track and mode, or an instance.
+    """
     scored: frozenset[str]
-    """Lanes and instances that have a scored trial."""
+    """Groups (as above) that have a scored trial."""
 
     def value(self, record: TrialRecord, measure: Measure) -> float | None:
-        """Return what a trial contributes to the mean of a measure; None is nothing.
+        """Return what a trial contributes to the mean of a measure; None where it contributes nothing.
 
-        In ``strict`` a failed trial scores 0 only where that score could have been measured: where trials of
-        its agent in this lane have it (or anybody's, if all of those failed), and not on an instance that was
-        scored without it, for want of tests or rules. Else PASS would be 0 where nobody ran tests. Where all
-        trials failed it is 0 in what rules alone can tell.
+        In ``strict`` a failed trial scores 0 only where that score could have been measured: where other
+        trials of its agent in this track and mode have it (or any agent's trials, if all of those failed),
+        and not on an instance that was scored without it because tests or rules are missing. Otherwise PASS
+        would be 0 where no tests were run. Where all trials failed, the scores that need no tests are 0.
         """
         if self.aggregation is Aggregation.PUBLISHED:
             value = measure.published(record)
@@ -95,59 +98,61 @@ class Aggregator:
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
         """Return the values of one measure in some trials."""
         values = [(self.value(record, measure), record) for record in records]
-        kept = [(float(value), record) for value, record in values if value is not None]
+        present = [(float(value), record) for value, record in values if value is not None]
         return Sample(
-            tuple(value for value, _ in kept),
-            tuple(record for _, record in kept),
-            len(values) - len(kept),
+            tuple(value for value, _ in present),
+            tuple(record for _, record in present),
+            len(values) - len(present),
         )
 
     def _could_be_measured(self, record: TrialRecord, measure: Measure) -> bool:
-        lane, instance = _lane(record), _instance(record)
+        agent_group, instance = _agent_group(record), _instance_group(record)
         if instance in self.scored and (measure.name, instance) not in self.measured:
             return False
-        if lane in self.scored:
-            return (measure.name, lane) in self.measured
+        if agent_group in self.scored:
+            return (measure.name, agent_group) in self.measured
         return (measure.name, "") in self.measured
 
 
 def aggregator(
     aggregation: Aggregation, records: Sequence[TrialRecord], measures: Iterable[Measure]
 ) -> Aggregator:
-    """Return the way to make values of ``records``, all those of a report."""
+    """Return the aggregator for ``records``, which are all records of a report."""
     measured: set[tuple[str, str]] = set()
     scored: set[str] = set()
     for record in records:
         if record.status is TrialStatus.SCORED and not record.pseudo:
-            scored |= {_lane(record), _instance(record)}
+            scored |= {_agent_group(record), _instance_group(record)}
             for measure in measures:
                 if measure.score and measure.of(record) is not None:
-                    measured |= {(measure.name, place) for place in ("", _lane(record), _instance(record))}
+                    measured |= {
+                        (measure.name, group) for group in ("", _agent_group(record), _instance_group(record))
+                    }
     if all(record.status in WORTHLESS for record in records if not record.pseudo):
         measured = {(measure.name, "") for measure in measures if measure.score and not measure.tested}
     return Aggregator(aggregation, frozenset(measured), frozenset(scored))
 
 
-def _lane(record: TrialRecord) -> str:
+def _agent_group(record: TrialRecord) -> str:
     return f"lane\n{record.agent}\n{record.track}\n{record.mode}"
 
 
-def _instance(record: TrialRecord) -> str:
+def _instance_group(record: TrialRecord) -> str:
     return f"instance\n{record.instance}"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of trials."""
+    """The number of trials by status."""
 
     trials: int
     by_status: Counter[TrialStatus]
     dropped: int
-    """In no mean of the published harness."""
+    """Trials that are in no mean of the published harness."""
 
 
 def count(records: Sequence[TrialRecord]) -> Counts:
-    """Count what became of trials."""
+    """Count trials by status."""
     return Counts(
         len(records),
         Counter(record.status for record in records),

@@ -1,4 +1,4 @@
-"""The comparison at the end of a run: agents by tracks, intervals, and which differences are significant."""
+"""Comparison tables: agents by track and mode, with intervals and significant differences."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from codetaste.report.statistics import Interval
 
 __all__ = ["Comparison", "as_json", "compare", "comparison_table", "differences_table", "render"]
-_TOLD = 12
-"""Significant differences that are told one by one below the table."""
+_MAX_DIFFERENCES = 12
+"""Significant differences that are listed below the table."""
 
 
 def compare(
@@ -33,9 +33,9 @@ def compare(
     aggregation: Aggregation | Literal["strict", "published", "both"] = "both",
     by: By = "agent",
 ) -> Comparison:
-    """Compare the agents of ``records`` in every track and mode, or with ``by`` lane these of every agent.
+    """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
 
-    With both aggregations it is strict, and ``published`` has the other.
+    With both aggregations the result is the strict comparison, whose field ``published`` has the other one.
     """
     trials = gather(records)
     if aggregation != "both":
@@ -45,7 +45,7 @@ def compare(
 
 
 def render(comparison: Comparison, width: int | None = None) -> str:
-    """Say it in plain text, at most ``width`` columns wide where that can be done."""
+    """Render a comparison as plain text, at most ``width`` columns wide where possible."""
     if not comparison.contestants:
         return "There are no trials to compare."
     both = [comparison] if comparison.published is None else [comparison, comparison.published]
@@ -54,16 +54,18 @@ def render(comparison: Comparison, width: int | None = None) -> str:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Return it as a table: a section for each measure, a row for each contestant, columns for each place."""
+    """Return a table with a section for each measure, a row for each system and columns for each setting."""
     agents = comparison.by == "agent"
     columns = [Column(comparison.by, "Agent" if agents else "Mode"), Column("sign", "")]
-    for place in comparison.places:
+    for setting in comparison.places:
         columns += [
-            Column("mean", "mean", Unit.FRACTION, over=place),
-            Column("better_than", ">", over=place),
-            Column("n", "n", Unit.COUNT, over=place),
+            Column("mean", "mean", Unit.FRACTION, over=setting),
+            Column("better_than", ">", over=setting),
+            Column("n", "n", Unit.COUNT, over=setting),
         ]
-    rows = tuple(row for measure in _measures(comparison) for row in _rows(comparison, measure))
+    with_values = {estimate.measure for estimate in comparison.standings}
+    measures = [measure for measure in COMPARED if measure in with_values]
+    rows = tuple(row for measure in measures for row in _rows(comparison, measure))
     what = "agents by track and mode" if agents else "tracks and modes by agent"
     instances = counted(comparison.instances, "instance")
     repositories = counted(comparison.repositories, "repository", "repositories")
@@ -76,62 +78,59 @@ def comparison_table(comparison: Comparison) -> Table:
 def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
     section = f"{measure.title} (%)"
     rows = []
-    for contestant in comparison.contestants:
-        standings = [comparison.standing(contestant, place, measure) for place in comparison.places]
-        cells = [cell for standing in standings for cell in _cells(comparison, standing)]
-        rows.append(Row((contestant, comparison.letter(contestant), *cells), section))
+    for system in comparison.contestants:
+        estimates = [comparison.standing(system, setting, measure) for setting in comparison.places]
+        cells = [cell for estimate in estimates for cell in _cells(comparison, estimate)]
+        rows.append(Row((system, comparison.letter(system), *cells), section))
     known = {(each.name, each.place): each for each in comparison.references if each.measure == measure}
     for name in dict.fromkeys(name for name, _ in known):
-        found = [known.get((name, place)) for place in comparison.places]
+        found = [known.get((name, setting)) for setting in comparison.places]
         cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
         rows.append(Row((name, "", *cells), section))
     return rows
 
 
-def _measures(comparison: Comparison) -> list[Measure]:
-    taken = {standing.measure for standing in comparison.standings}
-    return [measure for measure in COMPARED if measure in taken]
-
-
-def _cells(comparison: Comparison, standing: Standing | None) -> tuple[Cell, Cell, Cell]:
-    if standing is None:
+def _cells(comparison: Comparison, estimate: Standing | None) -> tuple[Cell, Cell, Cell]:
+    if estimate is None:
         return None, "", 0
     between = "" if len(comparison.contestants) <= len(ascii_lowercase) else " "
-    beats = between.join(comparison.letter(other) for other in standing.beats)
-    return standing.interval, beats, standing.interval.n
+    beats = between.join(comparison.letter(other) for other in estimate.beats)
+    return estimate.interval, beats, estimate.interval.n
 
 
 def _notes(comparison: Comparison) -> list[str]:
-    """Say how it is ranked, what the letters mean, and the differences that are more than chance."""
+    """Return notes on the ranking, the meaning of the letters, and the significant differences."""
     tests = len(comparison.contests)
     if not comparison.standings:
-        return ["no trial has a value here"]
+        return ["no trial has a value for these measures"]
     if not tests:
-        return ["there is nothing to compare with"]
+        return ["no two of them can be compared"]
     ranked = f"ranked by the mean of {comparison.primary.title} over its columns; "
     ranked = ranked if comparison.by == "agent" else ""
     corrected = f"{ALPHA:.0%} false discoveries among {tests:,} paired sign-flip tests by repository"
     notes = [f"{ranked}>: significantly better than these ({corrected}, Benjamini-Hochberg)"]
-    told = [each for each in comparison.contests if each.measure == comparison.primary and each.significant]
-    told.sort(key=lambda each: (each.q, -abs(each.difference)))
-    notes += [_say(each) for each in told[:_TOLD]]
-    if len(told) > _TOLD:
-        notes.append(f"and {len(told) - _TOLD} more significant differences of {comparison.primary.title}")
+    listed = [each for each in comparison.contests if each.measure == comparison.primary and each.significant]
+    listed.sort(key=lambda each: (each.q, -abs(each.difference)))
+    notes += [_format_difference(each) for each in listed[:_MAX_DIFFERENCES]]
+    if len(listed) > _MAX_DIFFERENCES:
+        notes.append(
+            f"and {len(listed) - _MAX_DIFFERENCES} more significant differences of {comparison.primary.title}"
+        )
     if not any(each.significant for each in comparison.contests):
         notes.append("no difference is significant")
     return notes
 
 
-def _say(contest: Contest) -> str:
-    first, second = (contest.first, contest.second)[:: 1 if contest.difference > 0 else -1]
+def _format_difference(test: Contest) -> str:
+    first, second = (test.first, test.second)[:: 1 if test.difference > 0 else -1]
     return (
-        f"{contest.place}: {first} is {abs(contest.difference) * 100:.1f} points of {contest.measure.title}"
-        f" better than {second} (p = {contest.q:.2g} corrected, {contest.pairs} pairs)"
+        f"{test.place}: {first} is {abs(test.difference) * 100:.1f} points of {test.measure.title}"
+        f" better than {second} (p = {test.q:.2g} corrected, {test.pairs} pairs)"
     )
 
 
 def differences_table(comparison: Comparison) -> Table:
-    """Return every paired test as a row."""
+    """Return a table with a row for each paired test."""
     columns = (
         Column("place", "Track and mode" if comparison.by == "agent" else "Agent"),
         Column("first", "First"),
@@ -164,7 +163,7 @@ def differences_table(comparison: Comparison) -> Table:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Say it as JSON data; fractions are 0..1, None is not known."""
+    """Return a comparison as JSON data; fractions are 0..1, None means unknown."""
     return {
         "by": comparison.by,
         "aggregation": str(comparison.aggregation),
@@ -174,27 +173,27 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "trials": comparison.trials,
         "instances": comparison.instances,
         "repositories": comparison.repositories,
-        "standings": [_standing_json(each) for each in comparison.standings],
-        "contests": [_contest_json(each) for each in comparison.contests],
-        "references": [_reference_json(each) for each in comparison.references],
+        "standings": [_estimate_to_json(each) for each in comparison.standings],
+        "contests": [_test_to_json(each) for each in comparison.contests],
+        "references": [_reference_to_json(each) for each in comparison.references],
         "notes": list(comparison.notes),
         "published": None if comparison.published is None else as_json(comparison.published),
     }
 
 
-def _standing_json(standing: Standing) -> dict[str, Any]:
+def _estimate_to_json(estimate: Standing) -> dict[str, Any]:
     return {
-        "contestant": standing.contestant,
-        "place": standing.place,
-        "measure": standing.measure.name,
-        **interval_json(standing.interval),
-        "missing": standing.missing,
-        "rank": standing.rank,
-        "better_than": list(standing.beats),
+        "contestant": estimate.contestant,
+        "place": estimate.place,
+        "measure": estimate.measure.name,
+        **interval_json(estimate.interval),
+        "missing": estimate.missing,
+        "rank": estimate.rank,
+        "better_than": list(estimate.beats),
     }
 
 
-def _reference_json(reference: Reference) -> dict[str, Any]:
+def _reference_to_json(reference: Reference) -> dict[str, Any]:
     return {
         "name": reference.name,
         "place": reference.place,
@@ -205,7 +204,7 @@ def _reference_json(reference: Reference) -> dict[str, Any]:
 
 
 def interval_json(interval: Interval) -> dict[str, Any]:
-    """Say an interval as JSON data."""
+    """Return an interval as JSON data."""
     return {
         "mean": interval.mean,
         "low": interval.low,
@@ -216,16 +215,16 @@ def interval_json(interval: Interval) -> dict[str, Any]:
     }
 
 
-def _contest_json(contest: Contest) -> dict[str, Any]:
+def _test_to_json(test: Contest) -> dict[str, Any]:
     return {
-        "first": contest.first,
-        "second": contest.second,
-        "place": contest.place,
-        "measure": contest.measure.name,
-        "difference": contest.difference,
-        "pairs": contest.pairs,
-        "clusters": contest.clusters,
-        "p": contest.p,
-        "p_corrected": contest.q,
-        "significant": contest.significant,
+        "first": test.first,
+        "second": test.second,
+        "place": test.place,
+        "measure": test.measure.name,
+        "difference": test.difference,
+        "pairs": test.pairs,
+        "clusters": test.clusters,
+        "p": test.p,
+        "p_corrected": test.q,
+        "significant": test.significant,
     }

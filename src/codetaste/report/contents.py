@@ -1,4 +1,4 @@
-"""Which tables a report has: those that were asked for, under each aggregation, of what there is."""
+"""The tables of a report: the selected ones, under each aggregation, as far as there is data for them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts")
 USUAL = ("comparison", "4", "5", "effort", "attempts", "counts")
-"""What a report has unless tables are named."""
+"""The tables of a report unless tables are named."""
 _BENCHMARK = frozenset({"1", "2"})
-_LISTED = 60
+_MAX_LISTED = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a report says."""
+    """The tables and comparisons of a report."""
 
     tables: tuple[Table, ...]
     comparisons: tuple[Comparison, ...]
@@ -49,40 +49,40 @@ def make_report(
     *,
     merge: bool = True,
 ) -> Report:
-    """Make the tables ``names`` and one for each of ``groups``; what nothing is known for is left out.
+    """Make the tables ``names`` and one for each of ``groups``; tables without data are left out.
 
-    With ``merge`` a table that is the same under all aggregations is there once.
+    With ``merge`` a table that is the same under all aggregations appears once.
     """
-    looks = [view(trials, aggregation) for aggregation in aggregations] if trials.agents else []
+    views = [view(trials, aggregation) for aggregation in aggregations] if trials.agents else []
     compared = {"comparison", "differences"} & set(names)
-    comparisons = {look.aggregation: compare_view(look) for look in looks if compared}
+    comparisons = {view_.aggregation: compare_view(view_) for view_ in views if compared}
     tables: list[Table] = []
     for name in names:
         if name in _BENCHMARK:
             tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
         else:
-            tables += _each([_table(name, look, comparisons) for look in looks], merge=merge)
+            tables += _unique([_table(name, view_, comparisons) for view_ in views], merge=merge)
     for by in groups:
-        tables += _each([group_table(look, by) for look in looks], merge=merge)
+        tables += _unique([group_table(view_, by) for view_ in views], merge=merge)
     return Report(tuple(tables), tuple(comparisons.values()))
 
 
-def _each(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
-    """Return a table under each aggregation; one that knows none, or where they agree, once."""
+def _unique(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
+    """Return one table for each aggregation, or one in all if it has no aggregation or all are equal."""
     tables = [table for table in made if table is not None]
     if tables and not tables[0].aggregation:
         return tables[:1]
     return agreed(tables) if merge else tables
 
 
-def _table(name: str, look: View, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
+def _table(name: str, view_: View, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
     if name == "comparison":
-        return comparison_table(comparisons[look.aggregation])
+        return comparison_table(comparisons[view_.aggregation])
     if name == "differences":
-        return differences_table(comparisons[look.aggregation])
+        return differences_table(comparisons[view_.aggregation])
     if name == "modes":
-        return comparison_table(compare_view(look, "lane"))
-    return _OF_VIEW[name](look)
+        return comparison_table(compare_view(view_, "lane"))
+    return _OF_VIEW[name](view_)
 
 
 _OF_VIEW: dict[str, Callable[[View], Table | None]] = {
@@ -96,12 +96,12 @@ _OF_VIEW: dict[str, Callable[[View], Table | None]] = {
 
 
 def problems_table(problems: Sequence[Problem], notes: Sequence[str], *, listed: bool) -> Table | None:
-    """Return what was wrong with what was read, and what is odd in it; None where nothing is.
+    """Return a table of the problems in the data that was read; None where there are none.
 
     Args:
-        problems: of reading.
-        notes: of bringing trials together.
-        listed: as rows for programs; otherwise as notes, the first of them.
+        problems: problems of reading.
+        notes: notes of merging the trials.
+        listed: give all as rows, for machine-readable output; otherwise the first ones as notes.
     """
     if not problems and not notes:
         return None
@@ -117,6 +117,6 @@ def problems_table(problems: Sequence[Problem], notes: Sequence[str], *, listed:
         rows = [Row((problem.place, str(problem.kind), problem.text)) for problem in problems]
         rows += [Row(("", "note", note)) for note in notes]
         return Table("problems", title, columns, tuple(rows))
-    said = [*notes, *(f"{problem.kind}: {problem}" for problem in problems)]
-    more = (f"and {len(said) - _LISTED:,} more (--json has all)",) if len(said) > _LISTED else ()
-    return Table("problems", title, (), (), (*said[:_LISTED], *more))
+    lines = [*notes, *(f"{problem.kind}: {problem}" for problem in problems)]
+    more = (f"and {len(lines) - _MAX_LISTED:,} more (--json has all)",) if len(lines) > _MAX_LISTED else ()
+    return Table("problems", title, (), (), (*lines[:_MAX_LISTED], *more))

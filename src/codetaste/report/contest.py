@@ -1,8 +1,9 @@
-"""Who is better, and is that more than chance: agents against each other in every track and mode.
+"""Pairwise significance tests and ranking of agents in each track and mode.
 
-Each pair of agents is tested on the instances that both were tried on, attempts averaged, by sign flips of
-whole repositories; all p of one comparison are corrected together (Benjamini-Hochberg). The same is done for
-tracks and modes of one agent (``by="lane"``): does planning help?
+Each pair of agents is compared on the instances that both have trials of, with attempts averaged, by a
+sign-flip test over whole repositories. All p values of a comparison are corrected together
+(Benjamini-Hochberg). With ``by="lane"`` the tracks and modes of each agent are compared instead: does
+planning help?
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from codetaste.report.view import View
 
 ALPHA = 0.05
-"""Of all differences that are called significant, at most this share is expected to be none."""
+"""False discovery rate: the expected share of wrong ones among all differences called significant."""
 COMPARED = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
 By = Literal["agent", "lane"]
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one contestant does in one place by one measure; ``rank`` is 1 for the best, None without one."""
+    """The estimate of one measure for one system in one setting; ``rank`` 1 is best, None without a mean."""
 
     contestant: str
     place: str
@@ -44,15 +45,15 @@ class Standing:
     """Trials without a value."""
     rank: int | None = None
     beats: tuple[str, ...] = ()
-    """The contestants that are significantly worse here."""
+    """The systems that are significantly worse in this setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Two contestants in one place by one measure.
+    """The test of two systems in one setting by one measure.
 
-    ``difference`` is the mean of ``first`` - ``second`` over ``pairs`` instances of ``clusters`` groups,
-    ``q`` is ``p`` corrected for all contests of the comparison.
+    ``difference`` is the mean of ``first`` - ``second`` over ``pairs`` instances of ``clusters`` groups;
+    ``q`` is ``p`` corrected for all tests of the comparison.
     """
 
     first: str
@@ -67,13 +68,13 @@ class Contest:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is more than chance, at a false discovery rate of ``ALPHA``."""
+        """Whether the difference is significant at a false discovery rate of ``ALPHA``."""
         return self.q <= ALPHA
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the human's patch, or none at all, is worth on the instances tried in one place."""
+    """The mean of the golden patch, or of no patch, on the instances that have trials in one setting."""
 
     name: str
     place: str
@@ -84,9 +85,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All contestants, the best first, in all places, by all measures that were taken.
+    """All systems, the best first, in all settings, by all measures that have values.
 
-    ``contestants`` are agents and ``places`` tracks with modes, or the other way round (``by``). References
+    ``systems`` are agents and ``settings`` are tracks with modes, or the other way round (``by``). References
     are neither ranked nor tested.
     """
 
@@ -103,76 +104,80 @@ class Comparison:
     repositories: int
     notes: tuple[str, ...] = ()
     published: Comparison | None = None
-    """The same as the published harness aggregates, where this one is strict and both were asked for."""
+    """The same comparison as the published harness aggregates it, if both were requested."""
 
-    def standing(self, contestant: str, place: str, measure: Measure) -> Standing | None:
-        """Return how a contestant does; None where it did not take part."""
+    def standing(self, system: str, setting: str, measure: Measure) -> Standing | None:
+        """Return the estimate of a system; None where it has no trials in this setting."""
         for each in self.standings:
-            if (each.contestant, each.place, each.measure) == (contestant, place, measure):
+            if (each.contestant, each.place, each.measure) == (system, setting, measure):
                 return each
         return None
 
-    def letter(self, contestant: str) -> str:
-        """Return the short sign of a contestant."""
-        place = self.contestants.index(contestant)
-        return ascii_lowercase[place] if len(self.contestants) <= len(ascii_lowercase) else str(place + 1)
+    def letter(self, system: str) -> str:
+        """Return the letter (or number) of a system."""
+        position = self.contestants.index(system)
+        return (
+            ascii_lowercase[position] if len(self.contestants) <= len(ascii_lowercase) else str(position + 1)
+        )
 
 
-def compare_view(look: View, by: By = "agent") -> Comparison:
-    """Compare agents in every track and mode, or with ``by`` lane these of every agent.
+def compare_view(view: View, by: By = "agent") -> Comparison:
+    """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
 
-    Intervals and tests take the instances of one repository together.
+    Intervals and tests treat the instances of one repository as a cluster.
     """
-    trials = look.trials
-    agents, lanes = look.ranked(), [lane.title for lane in trials.lanes]
-    contestants, places = (agents, lanes) if by == "agent" else (lanes, agents)
-    taken = [measure for measure in COMPARED if look.measures_any(measure)]
-    samples = _samples(look, taken, by)
-    contests = _corrected(
-        [
-            contest
-            for measure in taken
-            for place in places
-            for contest in _contests(samples, contestants, place, measure)
-        ]
-    )
+    trials = view.trials
+    agents, track_modes = view.ranked(), [lane.title for lane in trials.lanes]
+    systems, settings = (agents, track_modes) if by == "agent" else (track_modes, agents)
+    measured = [measure for measure in COMPARED if view.measures_any(measure)]
+    samples = _samples(view, measured, by)
+    tests = [
+        test
+        for measure in measured
+        for setting in settings
+        for test in _pairwise_tests(samples, systems, setting, measure)
+    ]
+    qs = benjamini_hochberg([test.p for test in tests])
+    tests = [replace(test, q=q) for test, q in zip(tests, qs, strict=True)]
     return Comparison(
         by,
-        look.aggregation,
-        tuple(contestants),
-        tuple(places),
-        look.primary,
-        tuple(_standings(samples, contests)),
-        tuple(contests),
-        tuple(_references(look, taken)) if by == "agent" else (),
+        view.aggregation,
+        tuple(systems),
+        tuple(settings),
+        view.primary,
+        tuple(_estimates(samples, tests)),
+        tuple(tests),
+        tuple(_references(view, measured)) if by == "agent" else (),
         len(trials.agents),
         len({record.instance for record in trials.agents}),
         len({record.repository or record.instance for record in trials.agents}),
-        (*trials.notes, *_reservations(look, contests)),
+        (*trials.notes, *_caveats(view, tests)),
     )
 
 
 _Samples = dict[tuple[str, str, "Measure"], "Sample"]
 
 
-def _samples(look: View, taken: Sequence[Measure], by: By) -> _Samples:
-    found: _Samples = {}
-    for (agent, lane), records in look.by_agent.items():
-        contestant, place = (agent, lane.title) if by == "agent" else (lane.title, agent)
-        for measure in taken:
-            found[contestant, place, measure] = look.sample(records, measure)
-    return found
+def _samples(view: View, measured: Sequence[Measure], by: By) -> _Samples:
+    samples: _Samples = {}
+    for (agent, lane), records in view.by_agent.items():
+        system, setting = (agent, lane.title) if by == "agent" else (lane.title, agent)
+        for measure in measured:
+            samples[system, setting, measure] = view.sample(records, measure)
+    return samples
 
 
-def _contests(samples: _Samples, contestants: Sequence[str], place: str, measure: Measure) -> list[Contest]:
-    present = [name for name in contestants if (name, place, measure) in samples]
-    means = {name: samples[name, place, measure].by_instance() for name in present}
+def _pairwise_tests(
+    samples: _Samples, systems: Sequence[str], setting: str, measure: Measure
+) -> list[Contest]:
+    present = [name for name in systems if (name, setting, measure) in samples]
+    means = {name: samples[name, setting, measure].by_instance() for name in present}
     repository = {
         record.instance: record.repository or record.instance
         for name in present
-        for record in samples[name, place, measure].records
+        for record in samples[name, setting, measure].records
     }
-    found = []
+    tests = []
     for first, second in combinations(present, 2):
         both = [instance for instance in means[first] if instance in means[second]]
         if both:
@@ -181,87 +186,81 @@ def _contests(samples: _Samples, contestants: Sequence[str], place: str, measure
             difference = math.fsum(x - y for x, y in zip(a, b, strict=True)) / len(both)
             p = paired_permutation(a, b, clusters)
             groups = len(set(clusters))
-            found.append(Contest(first, second, place, measure, difference, len(both), groups, p))
-    return found
+            tests.append(Contest(first, second, setting, measure, difference, len(both), groups, p))
+    return tests
 
 
-def _corrected(contests: list[Contest]) -> list[Contest]:
-    qs = benjamini_hochberg([contest.p for contest in contests])
-    return [replace(contest, q=q) for contest, q in zip(contests, qs, strict=True)]
-
-
-def _standings(samples: _Samples, contests: Sequence[Contest]) -> list[Standing]:
+def _estimates(samples: _Samples, tests: Sequence[Contest]) -> list[Standing]:
     better: dict[tuple[str, str, Measure], list[str]] = {}
-    for each in contests:
+    for each in tests:
         if each.significant:
             winner, loser = (each.first, each.second)[:: 1 if each.difference > 0 else -1]
             better.setdefault((winner, each.place, each.measure), []).append(loser)
-    found = [
+    estimates = [
         Standing(
-            contestant,
-            place,
+            system,
+            setting,
             measure,
             sample.interval(measure, Grouping.REPOSITORY),
             sample.missing,
-            beats=tuple(better.get((contestant, place, measure), ())),
+            beats=tuple(better.get((system, setting, measure), ())),
         )
-        for (contestant, place, measure), sample in samples.items()
+        for (system, setting, measure), sample in samples.items()
     ]
-    return [replace(each, rank=_rank(each, found)) for each in found]
+    return [replace(each, rank=_rank(each, estimates)) for each in estimates]
 
 
-def _references(look: View, taken: Sequence[Measure]) -> Iterator[Reference]:
-    for lane in look.trials.lanes:
-        tried = {record.instance for record in look.trials.agents if lane_of(record) == lane}
+def _references(view: View, measured: Sequence[Measure]) -> Iterator[Reference]:
+    for lane in view.trials.lanes:
+        tried = {record.instance for record in view.trials.agents if lane_of(record) == lane}
         for agent, name in REFERENCES.items():
             records = [
-                record for record in look.trials.pseudo if record.agent == agent and record.instance in tried
+                record for record in view.trials.pseudo if record.agent == agent and record.instance in tried
             ]
-            for measure in taken:
-                values = look.sample(records, measure).values
+            for measure in measured:
+                values = view.sample(records, measure).values
                 if values:
                     mean = math.fsum(values) / len(values)
                     yield Reference(name, lane.title, measure, mean, len(values))
 
 
-def _rank(standing: Standing, all_: Sequence[Standing]) -> int | None:
-    """Count those with a greater mean, so that equals share a rank."""
-    mean = standing.interval.mean
+def _rank(estimate: Standing, all_: Sequence[Standing]) -> int | None:
+    """Return 1 + the number of greater means, so that equal means share a rank."""
+    mean = estimate.interval.mean
     if mean is None:
         return None
     others = [
         other.interval.mean
         for other in all_
-        if (other.place, other.measure) == (standing.place, standing.measure)
+        if (other.place, other.measure) == (estimate.place, estimate.measure)
         and other.interval.mean is not None
     ]
     return 1 + sum(1 for other in others if other > mean)
 
 
-def _reservations(look: View, contests: Sequence[Contest]) -> list[str]:
-    """Say what these numbers cannot tell."""
-    said = []
-    agents = look.trials.agents
+def _caveats(view: View, tests: Sequence[Contest]) -> list[str]:
+    notes = []
+    agents = view.trials.agents
     statuses = Counter(str(record.status).replace("_", " ") for record in agents)
     if set(statuses) - {"scored"}:
-        became = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
+        by_status = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
         dropped = sum(1 for record in agents if record.published is None)
-        said.append(f"{counted(len(agents), 'trial')}: {became}; the published harness drops {dropped:,}")
-    passed = look.sample(agents, measures.PASS)
-    if agents and not passed.values and look.measures_any(measures.IFR):
-        said.append("PASS was not measured in any trial, so that A is not known: ranked by IFR")
+        notes.append(f"{counted(len(agents), 'trial')}: {by_status}; the published harness drops {dropped:,}")
+    passed = view.sample(agents, measures.PASS)
+    if agents and not passed.values and view.measures_any(measures.IFR):
+        notes.append("PASS was not measured in any trial, so that A is not known: ranked by IFR")
     elif passed.missing:
-        said.append(f"PASS is not known of {passed.missing:,} of {len(agents):,} trials, which are not in A")
-    most = max((contest.clusters for contest in contests), default=0)
-    if contests and 2.0 ** (1 - most) > ALPHA:
-        said.append(
+        notes.append(f"PASS is not known of {passed.missing:,} of {len(agents):,} trials, which are not in A")
+    most = max((test.clusters for test in tests), default=0)
+    if tests and 2.0 ** (1 - most) > ALPHA:
+        notes.append(
             f"pairs share at most {counted(most, 'repository', 'repositories')}: no difference could be"
             f" significant (least possible p: {2.0 ** (1 - most):.2g})"
         )
-    return said
+    return notes
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Say how many of something there are: "1 repository", "1,600 trials"."""
+    """Format a count with its noun: "1 repository", "1,600 trials"."""
     many = many or f"{one}s"
     return f"{count:,} {one if count == 1 else many}"

@@ -1,4 +1,4 @@
-"""One evaluation in a few lines: the rates, what they are made of, and which rules are not followed."""
+"""One evaluation as text: the scores, the counts behind them, and the rules that are not met."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from codetaste.evaluation.score import Precision, RuleCounts
     from codetaste.rules.scan import Match
 
-_SHOWN = 20
-_NARROW = 6
+_MAX_RULES = 20
+_VALUE_WIDTH = 6
 
 
 def render_evaluation(evaluation: Evaluation, title: str) -> str:
-    """Say ``evaluation`` in lines; ``title`` is the first."""
+    """Render ``evaluation`` as lines; ``title`` is the first."""
     return "\n".join(printable(line, 2_000) for line in (title, *_body(evaluation)))
 
 
@@ -29,62 +29,64 @@ def _body(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.why:
         yield f"not scored: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
     if evaluation.counts is not None:
-        yield _row("IFR", ifr(evaluation.counts), _rules(evaluation.counts))
+        yield _row("IFR", ifr(evaluation.counts), _format_rules(evaluation.counts))
     if evaluation.precision is not None:
-        yield _row("PREC", evaluation.precision.prec, _hits(evaluation.precision))
+        yield _row("PREC", evaluation.precision.prec, _format_precision(evaluation.precision))
     if evaluation.lines is not None:
-        yield _row("|L|", str(sum(evaluation.lines)), _lines(evaluation))
+        yield _row("|L|", str(sum(evaluation.lines)), _format_lines(evaluation))
     passed = evaluation.correctness.passed
-    yield _row("PASS", "?" if passed is None else "yes" if passed else "no", _tests(evaluation.correctness))
+    yield _row(
+        "PASS", "?" if passed is None else "yes" if passed else "no", _format_tests(evaluation.correctness)
+    )
     if evaluation.counts is not None and passed is not None:
         yield _row("A", alignment(passed, ifr(evaluation.counts)), "PASS × IFR")
-    yield from _rows_of("additive rules that match nothing", evaluation.lacking)
-    yield from _rows_of("reductive rules that still match", _placed(evaluation))
+    yield from _list_rules("additive rules that match nothing", evaluation.lacking)
+    yield from _list_rules("reductive rules that still match", _with_places(evaluation))
     for note in (*evaluation.notes, *evaluation.correctness.notes):
         yield f"note: {note}"
 
 
 def _row(name: str, value: float | str | None, detail: str) -> str:
     shown = value if isinstance(value, str) else _rate(value)
-    return f"{name:<5}{shown:<{_NARROW}} {detail}".rstrip()
+    return f"{name:<5}{shown:<{_VALUE_WIDTH}} {detail}".rstrip()
 
 
 def _rate(value: float | None) -> str:
     return "?" if value is None else f"{value:.3f}"
 
 
-def _rules(counts: RuleCounts) -> str:
+def _format_rules(counts: RuleCounts) -> str:
     gone = counts.negative_total - counts.negative_matched
     positive = f"{counts.positive_matched} of {counts.positive_total} additive rules match"
     negative = f"{gone} of {counts.negative_total} reductive rules do not"
     return f"IFR⁺ {_rate(ifr_plus(counts))} ({positive}), IFR⁻ {_rate(ifr_minus(counts))} ({negative})"
 
 
-def _hits(precision: Precision) -> str:
+def _format_precision(precision: Precision) -> str:
     return (
         f"PREC⁺ {_rate(precision.prec_plus)} ({precision.hits_added} of {precision.added} added lines), "
         f"PREC⁻ {_rate(precision.prec_minus)} ({precision.hits_removed} of {precision.removed} removed lines)"
     )
 
 
-def _lines(evaluation: Evaluation) -> str:
+def _format_lines(evaluation: Evaluation) -> str:
     added, removed = evaluation.lines or (0, 0)
-    said = f"{added} added, {removed} removed in {counted(evaluation.files, 'file')}"
+    text = f"{added} added, {removed} removed in {counted(evaluation.files, 'file')}"
     if evaluation.lines_all != evaluation.lines and evaluation.lines_all is not None:
-        said += f"; with excluded folders {evaluation.lines_all[0]} and {evaluation.lines_all[1]}"
-    return said
+        text += f"; with excluded folders {evaluation.lines_all[0]} and {evaluation.lines_all[1]}"
+    return text
 
 
-def _tests(correctness: Correctness) -> str:
+def _format_tests(correctness: Correctness) -> str:
     tests, bounds = correctness.tests, correctness.baseline.bounds
-    said = "" if tests is None else f"{tests.passed} passed, {tests.failed} failed"
+    text = "" if tests is None else f"{tests.passed} passed, {tests.failed} failed"
     if correctness.passed is None or bounds is None:
-        return "; ".join(filter(None, [said, correctness.why]))
-    return f"{said}; at least {bounds.min_passed} must pass, at most {bounds.max_failed} may fail"
+        return "; ".join(filter(None, [text, correctness.why]))
+    return f"{text}; at least {bounds.min_passed} must pass, at most {bounds.max_failed} may fail"
 
 
-def _placed(evaluation: Evaluation) -> list[str]:
-    """Name each rule that remains with its first place."""
+def _with_places(evaluation: Evaluation) -> list[str]:
+    """Return the unmet reductive rules, each with the place of its first match."""
     first: dict[str, Match] = {}
     for match in evaluation.negative:
         earliest = first.setdefault(match.rule_id, match)
@@ -96,9 +98,9 @@ def _placed(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _rows_of(what: str, names: Sequence[str]) -> Iterator[str]:
+def _list_rules(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
         yield f"{what}: {len(names)}"
-        yield from (f"  {name}" for name in names[:_SHOWN])
-    if len(names) > _SHOWN:
-        yield f"  … and {len(names) - _SHOWN} more (--json has all)"
+        yield from (f"  {name}" for name in names[:_MAX_RULES])
+    if len(names) > _MAX_RULES:
+        yield f"  … and {len(names) - _MAX_RULES} more (--json has all)"

@@ -1,4 +1,4 @@
-"""All that is known of single jobs of a run: their calls, waits, notes, and where their files lie."""
+"""Details of single jobs of a run: their calls, waits, notes and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CallDetail:
-    """One call: what it cost (or may have), how long it took, and its tokens by kind."""
+    """One call: its cost (or the amount reserved for it), its duration, and its tokens by kind."""
 
     name: str
     model: str
@@ -34,7 +34,7 @@ class CallDetail:
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """One job. ``waited_s`` is by what was waited for; ``files`` are its log and its transcript."""
+    """One job. ``waited_s`` has seconds by reason of waiting; ``files`` are its log and its transcript."""
 
     job: JobStatus
     title: str
@@ -44,42 +44,42 @@ class JobDetail:
     files: tuple[Path, ...]
 
 
-def details(watched: Watched, status: RunStatus, glob: str) -> tuple[JobDetail, ...]:
-    """Return what is known of the jobs whose key fits ``glob``.
+def details(watcher: Watched, status: RunStatus, glob: str) -> tuple[JobDetail, ...]:
+    """Return the details of the jobs whose keys match ``glob``.
 
     Raises:
-        ConfigError: none does.
+        ConfigError: no job matches.
     """
     chosen = [job for job in status.jobs if fnmatchcase(job.key, glob)]
     if not chosen:
         some = ", ".join(job.key for job in status.jobs[:3])
-        raise ConfigError(f"--job {glob}: fits no job of this run (some are: {some or 'none yet'})")
+        raise ConfigError(f"--job {glob}: matches no job of this run (some are: {some or 'none yet'})")
     calls: dict[str, list[Call]] = {job.key: [] for job in chosen}
-    for call in watched.history.calls.values():
+    for call in watcher.history.calls.values():
         if call.key in calls:
             calls[call.key].append(call)
-    return tuple(_detail(watched, job, calls[job.key], live=bool(status.owner)) for job in chosen)
+    return tuple(_detail(watcher, job, calls[job.key], live=bool(status.owner)) for job in chosen)
 
 
-def _detail(watched: Watched, job: JobStatus, calls: list[Call], *, live: bool) -> JobDetail:
-    history = watched.history.job(job.key)
-    sight = watched.sights.job(job.key)
-    log = logs_folder(watched.directory) / log_name(job.key)
-    transcript = watched.directory / "transcripts" / f"{job.key}.jsonl"
+def _detail(watcher: Watched, job: JobStatus, calls: list[Call], *, live: bool) -> JobDetail:
+    history = watcher.history.job(job.key)
+    times = watcher.sights.job(job.key)
+    log = logs_folder(watcher.directory) / log_name(job.key)
+    transcript = watcher.directory / "transcripts" / f"{job.key}.jsonl"
     return JobDetail(
         job,
         history.title,
-        tuple(_call(watched, call, live=live) for call in calls),
-        dict(sight.waited_s),
-        tuple(sight.notes),
+        tuple(_call(watcher, call, live=live) for call in calls),
+        dict(times.waited_s),
+        tuple(times.notes),
         tuple(path for path in (log, transcript) if ".." not in path.parts and path.is_file()),
     )
 
 
-def _call(watched: Watched, call: Call, *, live: bool) -> CallDetail:
-    state = call_state(call, watched.history, live=live)
-    sight = watched.sights.calls[call.call]
+def _call(watcher: Watched, call: Call, *, live: bool) -> CallDetail:
+    state = call_state(call, watcher.history, live=live)
+    times = watcher.sights.calls[call.call]
     usd = {"settled": call.cost.usd, "released": call.cost.usd}.get(state, call.granted.usd)
-    duration_s = None if sight.answered is None else sight.answered - sight.sent
-    lane = watched.history.job(call.key).lane
-    return CallDetail(call.call, model_of(call, lane), state, usd, duration_s, sight.usage)
+    duration_s = None if times.answered is None else times.answered - times.sent
+    lane = watcher.history.job(call.key).lane
+    return CallDetail(call.call, model_of(call, lane), state, usd, duration_s, times.usage)

@@ -1,4 +1,4 @@
-"""What a person sees while a run is under way: a display on a terminal, plain lines elsewhere."""
+"""Progress output of a run: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _GAUGES = 6
 
 @asynccontextmanager
 async def shown(progress: Progress, title: str, stream: TextIO) -> AsyncIterator[Callable[[Event], None]]:
-    """Show a run on ``stream`` while the block lasts; yields the observer to subscribe.
+    """Show a run's progress on ``stream`` inside the block; yield the observer to subscribe.
 
-    On a terminal the display is redrawn four times a second; elsewhere each event that matters is one line.
+    On a terminal the display is redrawn four times a second; elsewhere each important event is one line.
     """
     if not stream.isatty():
         yield PlainLines(progress, stream)
@@ -61,7 +61,7 @@ async def _redraw(live: Any) -> None:  # noqa: ANN401 - rich.live.Live, imported
 
 
 class PlainLines:
-    """An observer that writes one line for each event that a person would want in a log."""
+    """An observer that writes one line for each important event."""
 
     def __init__(self, progress: Progress, stream: TextIO) -> None:
         self._progress = progress
@@ -69,7 +69,7 @@ class PlainLines:
         self._began_s = time.monotonic()
 
     def __call__(self, event: Event) -> None:
-        """Take in an event and say it."""
+        """Observe an event and write its line, if it has one."""
         self._progress.observe(event)
         line = self._line(event)
         if line:
@@ -88,17 +88,19 @@ class PlainLines:
                 why = f": {event.error}" if event.error else ""
                 return f"{event.key}: {event.status}{origin}{money}{why}"
             case JobRetrying():
-                return f"{event.key}: {event.cause}: {event.error}; again in {format_duration(event.delay_s)}"
+                return f"{event.key}: {event.cause}: {event.error}; retry in {format_duration(event.delay_s)}"
             case Note() | CallRetrying():
                 return f"{event.key}: {event.text}" if event.key else event.text
             case Draining():
-                return f"stopping: {event.why}; what is finished is kept, the same command goes on later"
+                return (
+                    f"stopping: {event.why}; finished jobs are kept, run the same command again to continue"
+                )
             case _:
                 return ""
 
 
 class Display:
-    """The live display; rich asks it what to draw."""
+    """The live display, a rich renderable."""
 
     def __init__(self, progress: Progress, title: str) -> None:
         self._progress = progress
@@ -106,7 +108,7 @@ class Display:
         self._began_s = time.monotonic()
 
     def __rich__(self) -> Any:  # noqa: ANN401 - a rich renderable, imported late
-        """Draw the whole display."""
+        """Return the renderable of the whole display."""
         from rich.console import Group  # noqa: PLC0415 - only on a terminal
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
@@ -122,14 +124,14 @@ class Display:
                 Text(printable(job.title)),
                 format_duration(now_s - began_s),
                 spend_line(job.money),
-                Text(_doing(job, now_s), style="yellow" if job.waits or job.state == "retrying" else ""),
+                Text(_activity(job, now_s), style="yellow" if job.waits or job.state == "retrying" else ""),
             )
         more = len(active) - _ROWS
         lines: list[Any] = [Text(self._headline(), style="bold"), table]
         if more > 0:
-            lines.append(Text(f"… and {more} more under way", style="dim"))
+            lines.append(Text(f"… and {more} more running", style="dim"))
         lines.append(Text(self._counts(), style="dim"))
-        lines.extend(Text(printable(said), style="dim") for said in self._progress.gauges()[:_GAUGES])
+        lines.extend(Text(printable(line), style="dim") for line in self._progress.gauges()[:_GAUGES])
         if self._progress.draining:
             lines.append(Text(f"stopping: {printable(self._progress.draining)}", style="bold red"))
         return Group(*lines)
@@ -144,23 +146,23 @@ class Display:
     def _counts(self) -> str:
         counts = self._progress.counts()
         waiting = counts.pop("queued", 0)
-        said = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
-        return " · ".join([*said, f"{waiting} waiting"])
+        parts = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
+        return " · ".join([*parts, f"{waiting} waiting"])
 
 
 def spend_line(money: Snapshot) -> str:
-    """Say what was spent, what is in flight or unknown, and of how much."""
+    """Format the settled, unknown and in-flight amounts, and the budget."""
     limit = f" of {format_usd(money.limits.usd)}" if money.limits.usd is not None else ""
     unknown = f" + {format_usd(money.unknown.usd)} unknown" if money.unknown.usd else ""
     flight = f" + {format_usd(money.reserved.usd)} in flight" if money.reserved.usd else ""
     return f"{format_usd(money.settled.usd)}{unknown}{flight}{limit}"
 
 
-def _doing(job: JobView, now_s: float) -> str:
+def _activity(job: JobView, now_s: float) -> str:
     if job.waits:
         return "; ".join(
             f"waits for {what} ({format_duration(now_s - at)})" for what, at in job.waits.items()
         )
     if job.state == "retrying":
-        return printable(f"tries again: {job.error}")
+        return printable(f"retrying: {job.error}")
     return printable(job.last_note)

@@ -1,4 +1,4 @@
-"""What a log says of each kind of event: names and numbers, never a prompt, a reply or a key."""
+"""The log line of each kind of event: names and numbers, never a prompt, a reply or a key."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.events import Event
 
-_TEXT = 1000
+_MAX_TEXT = 1000
 
 
 class Said(NamedTuple):
-    """One line of a log: its level, the job ("" for none), the event's name, and what it says."""
+    """One line of a log: its level, the job ("" for none), the event's name, and its fields."""
 
     level: str
     key: str
@@ -37,19 +37,19 @@ class Said(NamedTuple):
 
 
 def line_of(event: Event) -> Said | None:
-    """Return what a log says of ``event``; None where it says nothing."""
-    tell = _LINES.get(type(event))
-    return None if tell is None else tell(event)
+    """Return the log line of ``event``; None where it has none."""
+    make_line = _LINES.get(type(event))
+    return None if make_line is None else make_line(event)
 
 
 def _finished(event: JobFinished) -> Said | None:
     if event.resumed:
-        return None  # it happened in an earlier session, and stands there
+        return None  # it is in the log of the earlier session
     cost = event.cost
     fields = {
         "status": str(event.status),
         "cause": event.cause and event.cause.value,
-        "error": event.error[:_TEXT] or None,
+        "error": event.error[:_MAX_TEXT] or None,
         "settled_usd": format(cost.settled.usd, "f"),
         "unknown_usd": format(cost.unknown.usd, "f"),
         "wall_s": round(cost.wall_s, 3),
@@ -59,7 +59,11 @@ def _finished(event: JobFinished) -> Said | None:
 
 
 def _retrying(event: JobRetrying) -> Said:
-    fields = {"cause": event.cause.value, "error": event.error[:_TEXT], "delay_s": round(event.delay_s, 3)}
+    fields = {
+        "cause": event.cause.value,
+        "error": event.error[:_MAX_TEXT],
+        "delay_s": round(event.delay_s, 3),
+    }
     return Said("warning", event.key, "retrying", fields)
 
 
@@ -81,7 +85,7 @@ def _call_failed(event: CallFailed) -> Said:
         "call": event.call,
         "duration_s": round(event.duration_s, 3),
         "cause": event.cause.value,
-        "error": event.error[:_TEXT],
+        "error": event.error[:_MAX_TEXT],
     }
     return Said("warning", event.key, "call_failed", fields)
 
@@ -92,7 +96,7 @@ def _call_retrying(event: CallRetrying) -> Said:
 
 
 def _tool(event: ToolCalled) -> Said:
-    fields = {"tool": event.tool[:_TEXT], "name": event.name, "duration_s": round(event.duration_s, 3)}
+    fields = {"tool": event.tool[:_MAX_TEXT], "name": event.name, "duration_s": round(event.duration_s, 3)}
     return Said("info", event.key, "tool_called", {**fields, "failed": event.failed})
 
 
@@ -109,6 +113,6 @@ _LINES: dict[type, Callable[[Any], Said | None]] = {
     CallFailed: _call_failed,
     CallRetrying: _call_retrying,
     ToolCalled: _tool,
-    Note: lambda event: Said("info", event.key, "note", {"text": event.text[:_TEXT]}),
+    Note: lambda event: Said("info", event.key, "note", {"text": event.text[:_MAX_TEXT]}),
     Draining: lambda event: Said("warning", "", "draining", {"why": event.why, "grace_s": event.grace_s}),
 }

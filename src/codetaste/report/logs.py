@@ -1,8 +1,9 @@
-"""Structured logs: what happened in each job, one JSON object a line, for programs and for looking back.
+"""Structured logs: the events of each job, one JSON object a line.
 
-``logs/<job key>.jsonl`` has what is of a job, ``logs/run.jsonl`` the rest. An observer gathers what happens
-and a task writes it a few times a second, in a worker thread: nobody waits for a log, and one that cannot be
-written harms nothing. What must survive the process is in the journal; what was said is in the transcripts.
+``logs/<job key>.jsonl`` has the events of a job, ``logs/run.jsonl`` all others. An observer collects the
+lines and a task writes them a few times a second in a worker thread, so that no job waits for a log, and a
+log that cannot be written does not harm the run. State that must survive the process is in the journal; the
+text of conversations is in the transcripts.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.25
 MOST = 20_000
-"""How many lines may wait to be written; more are counted and left out."""
-_LAST_S = 5.0
+"""Maximum number of unwritten lines; further lines are counted and dropped."""
+_WRITE_TIMEOUT_S = 5.0
 _NAME_BYTES = 150
 _END = ".jsonl"
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
@@ -48,7 +49,7 @@ class _Line(NamedTuple):
 
 
 class Logs:
-    """The observer that gathers lines. ``warn`` is told once that logs cannot be written."""
+    """The observer that collects and writes lines. ``warn`` is called once if logs cannot be written."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
         self._folder, self._warn = folder, warn
@@ -60,26 +61,26 @@ class Logs:
         self._writing = anyio.Lock()
 
     def __call__(self, event: Event) -> None:
-        """Take in an event."""
+        """Observe an event."""
         if isinstance(event, JobStarted):
             self._attempts[event.key] = event.attempt
-        said = line_of(event)
-        if said is None:
+        line = line_of(event)
+        if line is None:
             return
-        self.add(said.level, said.key, said.event, said.fields)
+        self.add(line.level, line.key, line.event, line.fields)
         if isinstance(event, JobFinished):
             self._attempts.pop(event.key, None)
             self._urgent.set()
 
     def add(self, level: str, key: str, event: str, fields: dict[str, Any]) -> None:
-        """Put a line behind those that wait to be written; from any thread."""
+        """Add a line to those that wait to be written; may be called from any thread."""
         if len(self._waiting) >= MOST:
             self._dropped += 1
             return
         self._waiting.append(_Line(time.time(), level, key, self._attempts.get(key, 0), event, fields))
 
     async def run(self) -> None:
-        """Write what was gathered, now and then, and soon after a job has ended."""
+        """Write the collected lines periodically, and as soon as a job has ended."""
         while True:
             with anyio.move_on_after(EVERY_S):
                 await self._urgent.wait()
@@ -87,7 +88,7 @@ class Logs:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write all that was gathered; takes seconds at most."""
+        """Write all collected lines; gives up after a few seconds."""
         async with self._writing:
             lines, self._waiting = self._waiting, []
             if self._dropped:
@@ -96,19 +97,21 @@ class Logs:
             if not lines:
                 return
             try:
-                # Not torn by a cancellation; and a disk that hangs holds nobody up for long.
-                with anyio.move_on_after(_LAST_S, shield=True):
+                # A cancellation must not tear the write, and a hanging disk must not block the run for long.
+                with anyio.move_on_after(_WRITE_TIMEOUT_S, shield=True):
                     await to_thread.run_sync(self._write, lines, abandon_on_cancel=True)
             except OSError as error:
                 if not self._warned:
                     self._warned = True
-                    self._warn(f"logs cannot be written, the run goes on: {error.filename}: {error.strerror}")
+                    self._warn(
+                        f"logs cannot be written, the run continues: {error.filename}: {error.strerror}"
+                    )
 
     def _write(self, lines: Iterable[_Line]) -> None:
-        """Append the lines to their files; one that cannot be written does not keep the others from it."""
+        """Append the lines to their files; an error of one file does not stop the others."""
         files: dict[str, list[str]] = {}
         for line in lines:
-            files.setdefault(line.key, []).append(_text(line))
+            files.setdefault(line.key, []).append(_format_line(line))
         failure: OSError | None = None
         for key, texts in files.items():
             path = self._folder / log_name(key)
@@ -124,14 +127,14 @@ class Logs:
 
 
 class _Warnings(logging.Handler):
-    """Puts the program's own warnings into the run's log, and says them as Python would have."""
+    """Writes warnings of Python's ``logging`` into the run's log, and passes them to ``warn``."""
 
     def __init__(self, logs: Logs, warn: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._logs, self._warn = logs, warn
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take one record."""
+        """Write one record."""
         try:
             text = record.getMessage()
             fields: dict[str, Any] = {"logger": record.name, "text": text}
@@ -141,15 +144,15 @@ class _Warnings(logging.Handler):
                 text = f"{text}: {type(error).__name__}: {error}"
             self._logs.add(record.levelname.lower(), "", "warning", fields)
             self._warn(text)
-        except Exception:  # noqa: BLE001 - what the standard library asks of a handler
+        except Exception:  # noqa: BLE001 - the standard library requires this of a handler
             self.handleError(record)
 
 
 @asynccontextmanager
 async def logged(folder: Path, warn: Callable[[str], None]) -> AsyncIterator[Logs]:
-    """Log a run below ``folder`` while the block lasts; yields the observer to subscribe.
+    """Write the logs of a run to ``folder`` inside the block; yield the observer to subscribe.
 
-    ``warn`` is given what a person should know, such as that the logs cannot be written.
+    ``warn`` receives messages for the user, such as that the logs cannot be written.
     """
     logs = Logs(folder, warn)
     handler = _Warnings(logs, warn)
@@ -168,15 +171,15 @@ async def logged(folder: Path, warn: Callable[[str], None]) -> AsyncIterator[Log
 
 
 def log_name(key: str) -> str:
-    """Return the path of a job's log in the folder of logs; of what belongs to no job for the key ""."""
+    """Return the path of a job's log in the logs folder; the key "" stands for events of no job."""
     if not key:
         return f"run{_END}"
-    *folders, name = [_part(part) for part in key.split("/")]
+    *folders, name = [_file_name(part) for part in key.split("/")]
     return "/".join([*folders, f"{'%run' if not folders and name == 'run' else name}{_END}"])
 
 
-def _part(part: str) -> str:
-    """Return a file name for one part of a key: no two parts share one, and none leads anywhere else."""
+def _file_name(part: str) -> str:
+    """Return a file name for one part of a key; names are unique and never lead out of the folder."""
     name = quote(part, safe="@+=,", errors="backslashreplace") or "%"
     if not name.strip("."):
         name = name.replace(".", "%2E")
@@ -188,7 +191,7 @@ def _part(part: str) -> str:
     return name
 
 
-def _text(line: _Line) -> str:
+def _format_line(line: _Line) -> str:
     at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="milliseconds")
     head: dict[str, Any] = {"t": at.replace("+00:00", "Z"), "level": line.level}
     if line.key:
@@ -197,5 +200,5 @@ def _text(line: _Line) -> str:
 
 
 def logs_folder(directory: Path) -> Path:
-    """Return where the logs of the run in ``directory`` lie."""
+    """Return the logs folder of the run in ``directory``."""
     return Path(directory, "logs")

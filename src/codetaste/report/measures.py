@@ -1,4 +1,4 @@
-"""What a report measures of a trial: each measure with its name, its signs, and how a record has it."""
+"""The measures of a report: the name, the titles and the value of each in a trial's record."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from codetaste.evaluation.records import TrialRecord
 
 
-_DUST = 1e-9
-"""What adding up fractions may leave beyond 0..1."""
+_ROUNDING = 1e-9
+"""Tolerated rounding error of sums of fractions beyond 0..1."""
 
 
 class Unit(StrEnum):
-    """What a number is, as machines read it; people see fractions as percents, and seconds as minutes."""
+    """The unit of a number in machine-readable output; text output shows percents and minutes instead."""
 
     TEXT = "text"
     COUNT = "count"
@@ -28,23 +28,23 @@ class Unit(StrEnum):
     USD = "usd"
     SECONDS = "seconds"
     P = "p"
-    """A probability, of which people read four decimals."""
+    """A probability, shown with four decimals."""
     MEAN = "mean"
-    """A number whose second decimal people read."""
+    """A number, shown with two decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that is known of a trial, or not.
+    """One measure of a trial.
 
     Attributes:
-        name: as files call it.
-        title: as people read it.
-        latex: the same in LaTeX.
-        unit: of its values.
-        of: its value in a record as we count it; None is not measured.
-        score: a share of 0..1 that says what a prediction is worth: of it a failed trial has nothing.
-        tested: it is not known without test results.
+        name: its name in files.
+        title: its title in text.
+        latex: its title in LaTeX.
+        unit: the unit of its values.
+        value: returns its value in a record; None means not measured.
+        is_score: whether it is a score in 0..1, which is 0 for a failed trial.
+        needs_tests: whether it is unknown without test results.
     """
 
     name: str
@@ -56,11 +56,13 @@ class Measure:
     tested: bool = False
 
     def takes(self, value: float) -> bool:
-        """Whether a value can be one of this measure: no NaN, no share beyond 0..1."""
-        return math.isfinite(value) and (self.unit is not Unit.FRACTION or -_DUST <= value <= 1 + _DUST)
+        """Whether ``value`` is valid for this measure: finite, and in 0..1 if it is a fraction."""
+        return math.isfinite(value) and (
+            self.unit is not Unit.FRACTION or -_ROUNDING <= value <= 1 + _ROUNDING
+        )
 
     def published(self, record: TrialRecord) -> float | None:
-        """Return its value as the published harness takes it into a mean; None where it leaves it out."""
+        """Return the value that the published harness includes in a mean; None where it includes none."""
         if record.published is None:
             return None
         if self.score or self.name == "cost_usd":
@@ -77,8 +79,8 @@ def _fact(name: str, title: str, unit: Unit, latex: str = "") -> Measure:
     return Measure(name, title, latex or title, unit, attrgetter(name))
 
 
-def _act(name: str, title: str, unit: Unit) -> Measure:
-    """Something that an agent did, by its transcript."""
+def _activity(name: str, title: str, unit: Unit) -> Measure:
+    """Return a measure of an agent's activity, which is read from its transcript."""
 
     def count(record: TrialRecord) -> float | None:
         return None if record.activity is None else float(getattr(record.activity, name))
@@ -103,7 +105,7 @@ COST = _fact("cost_usd", "Cost", Unit.USD)
 TIME = _fact("time_s", "Time", Unit.SECONDS)
 TURNS = _fact("turns", "Turns", Unit.NUMBER)
 TOOL_CALLS = _fact("tool_calls", "Tool calls", Unit.NUMBER)
-RAN_TESTS = _act("ran_tests", "Ran tests", Unit.FRACTION)
-TEST_RUNS = _act("test_runs", "Test runs", Unit.NUMBER)
-REPLACED_IN_BULK = _act("replaced_in_bulk", "Replaced in bulk", Unit.FRACTION)
-BULK_EDITS = _act("bulk_edits", "Bulk edits", Unit.NUMBER)
+RAN_TESTS = _activity("ran_tests", "Ran tests", Unit.FRACTION)
+TEST_RUNS = _activity("test_runs", "Test runs", Unit.NUMBER)
+REPLACED_IN_BULK = _activity("replaced_in_bulk", "Replaced in bulk", Unit.FRACTION)
+BULK_EDITS = _activity("bulk_edits", "Bulk edits", Unit.NUMBER)

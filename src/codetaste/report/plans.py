@@ -1,4 +1,4 @@
-"""What a run would do and what it can cost at most, said before anything is paid for."""
+"""Output of a dry run: jobs, prices and the worst-case cost of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job that would run; ``lane`` is its model, "" for none."""
+    """A job that would run; ``lane`` is its model, "" if it calls none."""
 
     key: str
     needs: tuple[str, ...]
@@ -26,7 +26,7 @@ class PlannedJob:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """A trial, and what all its jobs together may take: US dollars, and seconds at work."""
+    """A trial with the limits of all its jobs together: US dollars, and seconds of working time."""
 
     key: str
     usd: Decimal
@@ -35,7 +35,7 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Jobs, what the flows' budgets add up to, and the budget of the run; None where there is no limit.
+    """Jobs, the sum of the flows' budgets, and the run's budget; None where there is no limit.
 
     ``prices`` are those of the models that are used, by id.
     """
@@ -48,28 +48,28 @@ class Plan:
 
     @property
     def worst_case_usd(self) -> Decimal | None:
-        """The most that can be spent: budgets are hard, so it is the tighter of the two."""
+        """The maximum that can be spent: the lower one of the two budgets, which are hard limits."""
         limits = [limit for limit in (self.flows_usd, self.run_usd) if limit is not None]
         return min(limits) if limits else None
 
 
-def worst_case_line(plan: Plan) -> str:
-    """Say the worst case in one line."""
-    paid = sum(1 for job in plan.jobs if job.lane)
-    most = plan.worst_case_usd
+def worst_case_line(dry_run: Plan) -> str:
+    """Format the worst-case cost in one line."""
+    paid = sum(1 for job in dry_run.jobs if job.lane)
+    most = dry_run.worst_case_usd
     calling = "1 job calls a model" if paid == 1 else f"{paid} jobs call a model"
     if most is None:
         return f"{calling}, and no budget limits what they cost"
-    said = f"{calling}; all together they can cost {format_usd(most)} at most"
-    if not plan.trials:
-        return said
-    working_s = sum(trial.working_s for trial in plan.trials)
-    trials = "1 trial works" if len(plan.trials) == 1 else f"{len(plan.trials)} trials work"
-    return f"{said}; {trials} {format_duration(working_s)} at most, one after the other"
+    text = f"{calling}; all together they can cost {format_usd(most)} at most"
+    if not dry_run.trials:
+        return text
+    working_s = sum(trial.working_s for trial in dry_run.trials)
+    trials = "1 trial works" if len(dry_run.trials) == 1 else f"{len(dry_run.trials)} trials work"
+    return f"{text}; {trials} {format_duration(working_s)} at most, one after the other"
 
 
 def price_line(model_id: str, entry: PriceEntry) -> str:
-    """Say in one line what a model costs, and who says so."""
+    """Format a model's price and the source of the price in one line."""
     if entry.price is None:
         return f"{model_id}: no price: {entry.source}"
     longer = [f"; above {rates.tokens} prompt tokens {_rates(rates)}" for rates in entry.price.above]
@@ -82,38 +82,39 @@ def _rates(rates: Rates) -> str:
 
 
 def prices_json(prices: Mapping[str, PriceEntry]) -> dict[str, Any]:
-    """Prices and their sources as JSON data, dollars as text; null where nobody knows."""
+    """Return prices and their sources as JSON data; dollars are text, null means unknown."""
     return {
         name: {"price": entry.price and entry.price.model_dump(mode="json"), "source": entry.source}
         for name, entry in prices.items()
     }
 
 
-def render(plan: Plan, *, as_json: bool) -> str:
-    """Say the plan as text, a job a line, or as JSON."""
+def render(dry_run: Plan, *, as_json: bool) -> str:
+    """Render a dry run as text, a job a line, or as JSON."""
     if as_json:
-        worst = plan.worst_case_usd
+        worst = dry_run.worst_case_usd
         return json.dumps(
             {
                 "jobs": [
-                    {"key": job.key, "needs": list(job.needs), "model": job.lane or None} for job in plan.jobs
+                    {"key": job.key, "needs": list(job.needs), "model": job.lane or None}
+                    for job in dry_run.jobs
                 ],
                 "trials": [
                     {"key": trial.key, "budget_usd": format(trial.usd, "f"), "time_limit_s": trial.working_s}
-                    for trial in plan.trials
+                    for trial in dry_run.trials
                 ],
-                "prices": prices_json(plan.prices),
+                "prices": prices_json(dry_run.prices),
                 "worst_case_usd": None if worst is None else format(worst, "f"),
             },
             indent=2,
         )
-    width = max((len(job.key) for job in plan.jobs), default=0)
+    width = max((len(job.key) for job in dry_run.jobs), default=0)
     lines = [
-        f"{job.key:<{width}}  needs {', '.join(job.needs)}" if job.needs else job.key for job in plan.jobs
+        f"{job.key:<{width}}  needs {', '.join(job.needs)}" if job.needs else job.key for job in dry_run.jobs
     ]
-    prices = [price_line(name, entry) for name, entry in plan.prices.items()]
+    prices = [price_line(name, entry) for name, entry in dry_run.prices.items()]
     trials = [
         f"trial {trial.key}: {format_usd(trial.usd)} and {format_duration(trial.working_s)} at most"
-        for trial in plan.trials
+        for trial in dry_run.trials
     ]
-    return "\n".join([*lines, *trials, *prices, worst_case_line(plan)])
+    return "\n".join([*lines, *trials, *prices, worst_case_line(dry_run)])

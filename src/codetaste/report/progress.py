@@ -1,4 +1,4 @@
-"""How far a run has come, as its events tell it: pure bookkeeping, drawn by others."""
+"""The progress of a run, updated from its events and displayed by ``report/live/display.py``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class JobView:
-    """What is known of one job. ``waits`` has what it waits for now and since when (monotonic seconds)."""
+    """The state of one job. ``waits`` has its current wait reasons and their start (monotonic seconds)."""
 
     key: str
     title: str
@@ -46,19 +46,19 @@ class JobView:
 
 @dataclass(slots=True)
 class Progress:
-    """The state of a run, fed by ``observe``."""
+    """The state of a run, updated by ``observe``."""
 
     jobs: dict[str, JobView] = field(default_factory=dict)
     root: Snapshot = field(default_factory=Snapshot)
     earlier_s: float = 0.0
-    """Wall seconds that earlier sessions of the run took: they count against its time limit."""
+    """Wall seconds of the run's earlier sessions, which count towards its time limit."""
     draining: str = ""
     gauges: Callable[[], Sequence[str]] = tuple
-    """Says what is in use of what may be in use at once, a line each."""
+    """Returns one line for each concurrency limit: how many permits are in use."""
     clock: Callable[[], float] = time.monotonic
 
     def observe(self, event: Event) -> None:
-        """Take in one event."""
+        """Update the state from one event."""
         match event:
             case JobQueued():
                 self.jobs[event.key] = JobView(event.key, event.title or event.key, event.lane)
@@ -74,7 +74,7 @@ class Progress:
                 job.money, job.ended_s = event.cost, self.clock()
                 job.waits.clear()
             case MoneyChanged():
-                self._take_money(event)
+                self._update_money(event)
             case WaitStarted():
                 self._job(event.key).waits[event.what] = self.clock()
             case WaitEnded():
@@ -86,27 +86,27 @@ class Progress:
             case _:
                 pass
 
-    def _take_money(self, event: MoneyChanged) -> None:
+    def _update_money(self, event: MoneyChanged) -> None:
         self.root = event.root
         if event.key:
             self._job(event.key).money = event.node
 
     def in_state(self, *states: str) -> list[JobView]:
-        """The jobs in any of ``states``, in the order in which they were added."""
+        """Return the jobs in any of ``states``, in the order in which they were added."""
         return [job for job in self.jobs.values() if job.state in states]
 
     def counts(self) -> dict[str, int]:
-        """How many jobs are in each state."""
-        counted: dict[str, int] = {}
+        """Return the number of jobs by state."""
+        numbers: dict[str, int] = {}
         for job in self.jobs.values():
-            counted[job.state] = counted.get(job.state, 0) + 1
-        return counted
+            numbers[job.state] = numbers.get(job.state, 0) + 1
+        return numbers
 
     def _job(self, key: str) -> JobView:
         return self.jobs.setdefault(key, JobView(key, key, ""))
 
 
 def printable(text: str, limit: int = 300) -> str:
-    """Make untrusted text safe for one line of a terminal: no control characters, bounded."""
+    """Make untrusted text safe for one line of a terminal: no control characters, limited length."""
     flat = "".join(char if char.isprintable() else " " for char in text)
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

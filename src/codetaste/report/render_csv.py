@@ -1,8 +1,8 @@
-"""Tables as one CSV file (RFC 4180) that programs read: a line for each cell, numbers exact, units stated.
+"""Machine-readable CSV output (RFC 4180): a line for each cell, exact numbers, and their units.
 
-All tables have the same columns, so that several are one file. Fractions are 0..1, never percents; money is
-US dollars; times are seconds; where there is no value, ``value`` is empty. A text that a spreadsheet would
-take for a formula gets an apostrophe before it, as spreadsheets do themselves.
+All tables have the same columns, so that one file can hold several. Fractions are 0..1, never percents; money
+is in US dollars; times are in seconds; a missing value is empty. A text that a spreadsheet would interpret as
+a formula is prefixed with an apostrophe, as spreadsheets do themselves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HEADER = (
     "clusters",
     "method",
 )
-_LONGEST = 1000
+_MAX_TEXT = 1000
 
 
 def render_csv(tables: Iterable[Table]) -> str:
@@ -44,25 +44,27 @@ def render_csv(tables: Iterable[Table]) -> str:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(HEADER)
     for table in tables:
-        writer.writerows(_lines(table))
+        writer.writerows(_rows(table))
     return text.getvalue()
 
 
 def safe(text: str) -> str:
-    """Return a text without control characters that no spreadsheet takes for a formula."""
-    flat = printable(text, _LONGEST)
+    """Return a text without control characters that no spreadsheet interprets as a formula."""
+    flat = printable(text, _MAX_TEXT)
     return f"'{flat}" if flat.lstrip()[:1] in {"=", "+", "-", "@"} else flat
 
 
-def _lines(table: Table) -> Iterator[list[str]]:
-    leads = [
-        place for place, column in enumerate(table.columns) if column.unit is Unit.TEXT and not column.over
+def _rows(table: Table) -> Iterator[list[str]]:
+    title_columns = [
+        position
+        for position, column in enumerate(table.columns)
+        if column.unit is Unit.TEXT and not column.over
     ]
-    titled = [place for place in leads if table.columns[place].title]
+    named = [position for position in title_columns if table.columns[position].title]
     for number, row in enumerate(table.rows, 1):
-        title = " / ".join(str(row.cells[place]) for place in titled) or str(number)
-        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
-            if place not in leads or len(leads) == len(table.columns):
+        title = " / ".join(str(row.cells[position]) for position in named) or str(number)
+        for position, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            if position not in title_columns or len(title_columns) == len(table.columns):
                 start = [table.name, table.aggregation, safe(row.section), safe(title), safe(column.over)]
                 yield [*start, column.name, column.unit, *_values(cell)]
 

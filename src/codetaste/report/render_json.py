@@ -1,4 +1,4 @@
-"""Tables and problems as JSON data: numbers exact, in the units that their columns say."""
+"""Tables and problems as JSON data, with exact numbers in the units of their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def table_json(table: Table) -> dict[str, Any]:
-    """Return a table; a cell is text, a number, null, or an interval with ``mean``, ``low``, ``high``."""
+    """Return a table as JSON data; a cell is text, a number, null, or an interval's JSON data."""
     return {
         "name": table.name,
         "title": table.title,
@@ -31,7 +31,7 @@ def table_json(table: Table) -> dict[str, Any]:
 
 
 def problem_json(problem: Problem) -> dict[str, str]:
-    """Return something that is wrong with what was read."""
+    """Return a problem of reading records as JSON data."""
     return {"kind": str(problem.kind), "place": problem.place, "text": problem.text}
 
 

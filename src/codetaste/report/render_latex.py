@@ -1,6 +1,7 @@
-"""Tables in LaTeX, as the paper sets them: booktabs, a section for each agent, ± in a column of its own.
+"""LaTeX output in the paper's style: booktabs, a section for each agent, ± in a column of its own.
 
-They need the package booktabs and any engine: what pdfTeX has no glyph for is written as its code point.
+The output needs the package booktabs and works with any engine: characters without a glyph in pdfTeX are
+written as their code points.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from codetaste.report.table import caption, spoken
 if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Row, Table
 
-_LONGEST = 500
+_MAX_TEXT = 500
 _DASHES = re.compile(r"-(?=-)")
-_SPECIAL = {
+_ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -49,16 +50,16 @@ _SPECIAL = {
     "⁻": r"$^{-}$",
     "∘": r"$\circ$",
 }
-"""Signs that LaTeX reads as commands, that join their neighbours, or that belong to ``\\`` before them."""
+"""Characters that LaTeX reads as commands, that form ligatures, or that would be arguments of a ``\\``."""
 _LATIN = frozenset(map(chr, range(0xC0, 0x100))) - set("ÐðÞþ×÷")
-"""Letters that every encoding of TeX has."""
+"""Letters that all TeX encodings have."""
 
 
 def render_latex(table: Table) -> str:
     r"""Return a table as a float with ``\caption`` and ``\label``; one without rows is a comment."""
     if not table.rows:
-        return "\n".join(f"% {printable(line, _LONGEST)}" for line in (caption(table), *table.notes))
-    split = [_is_split(table, place) for place in range(len(table.columns))]
+        return "\n".join(f"% {printable(line, _MAX_TEXT)}" for line in (caption(table), *table.notes))
+    split = [_is_split(table, position) for position in range(len(table.columns))]
     spec = "".join(_spec(column, two) for column, two in zip(table.columns, split, strict=True))
     width = len(split) + sum(split)
     lines = [
@@ -85,22 +86,22 @@ def _title(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Make any text safe for LaTeX: it is set as it is read, and does nothing."""
-    flat = unicodedata.normalize("NFC", printable(text, _LONGEST))
+    """Escape a text for LaTeX, so that it is typeset literally."""
+    flat = unicodedata.normalize("NFC", printable(text, _MAX_TEXT))
     return _DASHES.sub("-{}", "".join(_glyph(char) for char in flat))
 
 
 def _glyph(char: str) -> str:
-    if char in _SPECIAL:
-        return _SPECIAL[char]
+    if char in _ESCAPES:
+        return _ESCAPES[char]
     if char.isascii() or char in _LATIN:
         return char
     return f"{{[}}U+{ord(char):04X}{{]}}"
 
 
-def _is_split(table: Table, place: int) -> bool:
-    """Whether a column has intervals, whose second halves stand in a column of their own."""
-    return any(spoken(row.cells[place], table.columns[place])[1] for row in table.rows)
+def _is_split(table: Table, position: int) -> bool:
+    """Whether a column has intervals, whose second parts are set in a column of their own."""
+    return any(spoken(row.cells[position], table.columns[position])[1] for row in table.rows)
 
 
 def _spec(column: Column, two: bool) -> str:
@@ -120,8 +121,8 @@ def _heads(table: Table, split: list[bool]) -> list[str]:
                 rules.append(rf"\cmidrule(lr){{{at}-{at + span - 1}}}")
             at += span
         lines += [f"    {' & '.join(cells)} \\\\", f"    {' '.join(rules)}"]
-    heads = [_head(column, two) for column, two in zip(table.columns, split, strict=True)]
-    return [*lines, f"    {' & '.join(heads)} \\\\"]
+    headers = [_head(column, two) for column, two in zip(table.columns, split, strict=True)]
+    return [*lines, f"    {' & '.join(headers)} \\\\"]
 
 
 def _head(column: Column, two: bool) -> str:
@@ -146,23 +147,23 @@ def _body(table: Table, split: list[bool], width: int) -> list[str]:
 
 def _cells(table: Table, row: Row, split: list[bool]) -> list[str]:
     cells = []
-    for place, (cell, column, two) in enumerate(zip(row.cells, table.columns, split, strict=True)):
-        indent = r"\quad " if place == 0 and table.section else ""
-        head, tail = _spoken(cell, column)
-        cells.append(indent + head)
+    for position, (cell, column, two) in enumerate(zip(row.cells, table.columns, split, strict=True)):
+        indent = r"\quad " if position == 0 and table.section else ""
+        first, second = _split_cell(cell, column)
+        cells.append(indent + first)
         if two:
-            cells.append(tail)
+            cells.append(second)
     return cells
 
 
-def _spoken(cell: Cell, column: Column) -> tuple[str, str]:
-    head, tail = spoken(cell, column)
-    if tail.startswith(" ± "):
-        return escape(head), rf"\,$\pm$\,{escape(tail[3:])}"
-    if tail:
-        return escape(head), rf"\,{escape(tail.strip())}"
-    negative = column.unit is not Unit.TEXT and head.startswith("-")
-    return (f"$-${escape(head[1:])}" if negative else escape(head)), ""
+def _split_cell(cell: Cell, column: Column) -> tuple[str, str]:
+    first, second = spoken(cell, column)
+    if second.startswith(" ± "):
+        return escape(first), rf"\,$\pm$\,{escape(second[3:])}"
+    if second:
+        return escape(first), rf"\,{escape(second.strip())}"
+    negative = column.unit is not Unit.TEXT and first.startswith("-")
+    return (f"$-${escape(first[1:])}" if negative else escape(first)), ""
 
 
 def _label(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""Tables in GitHub's Markdown."""
+"""Output in GitHub's Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codetaste.report.table import caption, spoken
 if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Table
 
-_LONGEST = 500
+_MAX_TEXT = 500
 _SIGNS = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]|~$#!^"}
 )
@@ -20,7 +20,7 @@ _LINKS = re.compile(r"(?i)\b(www)\.|(:)(?=//)")
 
 
 def render_markdown(table: Table) -> str:
-    """Return a table in Markdown, its sections as a first column; no text in it is read as markup."""
+    """Return a table in Markdown, with its sections as the first column; no text is interpreted as markup."""
     title = f"**{escape(caption(table))}**"
     notes = ["", *(f"- {escape(note)}" for note in table.notes)] if table.notes else []
     if not table.rows:
@@ -42,8 +42,8 @@ def render_markdown(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Make any text safe for a line of Markdown: no markup, no HTML, no link, no mention, no formula."""
-    flat = printable(text, _LONGEST).translate(_SIGNS)
+    """Escape a text for a line of Markdown: no markup, no HTML, no link, no mention, no formula."""
+    flat = printable(text, _MAX_TEXT).translate(_SIGNS)
     return _LINKS.sub(lambda match: f"{match[1]}&#46;" if match[1] else "&#58;", flat)
 
 

@@ -1,4 +1,4 @@
-"""What a run looks like at one moment: its money and time, its models, its jobs and what they wait for."""
+"""The status of a run at one moment: money, time, models, jobs, and the reasons for which jobs wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Spend:
-    """US dollars: settled, unknown (perhaps billed), and in flight now; and how many calls of each."""
+    """Settled, unknown (possibly billed) and in-flight US dollars, and the number of calls of each."""
 
     settled_usd: Decimal = Decimal(0)
     unknown_usd: Decimal = Decimal(0)
@@ -37,7 +37,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What is waited for, and since when (seconds of the epoch)."""
+    """The reason for which a job waits, and since when (seconds of the epoch)."""
 
     what: str
     since: float
@@ -45,7 +45,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job. ``needs`` are those that have not ended; ``retries`` counts by cause, calls' included."""
+    """One job. ``needs``: required jobs not yet ended; ``retries``: of the job and its calls, by cause."""
 
     key: str
     model: str
@@ -62,21 +62,21 @@ class JobStatus:
 
 @dataclass(slots=True)
 class ModelStatus:
-    """One model by its id: what it cost, how often it was asked again and why, where its price is from."""
+    """One model by its id: its cost, its retried calls by cause, and the source of its price."""
 
     id: str
     spend: Spend = field(default_factory=Spend)
     tokens: Counter[str] = field(default_factory=Counter)
-    """Of settled calls, by kind; "total" is all but reasoning, which is part of output."""
+    """Tokens of settled calls by kind; "total" excludes reasoning, which is part of output."""
     retries: Counter[str] = field(default_factory=Counter)
     price_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much there may be at once of "jobs", "sandbox", "cpu" or "model ID", and how much of it is taken.
+    """The limit of "jobs", "sandbox", "cpu" or "model ID", and how much of it is in use.
 
-    ``waiting`` counts those who wait for it: a queued job for the first of which there is too little.
+    ``waiting`` counts the waiting jobs; a queued job counts for the first resource that it lacks.
     """
 
     resource: str
@@ -87,9 +87,9 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """A run at the moment ``at``. ``owner`` is the process at work on it, "" for none.
+    """A run at the time ``at``. ``owner`` is the process that runs it, "" for none.
 
-    ``rate_usd`` is what was settled a minute of late. Times are seconds of the epoch.
+    ``usd_per_minute`` is the recent rate of settled costs. Times are seconds of the epoch.
     """
 
     directory: Path
@@ -105,7 +105,7 @@ class RunStatus:
     models: tuple[ModelStatus, ...]
     capacities: tuple[Capacity, ...]
     limits: Mapping[str, Any]
-    """Those in force, by the config's keys."""
+    """The limits in force, by config key."""
     retries: Mapping[str, int]
     jobs: tuple[JobStatus, ...]
     products: tuple[Path, ...]

@@ -1,7 +1,7 @@
-"""What a journal tells those who watch a run, beyond what a resume needs: when, why, how much of each kind.
+"""Times, waits, causes, tokens, prices and capacities of a run, folded from its journal for status output.
 
-States, calls and money are folded by ``orchestration/history.py``, so that status and resume never disagree;
-here are times, waits, causes, tokens, prices and the capacities in force.
+States, calls and money are folded by ``orchestration/journal/history.py``, so that status and resume always
+agree.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
 def reason(what: str) -> str:
-    """Leave out of a wait's reason how many seconds it was to take, which differs from wait to wait."""
+    """Remove the number of seconds from a wait's reason, because it differs between waits of one kind."""
     return re.sub(r", \d+ s$", "", what)
 
 
 @dataclass(slots=True)
 class JobSight:
-    """One job. ``since`` is when it came into its state; times are seconds of the epoch."""
+    """Times and waits of one job. ``since`` is the start of its state; times are seconds of the epoch."""
 
     since: float = 0.0
     started: float | None = None
@@ -40,7 +40,7 @@ class JobSight:
     waits: dict[str, list[float]] = field(default_factory=dict)
     waited_s: Counter[str] = field(default_factory=Counter)
     retries: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By model ("" for the job itself) and cause."""
+    """Retries by model ("" for the job itself) and cause."""
     resources: Mapping[str, float] = field(default_factory=dict)
     notes: deque[str] = field(default_factory=lambda: deque(maxlen=NOTES))
     resumed: bool = False
@@ -48,7 +48,7 @@ class JobSight:
 
 @dataclass(frozen=True, slots=True)
 class SessionSight:
-    """When a process began to work on the run, and which."""
+    """One session of the run: its start and its process."""
 
     at: float
     pid: int
@@ -57,7 +57,7 @@ class SessionSight:
 
 @dataclass(slots=True)
 class CallSight:
-    """When a call was reserved and answered, and what tokens it used by kind."""
+    """When a call was reserved and answered, and its tokens by kind."""
 
     sent: float
     answered: float | None = None
@@ -65,7 +65,7 @@ class CallSight:
 
 
 class Sights:
-    """The fold; ``apply`` takes the journal's lines one after the other, after ``history`` has taken them."""
+    """The view; ``apply`` takes the journal's lines in order, each after ``history`` has applied it."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -74,17 +74,17 @@ class Sights:
         self.sessions: list[SessionSight] = []
         self.prices: dict[str, Mapping[str, Any]] = {}
         self.limits: dict[str, Any] = {}
-        """The limits in force, by the config's keys."""
+        """The limits in force, by config key."""
         self.capacities: dict[str, float] = {}
         self.stopping = ""
         self.clock_at = 0.0
         self.last = 0.0
         self.notes: deque[str] = deque(maxlen=NOTES)
         self.spent: deque[tuple[float, Decimal]] = deque()
-        """What was settled lately, and when."""
+        """Recently settled costs, with their times."""
 
     def apply(self, line: Mapping[str, Any]) -> None:
-        """Take one more line into account; an unknown event only moves the time."""
+        """Apply one more line; an unknown event only advances the time."""
         at = line.get("t")
         self.last = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last
         fold = _FOLDS.get(line["event"])
@@ -92,14 +92,14 @@ class Sights:
             fold(self, line)
 
     def job(self, key: str) -> JobSight:
-        """Return what is known of job ``key``."""
-        found = self.jobs.get(key)
-        if found is None:
-            found = self.jobs[key] = JobSight(self.last)
-        return found
+        """Return the entry of job ``key``, which is created if necessary."""
+        times = self.jobs.get(key)
+        if times is None:
+            times = self.jobs[key] = JobSight(self.last)
+        return times
 
     def settled_since(self, at: float) -> Decimal:
-        """Return the dollars that were settled after the time ``at``, which must be within the window."""
+        """Return the dollars settled since the time ``at``, which must be within the window."""
         return sum((usd for when, usd in self.spent if when >= at), Decimal(0))
 
     def _session(self, line: Mapping[str, Any]) -> None:
@@ -158,7 +158,7 @@ class Sights:
         self.calls[line["call"]] = CallSight(self.last)
 
     def _settled(self, line: Mapping[str, Any]) -> None:
-        self._answered(line["call"], line.get("value"))
+        self._note_answer(line["call"], line.get("value"))
         self.spent.append((self.last, Decimal(line["usd"])))
         while self.spent[0][0] < self.last - RATE_WINDOW_S:
             self.spent.popleft()
@@ -166,13 +166,13 @@ class Sights:
     def _effect(self, line: Mapping[str, Any]) -> None:
         value = line["value"]
         if isinstance(value, dict) and isinstance(value.get("call"), str):
-            self._answered(value["call"], value)  # a reply whose cost is not known
+            self._note_answer(value["call"], value)  # a reply of unknown cost
 
-    def _answered(self, call: str, value: Any) -> None:  # noqa: ANN401 - JSON
-        sight = self.calls.get(call)
-        if sight is not None:
-            sight.answered = self.last
-            sight.usage = usage_in(value)
+    def _note_answer(self, call: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        times = self.calls.get(call)
+        if times is not None:
+            times.answered = self.last
+            times.usage = usage_in(value)
 
     def _price(self, line: Mapping[str, Any]) -> None:
         self.prices[str(line["model"])] = line
@@ -194,22 +194,22 @@ class Sights:
 
 
 def _resource(name: str) -> str:
-    """Return what the limit of that name is a capacity of; "" for money and time."""
+    """Return the resource whose capacity the limit ``name`` sets; "" for money and time."""
     if name.startswith("models."):
         return f"model {name.removeprefix('models.').removesuffix('.max_concurrency')}"
     return {"run.concurrency": "jobs", "sandbox.max": "sandbox"}.get(name, "")
 
 
 def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
-    """Return the tokens by kind that the record of a reply tells; nothing where they stand elsewhere."""
+    """Return the tokens by kind in the record of a reply; empty where the record has none."""
     if not isinstance(value, dict):
         return {}
-    said = value.get("usage")
-    if said is None and isinstance(value.get("reply"), dict):
-        said = value["reply"].get("usage")
-    if not isinstance(said, dict):
+    usage = value.get("usage")
+    if usage is None and isinstance(value.get("reply"), dict):
+        usage = value["reply"].get("usage")
+    if not isinstance(usage, dict):
         return {}
-    return {kind: said[kind] for kind in KINDS if type(said.get(kind)) is int and said[kind] >= 0}
+    return {kind: usage[kind] for kind in KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
 
 
 _EVENTS = (

@@ -1,4 +1,4 @@
-"""Which instances of a benchmark are sound, as text and as JSON data."""
+"""The validation of a benchmark's instances, as text and as JSON data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def render_soundness(checked: Soundness) -> str:
-    """Say one instance in a line, and each reason and note in one more."""
+    """Format one instance as a line, and each reason and note as one more."""
     if checked.skipped:
         return f"{checked.instance}: skipped: {checked.skipped}"
     values = [
-        _values(name, evaluation)
+        _format_scores(name, evaluation)
         for name, evaluation in (("golden", checked.golden), ("null", checked.null))
         if evaluation is not None
     ]
@@ -30,18 +30,18 @@ def render_soundness(checked: Soundness) -> str:
     return "\n".join(printable(line, 2_000) for line in lines)
 
 
-def _values(name: str, evaluation: Evaluation) -> str:
+def _format_scores(name: str, evaluation: Evaluation) -> str:
     if evaluation.counts is None:
         return f"{name} {evaluation.status.replace('_', ' ')}"
     rate, precision = ifr(evaluation.counts), evaluation.precision
-    said = f"{name} IFR {'?' if rate is None else f'{rate:.3f}'}"
+    text = f"{name} IFR {'?' if rate is None else f'{rate:.3f}'}"
     if precision is not None and (lines := precision.added + precision.removed):
-        said += f", PREC {precision.prec:.3f} of {lines} lines"
-    return said
+        text += f", PREC {precision.prec:.3f} of {lines} lines"
+    return text
 
 
 def soundness_json(checked: Sequence[Soundness]) -> dict[str, Any]:
-    """Say all of it as JSON data."""
+    """Return all instances as JSON data."""
     return {
         "sound": all_sound(checked),
         "checked": sum(each.sound is not None for each in checked),
@@ -62,6 +62,6 @@ def soundness_json(checked: Sequence[Soundness]) -> dict[str, Any]:
 
 
 def all_sound(checked: Sequence[Soundness]) -> bool:
-    """Whether something was checked, and nothing speaks against any of it."""
-    looked_at = [each for each in checked if not each.skipped]
-    return bool(looked_at) and all(each.sound for each in looked_at)
+    """Whether at least one instance was checked and all checked ones are sound."""
+    not_skipped = [each for each in checked if not each.skipped]
+    return bool(not_skipped) and all(each.sound for each in not_skipped)

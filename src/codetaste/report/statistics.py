@@ -1,7 +1,7 @@
-"""Means with intervals, tests of differences, and pass@k: pure functions over numbers, none over trials.
+"""Means with confidence intervals, tests of differences, and pass@k: pure functions of numbers.
 
-Everything is deterministic: what is drawn at random is drawn from a fixed seed. numpy and scipy are imported
-where they are used, for most commands need neither.
+All results are deterministic: random draws use a fixed seed. numpy and scipy are imported where they are
+used, because most commands need neither.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEVEL = 0.95
-"""Of every interval unless told otherwise (CodeTaste, Tables 4 and 5)."""
+"""Default confidence level of intervals (CodeTaste, Tables 4 and 5)."""
 ENOUGH = 50
-"""Clusters from which on the t-interval stands whatever the values look like, as in the paper (100)."""
+"""From this number of clusters on the t-interval is used for any values, as in the paper (100)."""
 FEW = 8
-"""Clusters below which resampling covers far less than it says (0.64 of 0.95 with three skewed values)."""
+"""Below this number of clusters the bootstrap covers too little (0.64 of 0.95 with three skewed values)."""
 COCHRAN = 25
-"""A t-interval is fair from n ≥ 25·g₁² on, g₁ the skewness (Cochran, Sampling Techniques, §2.15)."""
+"""A t-interval is adequate if n ≥ 25·g₁², with the skewness g₁ (Cochran, Sampling Techniques, §2.15)."""
 EXACT = 14
-"""Pairs up to which all sign flips are gone through."""
+"""Up to this number of pairs all sign flips are enumerated."""
 FLIPS = 19_999
-"""Sign flips drawn for more pairs than that: a p of 0.05 is then known to ± 0.003."""
+"""Number of random sign flips for more pairs: a p of 0.05 is then known to ± 0.003."""
 RESAMPLES = 4_999
 _SEED = 20_260_101
 _AGREE = 1e-12
 _SINGLE = 1e-6
-"""What single precision may lose of a sum."""
+"""Relative error of a sum in single precision."""
 
 
 class Method(StrEnum):
-    """How an interval was made."""
+    """How an interval was computed."""
 
     T = "t"
     CLUSTER_T = "cluster-t"
@@ -48,9 +48,9 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean, and between what its true value may be; None where that cannot be said.
+    """A mean and its confidence interval; None where these are undefined.
 
-    ``n`` counts values, ``clusters`` the groups in which they depend on each other.
+    ``n`` is the number of values, ``clusters`` the number of groups in which they depend on each other.
     """
 
     mean: float | None
@@ -62,7 +62,7 @@ class Interval:
 
     @property
     def margin(self) -> float | None:
-        """Half its width where it lies evenly about the mean, None elsewhere."""
+        """Half the width of an interval that is symmetric about the mean, None for other ones."""
         if self.method not in {Method.T, Method.CLUSTER_T} or self.mean is None or self.high is None:
             return None
         return self.high - self.mean
@@ -75,30 +75,32 @@ def mean_interval(
     *,
     fractions: bool = True,
 ) -> Interval:
-    """Return the mean of ``values`` with its interval, by the first of these that fits.
+    """Return the mean of ``values`` with its interval, by the first of these rules that applies.
 
-    1. No values: nothing is said. One cluster, or all values equal: Wilson's interval with as many draws as
-       there are clusters. It is made for 0/1 values; of all values in 0..1 with one mean those vary most
-       (x² ≤ x), so that for fractions it is wide rather than narrow. Without ``fractions`` nothing bounds the
-       values, and no interval is given.
-    2. ``ENOUGH`` clusters: Student's t with (clusters - 1) degrees of freedom and the sample deviation, not
-       clipped, as in the paper; where clusters hold several values the deviation is of cluster sums (CR1).
-    3. Fewer: t, unless it leaves 0..1 or, from ``FEW`` clusters on, the values are too skewed (``COCHRAN``).
-       Then Wilson below ``FEW`` clusters and for independent 0/1 values, otherwise the BCa bootstrap, whole
-       clusters drawn.
+    1. No values: no mean and no interval. One cluster, or all values equal: Wilson's interval with the number
+    of
+       clusters as the number of draws. It is made for 0/1 values; among all values in 0..1 with a given mean
+       these vary most (x² ≤ x), so for fractions the interval is rather too wide than too narrow. Without
+       ``fractions`` the values are unbounded, and no interval is given.
+    2. At least ``MANY_CLUSTERS`` clusters: Student's t with (clusters - 1) degrees of freedom and the sample
+       deviation, not clipped, as in the paper; for clusters of several values the deviation is of cluster
+       sums (CR1).
+    3. Fewer: t, unless it leaves 0..1 or, from ``FEW_CLUSTERS`` on, the values are too skewed
+       (``COCHRAN_FACTOR``). Then Wilson below ``FEW_CLUSTERS`` and for independent 0/1 values, otherwise the
+       BCa bootstrap over whole clusters.
 
     Args:
-        values: what was measured.
-        clusters: for each value the group that it belongs to, such as its repository; default each its own.
-        level: how often such intervals hold the true mean.
-        fractions: the values lie within 0..1 by their nature; otherwise they may be anything: dollars, lines.
+        values: the measured values.
+        clusters: the group of each value, such as its repository; default is one group for each value.
+        level: the confidence level.
+        fractions: whether all values are in 0..1 by definition; otherwise they are unbounded: dollars, lines.
 
     Raises:
-        ValueError: a value is not finite, or none of 0..1 with ``fractions``; its place is named.
+        ValueError: a value is not finite, or outside 0..1 with ``fractions``; its position is named.
     """
     _check(values, fractions=fractions)
     if clusters is not None and len(clusters) != len(values):
-        raise ValueError(f"{len(values)} values in {len(clusters)} clusters: each value needs its own")
+        raise ValueError(f"{len(values)} values in {len(clusters)} clusters: the numbers must be equal")
     if not values:
         return Interval(None, None, None, 0, 0, Method.NONE)
     sums, counts = _by_cluster(values, clusters)
@@ -120,15 +122,15 @@ def mean_interval(
 def _check(values: Sequence[float], *, fractions: bool) -> None:
     for place, value in enumerate(values, 1):
         if not math.isfinite(value):
-            raise ValueError(f"value {place} of {len(values)} is {value}, no number that has a mean")
+            raise ValueError(f"value {place} of {len(values)} is {value}, which is not finite")
         if fractions and not 0 <= value <= 1:
-            raise ValueError(f"value {place} of {len(values)} is {value}, no fraction of 0..1")
+            raise ValueError(f"value {place} of {len(values)} is {value}, not a fraction in 0..1")
 
 
 def _by_cluster(
     values: Sequence[float], clusters: Sequence[Hashable] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sum and the number of the values of each cluster, in the order of their first ones."""
+    """Return the sum and the number of values of each cluster, ordered by first occurrence."""
     import numpy as np  # noqa: PLC0415 - heavy
 
     numbers = np.asarray(values, dtype=float)
@@ -141,7 +143,7 @@ def _by_cluster(
 
 def _student(mean: float, sums: NDArray[Any], counts: NDArray[Any], level: float) -> tuple[float, float]:
     """Return m ± t·√V with V = G/(G-1)·Σ_g(Σ_i (x_i - m))²/n²; with clusters of one value V = s²/n."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - heavy; a third of scipy.stats
+    from scipy.special import stdtrit  # noqa: PLC0415 - heavy, but a third of scipy.stats
 
     groups = len(sums)
     errors = sums - counts * mean
@@ -171,7 +173,7 @@ def _skewness(values: Sequence[float]) -> float:
 
 
 def _wilson(mean: float, n: int, level: float) -> tuple[float, float]:
-    """Return Wilson's score interval of a share ``mean`` of ``n`` draws, within 0..1."""
+    """Return Wilson's score interval for a share ``mean`` of ``n`` draws, within 0..1."""
     from scipy.special import ndtri  # noqa: PLC0415 - heavy
 
     z2 = float(ndtri((1 + level) / 2)) ** 2
@@ -181,7 +183,7 @@ def _wilson(mean: float, n: int, level: float) -> tuple[float, float]:
 
 
 def _bootstrap(mean: float, sums: NDArray[Any], counts: NDArray[Any], level: float) -> tuple[float, float]:
-    """Return the BCa interval of the mean, whole clusters drawn (Efron 1987)."""
+    """Return the BCa interval of the mean, with whole clusters resampled (Efron 1987)."""
     import numpy as np  # noqa: PLC0415 - heavy
     from scipy.special import ndtr, ndtri  # noqa: PLC0415
 
@@ -210,39 +212,40 @@ def paired_permutation(
 ) -> float:
     """Return the two-sided p of a paired sign-flip test: is the mean of ``a`` - ``b`` other than 0?
 
-    Where nothing differs, each pair's difference is as likely with the other sign. Differences of one cluster
-    keep together, their sum is flipped. Up to ``EXACT`` differences that are not 0 all are gone through; for
-    more, ``FLIPS`` are drawn and the pattern seen counts as one of them (+1): p is never 0. Ties are extreme.
+    Under the null hypothesis each pair's difference is as likely with the opposite sign. The differences of
+    one cluster are flipped together, as their sum. Up to ``MAX_EXACT_PAIRS`` differences other than 0 all
+    patterns are enumerated; for more, ``FLIPS`` patterns are drawn and the observed one counts as one of them
+    (+1), so p is never 0. Ties count as extreme.
 
     Args:
-        a: one value a pair.
-        b: the other's, in the same order.
-        clusters: for each pair the group that it belongs to; default each its own.
+        a: the first value of each pair.
+        b: the second value of each pair, in the same order.
+        clusters: the group of each pair; default is one group for each pair.
 
     Raises:
-        ValueError: no pairs, unequal numbers, or a value that is not finite.
+        ValueError: there are no pairs, the numbers differ, or a value is not finite.
     """
     if not a or len(a) != len(b) or (clusters is not None and len(clusters) != len(a)):
-        raise ValueError(f"no pairs can be made of {len(a)} and {len(b)} values")
+        raise ValueError(f"{len(a)} and {len(b)} values are no pairs")
     _check(a, fractions=False)
     _check(b, fractions=False)
     differences, _ = _by_cluster([one - other for one, other in zip(a, b, strict=True)], clusters)
     size = float(abs(differences).sum())
-    seen = abs(float(differences.sum())) - 1e-9 * size  # sums in another order differ in their last digits
-    if seen <= 0:
+    observed = abs(float(differences.sum())) - 1e-9 * size  # sums in another order differ in the last digits
+    if observed <= 0:
         return 1.0
     differing = differences[abs(differences) > _AGREE * size]
     if len(differing) <= EXACT:
         sums = _all_flips(len(differing)) @ differing
-        return int((abs(sums) >= seen).sum()) / len(sums)
+        return int((abs(sums) >= observed).sum()) / len(sums)
     draws = _some_flips(-(-len(differing) // 32) * 32)[: len(differing)]
     sums = differing.astype(draws.dtype) @ draws
-    return (1 + int((abs(sums) >= seen - _SINGLE * size).sum())) / (FLIPS + 1)
+    return (1 + int((abs(sums) >= observed - _SINGLE * size).sum())) / (FLIPS + 1)
 
 
 @lru_cache(maxsize=EXACT)
 def _all_flips(n: int) -> NDArray[Any]:
-    """Return half of all patterns of ``n`` signs, shape (2^(n-1), n): the others are these turned round."""
+    """Return half of all patterns of ``n`` signs, shape (2^(n-1), n); the others have opposite signs."""
     import numpy as np  # noqa: PLC0415 - heavy
 
     bits = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1
@@ -251,7 +254,7 @@ def _all_flips(n: int) -> NDArray[Any]:
 
 @lru_cache(maxsize=2)
 def _some_flips(n: int) -> NDArray[Any]:
-    """Return drawn patterns of ``n`` signs, shape (n, FLIPS), in single precision: it is read as a whole."""
+    """Return random patterns of ``n`` signs, shape (n, FLIPS), in single precision: all of it is read."""
     import numpy as np  # noqa: PLC0415 - heavy
 
     draws = np.random.default_rng(_SEED).integers(0, 2, (n, FLIPS), dtype=np.int8)
@@ -264,7 +267,7 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     q₍ᵢ₎ = min over j ≥ i of p₍ⱼ₎·m/j (Benjamini and Hochberg 1995), in the order of ``ps``.
 
     Raises:
-        ValueError: a p is none.
+        ValueError: a p is not in 0..1.
     """
     _check(ps, fractions=True)
     adjusted = [0.0] * len(ps)
@@ -276,13 +279,13 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the chance that one of ``k`` attempts passes, where ``c`` of ``n`` did: 1 - C(n-c, k) / C(n, k).
+    """Return the probability that one of ``k`` attempts passes if ``c`` of ``n`` did: 1 - C(n-c,k) / C(n,k).
 
-    It is unbiased (Chen et al. 2021, §2.1).
+    The estimate is unbiased (Chen et al. 2021, §2.1).
 
     Raises:
         ValueError: not 1 ≤ k ≤ n, or not 0 ≤ c ≤ n.
     """
     if not 1 <= k <= n or not 0 <= c <= n:
-        raise ValueError(f"pass@{k} of {c} passes in {n} attempts makes no sense")
+        raise ValueError(f"pass@{k} of {c} passes in {n} attempts is undefined")
     return 1 - math.comb(n - c, k) / math.comb(n, k)

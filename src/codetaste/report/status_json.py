@@ -1,4 +1,4 @@
-"""The status of a run as programs read it; the keys are in docs/programs.md and keep their meaning."""
+"""The status of a run as JSON data; the keys are documented in docs/programs.md and keep their meaning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def as_json(status: RunStatus) -> dict[str, Any]:
-    """Say it as JSON data; money is text, exact; times are UTC."""
+    """Return the status as JSON data; money is exact, as text; times are UTC."""
     left = None if status.limit_s is None else round(status.limit_s - status.used_s, 3)
     return {
         "directory": str(status.directory),
@@ -54,7 +54,7 @@ def _model(model: ModelStatus) -> dict[str, Any]:
 
 
 def job_json(job: JobStatus) -> dict[str, Any]:
-    """Say one job as JSON data."""
+    """Return one job as JSON data."""
     return {
         "key": job.key,
         "model": job.model or None,
@@ -71,7 +71,7 @@ def job_json(job: JobStatus) -> dict[str, Any]:
 
 
 def details_json(details: Sequence[JobDetail]) -> dict[str, Any]:
-    """Say all that is known of some jobs as JSON data."""
+    """Return the details of some jobs as JSON data."""
     return {
         "jobs": [
             {

@@ -1,4 +1,4 @@
-"""What a person reads when a run has ended: what was found, what it cost, and where it lies."""
+"""The summary of a run that has ended: its results, costs and output paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One job that a person cares about: what it found, and in which file."""
+    """One job in the summary: its result and its output path."""
 
     outcome: Outcome
     title: str
@@ -33,15 +33,15 @@ class Line:
     found: str = ""
     path: str = ""
     quiet: bool = False
-    """Whether people need not read it while all is well: another line, or the comparison, tells them."""
+    """Whether the line is left out if the job succeeded, because another line or the comparison shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run that ended.
+    """A run that has ended.
 
-    ``scripted`` names models that only pretend to cost money; ``products`` are the folders of what was found,
-    by what it is; ``prices`` are those of the models used, by id; ``notes`` are lines for people.
+    ``scripted`` are the ids of scripted models, whose costs are not real; ``products`` are the output folders
+    by title; ``prices`` are those of the models used, by id; ``notes`` are further lines for the user.
     """
 
     name: str
@@ -70,38 +70,38 @@ class Summary:
 
 
 def render(summary: Summary, width: int | None = None) -> str:
-    """Say it in plain text, one line a job; the comparison has ``width`` columns, if that is given."""
+    """Render a summary as plain text, one line a job; the comparison is ``width`` columns wide if given."""
     done = len(summary.lines) - len(summary.failed)
     result = f"{summary.name}: {done} of {len(summary.lines)} jobs have a result"
-    said = [f"{result} · {format_duration(summary.wall_s)} · {spend_line(summary.money)}"]
+    output = [f"{result} · {format_duration(summary.wall_s)} · {spend_line(summary.money)}"]
     if summary.stopped:
-        said.append(f"stopped: {summary.stopped}; the same command goes on where it ended")
+        output.append(f"stopped: {summary.stopped}; run the same command again to continue")
     lines = [line for line in summary.lines if not (line.quiet and line.outcome.usable)]
     longest = max((len(line.title) for line in lines), default=0)
-    said.extend(_job_line(line, longest) for line in lines)
-    said.extend(printable(note, 1000) for note in summary.notes)
-    said.extend(
-        f"model {model} is scripted: a program played it, and no money was spent on it"
+    output.extend(_job_line(line, longest) for line in lines)
+    output.extend(printable(note, 1000) for note in summary.notes)
+    output.extend(
+        f"model {model} is scripted: no provider was called, and no money was spent on it"
         for model in summary.scripted
     )
-    said.extend(
+    output.extend(
         f"model {name} was priced by {entry.source}"
         for name, entry in summary.prices.items()
         if entry.price is not None and entry.source != "config"
     )
-    said.extend(
-        f"model {name} has no price: what it cost is not among these figures"
+    output.extend(
+        f"model {name} has no price: its cost is not included in these figures"
         for name, entry in summary.prices.items()
         if entry.price is None and name not in summary.scripted
     )
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
-        said.append(f"{format_usd(unknown_usd)} is unknown: calls that were cut off may have been billed")
-    said.extend(f"{what} lies in {folder}" for what, folder in summary.products.items())
-    said.append(f"everything else lies in {summary.directory}")
+        output.append(f"{format_usd(unknown_usd)} is unknown: interrupted calls may have been billed")
+    output.extend(f"{what}: {folder}" for what, folder in summary.products.items())
+    output.append(f"everything else: {summary.directory}")
     if summary.comparison is not None:
-        said.extend(["", comparison.render(summary.comparison, width)])
-    return "\n".join(said)
+        output.extend(["", comparison.render(summary.comparison, width)])
+    return "\n".join(output)
 
 
 def _job_line(line: Line, width: int) -> str:
@@ -116,7 +116,7 @@ def _job_line(line: Line, width: int) -> str:
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """Say it as JSON data; money is text, exact."""
+    """Return a summary as JSON data; money is exact, as text."""
     return {
         "name": summary.name,
         "directory": str(summary.directory),
@@ -149,7 +149,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
 
 
 def money_json(money: Snapshot) -> dict[str, Any]:
-    """A node's money as JSON data, dollars as text."""
+    """Return the money of a budget node as JSON data; dollars are text."""
 
     def usd(amount: Decimal | None) -> str | None:
         return None if amount is None else format(amount, "f")

@@ -1,7 +1,7 @@
-"""A table as data: columns with units, rows of cells, notes. How it looks is up to ``render_*.py``.
+"""A table as data: columns with units, rows of cells, and notes. ``report/render`` formats it.
 
-A cell's number is exact and in its column's unit: fractions 0..1, US dollars, seconds. People see percents
-and minutes; machines see what is here.
+A cell's number is exact and in its column's unit: fractions 0..1, US dollars, seconds. Text output shows
+percents and minutes; machine-readable output has these numbers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Cell: TypeAlias = str | int | float | Interval | None
-"""None is not measured, or undefined."""
+"""None means not measured, or undefined."""
 
 NOTHING = "–"
-_AGREED = "strict and published agree"
+_EQUAL = "strict and published agree"
 _SCALE = {Unit.FRACTION: 100.0, Unit.SECONDS: 1 / 60}
 _DECIMALS = {Unit.USD: 2, Unit.MEAN: 2, Unit.P: 4}
 _SIGN = {Unit.FRACTION: "%", Unit.USD: "$", Unit.SECONDS: "min"}
@@ -30,12 +30,12 @@ class Column:
     """One column.
 
     Attributes:
-        name: as files call it, unique within the table together with ``over``.
-        title: as people read it.
-        unit: of its cells.
-        latex: its title in LaTeX, markup included; default the escaped title.
-        over: what stands above this column and its neighbours.
-        bare: people see means without intervals.
+        name: its name in files, unique within the table together with ``over``.
+        title: its title in text.
+        unit: the unit of its cells.
+        latex: its title in LaTeX, with markup; default is the escaped title.
+        over: the heading above this column and its neighbours.
+        mean_only: text output shows means without intervals.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Column:
 
     @property
     def sign(self) -> str:
-        """What people read behind the title: "%", "$", "min" or nothing."""
+        """The sign of the unit in text output: "%", "$", "min" or nothing."""
         return _SIGN.get(self.unit, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cells in the order of the columns; rows that follow each other with one ``section`` stand below it."""
+    """Cells in the order of the columns; consecutive rows with one ``section`` form that section."""
 
     cells: tuple[Cell, ...]
     section: str = ""
@@ -64,13 +64,13 @@ class Table:
     """A table.
 
     Attributes:
-        name: as the command line and files call it: "4", "comparison".
+        name: its name on the command line and in files: "4", "comparison".
         title: its caption.
-        columns: of its rows.
-        rows: its content.
-        notes: a line each, below it.
-        aggregation: "strict" or "published", "" where it has none.
-        section: what sections are: "agent".
+        columns: the columns.
+        rows: the rows.
+        notes: lines below the table.
+        aggregation: "strict" or "published"; "" for none.
+        section: the kind of its sections: "agent".
     """
 
     name: str
@@ -83,9 +83,9 @@ class Table:
 
 
 def spoken(cell: Cell, column: Column) -> tuple[str, str]:
-    """Return what people read of a cell, in two parts: "76.0" and " ± 8.5", or "2.0" and " [0.7, 5.9]".
+    """Format a cell in two parts: "76.0" and " ± 8.5", or "2.0" and " [0.7, 5.9]".
 
-    An even interval is written as its half width, as in the paper; others by their ends.
+    A symmetric interval is shown by its half width, as in the paper; others by their ends.
     """
     if isinstance(cell, str):
         return cell, ""
@@ -109,23 +109,23 @@ def _number(value: float, unit: Unit) -> str:
 
 
 def caption(table: Table) -> str:
-    """Return what stands above a table: "Table 4 (strict): …" for the paper's, others by their name."""
+    """Return the caption of a table: "Table 4 (strict): …" for the paper's tables, others with their name."""
     sign = f"Table {table.name}" if table.name.isdecimal() else table.name.capitalize()
     how = f" ({table.aggregation})" if table.aggregation else ""
     return f"{sign}{how}: {table.title}"
 
 
 def agreed(tables: Sequence[Table]) -> list[Table]:
-    """Return a table made under several aggregations once, if people would read the same in all of them.
+    """Return one table instead of several aggregations' tables if their formatted text is the same.
 
-    Sums made in another order differ in digits that nobody sees.
+    The exact numbers may differ in digits that are not shown, because sums are made in another order.
     """
-    if len(tables) > 1 and all(_read(table) == _read(tables[0]) for table in tables):
-        return [replace(tables[0], aggregation=_AGREED)]
+    if len(tables) > 1 and all(_formatted(table) == _formatted(tables[0]) for table in tables):
+        return [replace(tables[0], aggregation=_EQUAL)]
     return list(tables)
 
 
-def _read(table: Table) -> list[tuple[object, ...]]:
+def _formatted(table: Table) -> list[tuple[object, ...]]:
     return [
         (row.section, *(spoken(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
         for row in table.rows
@@ -133,12 +133,12 @@ def _read(table: Table) -> list[tuple[object, ...]]:
 
 
 def legend(rows: tuple[Row, ...]) -> tuple[str, ...]:
-    """Say how the intervals in ``rows`` were made, those that are there."""
+    """Explain each kind of interval that occurs in ``rows``."""
     methods = {cell.method for row in rows for cell in row.cells if isinstance(cell, Interval)}
-    said = {
+    texts = {
         Method.T: "±: 95 % t-interval of the mean, not clipped",
         Method.CLUSTER_T: "±: 95 % t-interval, values of one cluster taken together",
         Method.BOOTSTRAP: "[low, high]: BCa bootstrap where t is wrong: few and skewed values",
         Method.WILSON: "[low, high]: Wilson where all values agree, or t would leave 0–100 %",
     }
-    return tuple(text for method, text in said.items() if method in methods)
+    return tuple(text for method, text in texts.items() if method in methods)

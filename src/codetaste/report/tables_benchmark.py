@@ -1,4 +1,4 @@
-"""The paper's Tables 1 and 2: how large a benchmark's tasks are, and the repositories that they come from."""
+"""The paper's Tables 1 and 2: sizes of a benchmark's tasks, and their repositories."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from codetaste.benchmark.statistics import BenchmarkFacts, InstanceFacts
 
 
-_TOLD = 10
-"""Problems that are told below Table 1."""
+_MAX_PROBLEMS = 10
+"""Problems that are listed below Table 1."""
 
 
 def _golden(name: str) -> Callable[[InstanceFacts], int | None]:
@@ -56,14 +56,18 @@ def table_1(facts: BenchmarkFacts) -> Table:
     total = len(facts.instances)
     basis = f"Instances: of {total:,} those of which the number is known; maximum and mean are over these"
     problems = [problem for each in facts.instances for problem in each.problems]
-    more = len(problems) - _TOLD
-    notes = (basis, *problems[:_TOLD], *([f"and {more:,} more that could not be read"] if more > 0 else []))
+    more = len(problems) - _MAX_PROBLEMS
+    notes = (
+        basis,
+        *problems[:_MAX_PROBLEMS],
+        *([f"and {more:,} more that could not be read"] if more > 0 else []),
+    )
     title = "Summary statistics of the benchmark's instances"
     return Table("1", title, columns, tuple(rows), notes, "", "part")
 
 
 def table_2(facts: BenchmarkFacts) -> Table:
-    """The repositories, with their licences as far as they are known (CodeTaste, Table 2)."""
+    """The repositories and their licences, where known (CodeTaste, Table 2)."""
     instances: dict[str, int] = {}
     for each in facts.instances:
         instances[each.repository] = instances.get(each.repository, 0) + 1
@@ -75,5 +79,5 @@ def table_2(facts: BenchmarkFacts) -> Table:
     )
     of_all = counted(len(facts.instances), "instance")
     title = f"{counted(len(rows), 'repository', 'repositories')} of {of_all}"
-    note = "Licences are told by files of local clones at the base commit, and unknown without a clone"
+    note = "Licences are read from local clones at the base commit, and unknown without a clone"
     return Table("2", title, columns, tuple(rows), (note,))

@@ -1,6 +1,6 @@
-"""What the paper tells in prose (CodeTaste §4.2, §4.4): money, time, budgets that were hit, what agents did.
+"""Tables of facts that the paper gives in prose (CodeTaste §4.2, §4.4): cost, time, budgets, activity.
 
-And what became of all trials, and how attempts at one instance add up (pass@k).
+Also the statuses of all trials, and pass@k over the attempts at an instance.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from codetaste.report.view import View
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
-_DID = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
-_TOLD = 12
-"""Reasons that are told below the counts."""
+_ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
+_MAX_REASONS = 12
+"""Reasons that are listed below the counts."""
 _ENDINGS = {
     "budget_exceeded": Column("budget_exceeded", "Budget hit", Unit.COUNT),
     "timeout": Column("timeout", "Timed out", Unit.COUNT),
@@ -45,27 +45,27 @@ _STATUSES = {
 
 
 def effort_table(view: View) -> Table:
-    """What trials cost, how they ended, how often agents ran tests, and how often they replaced in bulk."""
+    """Cost and endings of trials, and how often agents ran tests and replaced text in bulk."""
     columns = (
         LANE,
         TRIALS,
         *_ENDINGS.values(),
         *(column(measure) for measure in _SPENT),
-        *(column(measure) for measure in _DID),
+        *(column(measure) for measure in _ACTIVITY),
     )
     rows = []
     for agent, lane, trials in _lanes(view):
         endings = [sum(1 for record in trials if record.finish_reason == reason) for reason in _ENDINGS]
-        means = [view.interval(trials, measure) for measure in (*_SPENT, *_DID)]
+        means = [view.interval(trials, measure) for measure in (*_SPENT, *_ACTIVITY)]
         rows.append(Row((lane.title, len(trials), *endings, *means), agent))
     shown = tuple(rows)
-    notes = (*legend(shown), *not_measured(view, (*_SPENT, *_DID)))
-    title = "What trials cost, and what agents did: means of a trial, and shares of trials"
+    notes = (*legend(shown), *not_measured(view, (*_SPENT, *_ACTIVITY)))
+    title = "Cost of trials and activity of agents: means of a trial, and shares of trials"
     return Table("effort", title, columns, shown, notes, view.aggregation, "agent")
 
 
 def counts_table(view: View) -> Table:
-    """What became of all trials: what scores 0, what has no score, what the published harness drops."""
+    """Trials by status: those that score 0, have no score, or are dropped as published."""
     columns = (
         LANE,
         TRIALS,
@@ -91,32 +91,35 @@ def counts_table(view: View) -> Table:
         statuses = [counts.by_status[status] for status in _STATUSES]
         rows.append(Row((lane.title, counts.trials, *statuses, *measured, counts.dropped, absent), agent))
     notes = (
-        "strict: failed, refused and not applying trials score 0; the others without a value are in no mean",
-        "published: all that are dropped as published are in no mean",
-        "instances without a trial: other agents have one of them in the same track and mode",
+        "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
+        "published: all trials that are dropped as published are in no mean",
+        "instances without a trial: other agents have a trial of these in the same track and mode",
         *_reasons(view),
     )
-    return Table("counts", "What became of all trials", columns, tuple(rows), notes, "", "agent")
+    return Table("counts", "Trials by status", columns, tuple(rows), notes, "", "agent")
 
 
 def _reasons(view: View) -> list[str]:
-    """Say why trials are what they are, and what is to be known of their values: the most frequent first."""
-    said = Counter(
+    """Return the reasons and notes of trials with their counts, the most frequent first."""
+    counts = Counter(
         text
         for record in view.trials.agents
         for text in {f"{_STATUSES[record.status].lower()}: {record.why}" if record.why else "", *record.notes}
     )
-    del said[""]
-    told = [f"{counted(number, 'trial')}: {text}" for text, number in said.most_common(_TOLD)]
-    more = len(said) - len(told)
-    return [*told, f"and {counted(more, 'other reason')} (scores.json of each trial)"] if more else told
+    del counts[""]
+    listed = [f"{counted(number, 'trial')}: {text}" for text, number in counts.most_common(_MAX_REASONS)]
+    more = len(counts) - len(listed)
+    return [*listed, f"and {counted(more, 'other reason')} (scores.json of each trial)"] if more else listed
 
 
 def attempts_table(view: View) -> Table | None:
-    """pass@k, the chance that one of k attempts passes, a mean over instances; None without attempts."""
+    """Return pass@k: the probability that one of k attempts passes, as a mean over instances.
+
+    None where no instance has several attempts.
+    """
     lanes = list(_lanes(view))
     most = max((len(each) for _, _, trials in lanes for each in _attempts(view, trials).values()), default=0)
-    if most < 2:  # noqa: PLR2004 - one attempt says nothing of several
+    if most < 2:  # noqa: PLR2004 - needs several attempts
         return None
     ks = sorted({1, most, *(2**power for power in range(1, most.bit_length()) if 2**power < most)})
     rows = []
@@ -142,7 +145,7 @@ def attempts_table(view: View) -> Table | None:
 
 
 def _attempts(view: View, trials: Sequence[TrialRecord]) -> dict[str, list[float]]:
-    """Return for each instance whether its attempts passed, those of which it is known."""
+    """Return for each instance the PASS values of its attempts, where known."""
     sample = view.sample(trials, measures.PASS)
     attempts: defaultdict[str, list[float]] = defaultdict(list)
     for value, record in zip(sample.values, sample.records, strict=True):

@@ -1,4 +1,4 @@
-"""Scores by what instances have in common: language, category, repository; or by track, mode, agent."""
+"""Score tables by a property of the instances (language, category, repository) or by track, mode or agent."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from codetaste.report.trials import Lane
     from codetaste.report.view import View
 
-_SHOWN = (measures.PASS, measures.ALIGNMENT, measures.IFR, measures.PREC)
+_MEASURES = (measures.PASS, measures.ALIGNMENT, measures.IFR, measures.PREC)
 
 
 class By(StrEnum):
-    """What trials are grouped by."""
+    """The property by which trials are grouped."""
 
     AGENT = "agent"
     TRACK = "track"
@@ -36,33 +36,33 @@ class By(StrEnum):
 
 
 def group_table(view: View, by: By) -> Table:
-    """PASS, A, IFR and PREC of every group; within a language, category, repository or instance of each lane.
+    """PASS, A, IFR and PREC of each group; groups by a property of instances are split by track and mode.
 
-    Groups by track put its modes together, groups by mode the tracks, groups by agent all of its trials.
+    Groups by track combine its modes, groups by mode its tracks, and groups by agent all of its trials.
     """
     of: Callable[[TrialRecord], str] = attrgetter(by)
-    apart = by in {By.LANGUAGE, By.CATEGORY, By.REPOSITORY, By.INSTANCE}
+    by_track_mode = by in {By.LANGUAGE, By.CATEGORY, By.REPOSITORY, By.INSTANCE}
     groups: defaultdict[tuple[str, str, Lane | None], list[TrialRecord]] = defaultdict(list)
     for record in view.trials.agents:
         agent = "" if by is By.AGENT else record.agent
-        groups[agent, of(record) or "unknown", lane_of(record) if apart else None].append(record)
+        groups[agent, of(record) or "unknown", lane_of(record) if by_track_mode else None].append(record)
     ranks = {agent: rank for rank, agent in enumerate(view.ranked())}
     rows = []
     for agent, name, lane in sorted(groups, key=lambda key: _order(key, ranks)):
         trials = groups[agent, name, lane]
         labels = (name, lane.title) if lane is not None else (name,)
         instances = len({record.instance for record in trials})
-        values = [view.interval(trials, measure) for measure in _SHOWN]
+        values = [view.interval(trials, measure) for measure in _MEASURES]
         rows.append(Row((*labels, *values, len(trials), instances), agent))
     shown = tuple(rows)
     columns = (
         Column(by, by.title()),
-        *((LANE,) if apart else ()),
-        *(column(measure) for measure in _SHOWN),
+        *((LANE,) if by_track_mode else ()),
+        *(column(measure) for measure in _MEASURES),
         TRIALS,
         Column("instances", "Instances", Unit.COUNT),
     )
-    notes = (*legend(shown), *not_measured(view, _SHOWN))
+    notes = (*legend(shown), *not_measured(view, _MEASURES))
     title = f"Scores by {by}, in percent with 95 % confidence intervals"
     section = "" if by is By.AGENT else "agent"
     return Table(f"by-{by}", title, columns, shown, notes, view.aggregation, section)

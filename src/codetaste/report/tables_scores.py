@@ -74,7 +74,9 @@ def table_5(view: View) -> Table:
     )
     shown = (*_PRECISION, *_LINES)
     rows = _rows(view, shown)
-    notes = (*legend(_without_lines(rows)), *not_measured(view, shown))
+    # The line counts are shown without intervals.
+    with_intervals = tuple(Row(row.cells[: 1 + len(_PRECISION)]) for row in rows)
+    notes = (*legend(with_intervals), *not_measured(view, shown))
     return Table("5", title, columns, rows, notes, view.aggregation, "agent")
 
 
@@ -89,7 +91,7 @@ def _rows(view: View, shown: Sequence[Measure]) -> tuple[Row, ...]:
 
 
 def _references(view: View, shown: Sequence[Measure]) -> list[Row]:
-    """What the human's patch is worth, and none at all: means alone, as in the paper."""
+    """Rows of the golden patch and of no patch: means only, as in the paper."""
     rows = []
     for agent, title in REFERENCES.items():
         trials = [record for record in view.trials.pseudo if record.agent == agent]
@@ -99,16 +101,11 @@ def _references(view: View, shown: Sequence[Measure]) -> list[Row]:
     return rows
 
 
-def _without_lines(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Leave out the cells that are shown without intervals."""
-    return tuple(Row(row.cells[: 1 + len(_PRECISION)]) for row in rows)
-
-
 def not_measured(view: View, shown: Sequence[Measure]) -> tuple[str, ...]:
-    """Say of each measure in how many of all trials it has no value."""
+    """Return a note on the number of trials without a value, for each measure that has such trials."""
     missing = {measure.title: view.sample(view.trials.agents, measure).missing for measure in shown}
-    lacking = [f"{title} in {number:,}" for title, number in missing.items() if number]
-    if not lacking:
+    without_value = [f"{title} in {number:,}" for title, number in missing.items() if number]
+    if not without_value:
         return ()
     trials = len(view.trials.agents)
-    return (f"Of {trials:,} trials there is no value of {', '.join(lacking)}: not in the means",)
+    return (f"Of {trials:,} trials there is no value of {', '.join(without_value)}: not in the means",)

@@ -1,4 +1,4 @@
-"""Trials as one table sees them: aggregated in one way, and what depends on each other taken together."""
+"""The trials of a report under one aggregation, grouped by agent, track and mode."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class View:
         return self.aggregator.aggregation
 
     def of(self, agent: str, lane: Lane) -> tuple[TrialRecord, ...]:
-        """Return an agent's trials in a lane."""
+        """Return an agent's trials in a track and mode."""
         return self.by_agent.get((agent, lane), ())
 
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
@@ -64,23 +64,23 @@ class View:
 
     @property
     def primary(self) -> Measure:
-        """What agents are ranked by: A, or IFR where PASS was not measured."""
+        """The measure by which agents are ranked: A, or IFR where PASS was not measured."""
         return measures.ALIGNMENT if self.measures_any(measures.ALIGNMENT) else measures.IFR
 
     def ranked(self) -> list[str]:
-        """Return the agents, the best first: by the mean of their lanes' means of what is primary."""
+        """Return the agents, the best first, by the mean of their tracks' and modes' primary means."""
         primary = self.primary
 
-        def worth(agent: str) -> float:
+        def mean_of_means(agent: str) -> float:
             samples = [self.sample(self.of(agent, lane), primary).values for lane in self.trials.lanes]
             means = [sum(values) / len(values) for values in samples if values]
             return sum(means) / len(means) if means else -1.0
 
-        return sorted(self.trials.names, key=lambda agent: (-worth(agent), agent))
+        return sorted(self.trials.names, key=lambda agent: (-mean_of_means(agent), agent))
 
 
 def view(trials: Trials, aggregation: Aggregation, grouping: Grouping = Grouping.INSTANCE) -> View:
-    """Look at trials under one aggregation."""
+    """Aggregate trials in one way."""
     by_agent: defaultdict[tuple[str, Lane], list[TrialRecord]] = defaultdict(list)
     for record in trials.agents:
         by_agent[record.agent, lane_of(record)].append(record)
