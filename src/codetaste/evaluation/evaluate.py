@@ -136,8 +136,7 @@ async def evaluate(
         engine=engine,
     )
     try:
-        parsed = await to_thread.run_sync(_parse, patch)
-        result = await to_thread.run_sync(_with_line_counts, result, parsed)
+        parsed, result = await to_thread.run_sync(_with_line_counts, result, patch)
         async with patched(base, patch, scratch) as applied:
             return await _score(result, parsed, base, applied, scanner)
     except PatchTooLarge as error:
@@ -153,14 +152,12 @@ def too_large(rules: RuleFiles, size: int, why: str, correctness: Correctness | 
     return Evaluation(Status.TOO_LARGE, why, "", size, rules, correctness=correctness or UNTESTED)
 
 
-def _parse(patch: bytes) -> Patch:
-    if len(patch) > MAX_PATCH_BYTES:
-        raise PatchTooLarge(f"{len(patch):,} bytes; no more than {MAX_PATCH_BYTES:,} are read")
-    return parse_patch(patch)
-
-
-def _with_line_counts(result: Evaluation, patch: Patch) -> Evaluation:
-    return replace(
+def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evaluation]:
+    """Parse the patch and add its line counts to ``result``."""
+    if len(content) > MAX_PATCH_BYTES:
+        raise PatchTooLarge(f"{len(content):,} bytes; no more than {MAX_PATCH_BYTES:,} are read")
+    patch = parse_patch(content)
+    return patch, replace(
         result,
         files=len(patch.files),
         lines=changed_lines(patch, result.exclusions).counts,

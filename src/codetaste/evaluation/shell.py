@@ -94,7 +94,9 @@ def _commands(root: Node) -> Iterator[Command]:
             yield _command(node, repeated=repeated, stdin=stdin)
             stdin = ""
         elif node.type == "redirected_statement":
-            stdin = _here_document(node) or stdin
+            redirects = node.children_by_field_name("redirect")
+            heredocs = [each for each in redirects if each.type == "heredoc_redirect"]
+            stdin = (_heredoc_text(heredocs[0]) if heredocs else "") or stdin
         children = node.children
         reader = _stdin_reader(node, children) if stdin else None
         in_loop = repeated or node.type in _LOOPS
@@ -109,11 +111,8 @@ def _stdin_reader(node: Node, children: list[Node]) -> Node | None:
     return statements[-1] if node.type in {"pipeline", "list"} and statements else None
 
 
-def _here_document(node: Node) -> str:
-    for redirect in node.children_by_field_name("redirect"):
-        if redirect.type == "heredoc_redirect":
-            return "".join(_text(each) for each in redirect.children if each.type == "heredoc_body")
-    return ""
+def _heredoc_text(redirect: Node) -> str:
+    return "".join(_text(each) for each in redirect.children if each.type == "heredoc_body")
 
 
 def _command(node: Node, *, repeated: bool, stdin: str) -> Command:
@@ -122,7 +121,7 @@ def _command(node: Node, *, repeated: bool, stdin: str) -> Command:
         if child.type == "herestring_redirect":
             stdin = "".join(_word(each).text for each in child.named_children)
         elif child.type == "heredoc_redirect":
-            stdin = "".join(_text(each) for each in child.children if each.type == "heredoc_body")
+            stdin = _heredoc_text(child)
         elif child.type == "command_name":
             words += [_word(each) for each in child.named_children]
         elif child.type not in _NOT_WORDS:

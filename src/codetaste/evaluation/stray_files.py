@@ -33,12 +33,11 @@ class Faulty(Exception):
 
 def printable(text: str, limit: int = _MAX_TEXT_CHARS) -> str:
     r"""Return untrusted text as one line: non-printable characters escaped (``\x1b``), truncated."""
-    flat = "".join(char if char.isprintable() else _escape(char) for char in text[: limit + 1])
+    flat = "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for char in text[: limit + 1]
+    )
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def read_file(path: Path, root: str, limit: int) -> bytes:

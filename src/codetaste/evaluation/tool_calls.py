@@ -89,12 +89,9 @@ def _listed(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _name(name: object) -> str:
-    return name.lower() if isinstance(name, str) else ""
-
-
 def _call(tool: object, raw_arguments: object) -> Iterator[ToolCall]:
-    name, arguments = _name(tool), _arguments(raw_arguments)
+    name = tool.lower() if isinstance(tool, str) else ""
+    arguments = _arguments(raw_arguments)
     if name in _SHELL_TOOLS:
         command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
         yield ToolCall(shell=_command_text(command))

@@ -50,14 +50,18 @@ def read_trial(trial: Place, context: Context) -> TrialRecord | None:
         return None
     pseudo = trial.pseudo or trial.agent in {GOLDEN, NULL}
     metadata = read_story(
-        trial.folder, context.root, trial.mode, pseudo=pseudo, report=_reporter(context, trial.label)
+        trial.folder,
+        context.root,
+        trial.mode,
+        pseudo=pseudo,
+        report=lambda name, problem: context.report(f"{trial.label}/{name}", problem),
     )
     result, problem = _result(trial, context)
-    scores, ours = _scores(trial, metadata, result, problem, context)
+    scores, own = _scores(trial, metadata, result, problem, context)
     track, mode = _track(trial, metadata, context, pseudo=pseudo)
     return TrialRecord(
         run=context.run,
-        source=Source.CODETASTE if ours and pseudo else metadata.source,
+        source=Source.CODETASTE if own and pseudo else metadata.source,
         agent=_agent(trial, metadata, result, context),
         model=metadata.model,
         harness=metadata.harness,
@@ -92,10 +96,6 @@ def read_trial(trial: Place, context: Context) -> TrialRecord | None:
         rules_sha256=scores.rules_sha256,
         notes=scores.notes,
     )
-
-
-def _reporter(context: Context, label: str) -> Any:  # noqa: ANN401 - a Report
-    return lambda name, problem: context.report(f"{label}/{name}", problem)
 
 
 def _agent(trial: Place, metadata: Story, result: Result | None, context: Context) -> str:

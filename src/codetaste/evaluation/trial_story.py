@@ -103,7 +103,7 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
     metadata = _read_json(folder, root, METADATA, _ignore if pseudo else report)
     additional = metadata.get("additional")
     additional = additional if isinstance(additional, dict) else {}
-    ours = "codetaste_version" in additional
+    own = "codetaste_version" in additional
     totals = _StepTotals()
     if metadata:
         cost = (
@@ -113,7 +113,7 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
         )
         totals.add(cost, _published_cost(metadata), _seconds(metadata, METADATA, report))
         steps = _STEPS.get(mode or text(metadata.get("mode")), ())
-        for name in () if ours or pseudo else steps:
+        for name in () if own or pseudo else steps:
             _add_step(totals, folder, root, name, report)
     agent, model = config.get("agent"), config.get("model")
     identity = config.get("id")
@@ -121,7 +121,7 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
         agent=identity if isinstance(identity, str) else "",
         model=text(model.get("name")) if isinstance(model, dict) else "",
         harness=text(agent.get("name")) if isinstance(agent, dict) else "",
-        source=Source.CODETASTE if ours else Source.PUBLISHED,
+        source=Source.CODETASTE if own else Source.PUBLISHED,
         finish_reason=text(metadata.get("finish_reason")),
         track=text(metadata.get("description_type")),
         mode=text(metadata.get("mode")),
