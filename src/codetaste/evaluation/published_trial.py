@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.baseline import RecordedBaseline, counts_of
+from codetaste.evaluation.baseline import counts_of
 from codetaste.evaluation.planned_trials import INTERRUPTED
 from codetaste.evaluation.precision import precision
 from codetaste.evaluation.published_lines import Coverage, read_coverage, read_lines
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from codetaste.evaluation.score import Baseline
     from codetaste.evaluation.trial_context import Context
     from codetaste.evaluation.trial_places import Place
     from codetaste.evaluation.trial_story import Story
@@ -45,14 +46,13 @@ def without_evaluation(trial: Place, metadata: Story, context: Context) -> Value
         return Values(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interrupted}")
     size = file_size(trial.folder / PATCH)
     reason = metadata.message or metadata.finish_reason
+    because = f" ({reason})" if reason else ""
     if size is None:
         if metadata.finish_reason in _REGULAR_ENDS:
             context.report(f"{trial.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
-        return Values(TrialStatus.FAILED, f"it left no patch ({reason})" if reason else "it left no patch")
+        return Values(TrialStatus.FAILED, f"it left no patch{because}")
     if size <= _EMPTY_PATCH_BYTES and metadata.finish_reason not in _REGULAR_ENDS:
-        return Values(
-            TrialStatus.FAILED, f"it left an empty patch ({reason})" if reason else "it left an empty patch"
-        )
+        return Values(TrialStatus.FAILED, f"it left an empty patch{because}")
     scores = Values(TrialStatus.NOT_SCORED, "it has no evaluation")
     try:
         log = read_file(trial.folder / "evaluation" / RULE_OUTPUT, context.root, _OUTPUT_BYTES)
@@ -79,17 +79,16 @@ def _pass(scores: Values, trial: Place, result: Result, context: Context) -> dic
     """Return ``passed``, or ``why`` it is unknown."""
     if scores.tests is None:
         return {"why": scores.why or "no test results are recorded"}
-    bounds = context.baseline(trial).bounds or recorded_in(result.instance).bounds
+    bounds = context.baseline(trial).bounds or _thresholds_in(result.instance)
     if bounds is None:
         return {"why": scores.why or "no baseline of R and R∘X* is recorded"}
     return {"passed": passes(scores.tests, bounds)}
 
 
-def recorded_in(metadata: Mapping[str, Any]) -> RecordedBaseline:
-    """Return the baseline in an instance's metadata: one run each of R∘X* and R."""
+def _thresholds_in(metadata: Mapping[str, Any]) -> Baseline | None:
+    """Return the thresholds from an instance's metadata: one run each of R∘X* and R."""
     runs = [counts_of(metadata.get(f"{side}_metrics")) for side in ("golden", "base")]
-    found = [run for run in runs if run is not None]
-    return RecordedBaseline(baseline_of(found), len(found), "instance_metadata" if found else "")
+    return baseline_of(run for run in runs if run is not None)
 
 
 def _partial(trial: Place, result: Result, context: Context) -> str:
@@ -126,21 +125,21 @@ def _scan_fault(path: Path, root: str, *, thorough: bool) -> Faulty | None:
             read_coverage(path, root)
         elif not ends_whole(path, root):
             return Faulty(ProblemKind.TRUNCATED, "is truncated")
-    except FileNotFoundError:
-        return Faulty(ProblemKind.MISSING, "is missing")
-    except Faulty as problem:
-        return problem
+    except (FileNotFoundError, Faulty) as error:
+        return _as_problem(error)
     return None
+
+
+def _as_problem(error: FileNotFoundError | Faulty) -> Faulty:
+    return error if isinstance(error, Faulty) else Faulty(ProblemKind.MISSING, "is missing")
 
 
 def _with_lines(scores: Values, trial: Place, context: Context, positive: Path | None = None) -> Values:
     """Add |L⁺| and |L⁻|, and PREC where there is a SARIF file of Γ⁺ on R∘X̂."""
     try:
         lines = read_lines(trial.folder / PATCH, context.root)
-    except FileNotFoundError:
-        context.report(f"{trial.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
-        return replace(scores, notes=(*scores.notes, f"no precision: {PATCH} is missing"))
-    except Faulty as problem:
+    except (FileNotFoundError, Faulty) as error:
+        problem = _as_problem(error)
         context.report(f"{trial.label}/{PATCH}", problem)
         return replace(scores, notes=(*scores.notes, f"no precision: {PATCH} {problem}"))
     added, removed = lines.counts
@@ -164,12 +163,9 @@ def _with_lines(scores: Values, trial: Place, context: Context, positive: Path |
 
 
 def _coverage(path: Path, wanted: Container[str], trial: Place, context: Context) -> Coverage | str:
-    label = f"{trial.label}/evaluation/{path.name}"
     try:
         return read_coverage(path, context.root, wanted)
-    except FileNotFoundError:
-        context.report(label, Faulty(ProblemKind.MISSING, "is missing"))
-        return f"{path.name} is missing"
-    except Faulty as problem:
-        context.report(label, problem)
+    except (FileNotFoundError, Faulty) as error:
+        problem = _as_problem(error)
+        context.report(f"{trial.label}/evaluation/{path.name}", problem)
         return f"{path.name} {problem}"
