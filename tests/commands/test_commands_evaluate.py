@@ -234,7 +234,7 @@ def test_a_sound_instance_is_told_so_with_what_is_not_known_of_it(scene: Scene, 
     assert scene.check() == 0
     out = capsys.readouterr().out
     assert f"{scene.row.id}: sound; golden IFR 1.000, PREC " in out
-    assert "note: no test baseline is recorded: PASS cannot be known" in out
+    assert "note: no test baseline is recorded: PASS is unknown" in out
     assert out.endswith("1 of 1 instances are sound; 0 skipped\n")
 
 
@@ -250,7 +250,7 @@ def test_everything_that_speaks_against_an_instance_is_named(scene: Scene, capsy
     assert (document["sound"], document["checked"]) == (False, 1)
     description, tests, golden, null = document["instances"][0]["reasons"]
     assert "open_description.md" in description
-    assert tests.startswith("the tests on R∘X* say too little: 2 of 12 passed")
+    assert tests.startswith("the tests on R∘X* are not valid: 2 of 12 passed")
     assert golden == (
         "the golden patch has IFR 0.714 and not 1: additive rules match nothing: 1 (never); "
         "reductive rules still match: 1 (stays)"

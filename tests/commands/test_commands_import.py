@@ -138,7 +138,7 @@ def test_an_archive_that_cannot_be_taken_leaves_nothing(
         (["checkout", "--name", "there"], "is there already"),
         (["nowhere", "--name", "x"], "no such folder or archive"),
         (["checkout", "--name", "x", "--score"], "need --benchmark"),
-        (["journal", "--name", "x"], "is a run of codetaste: report it as it is"),
+        (["journal", "--name", "x"], "is already a codetaste run: report it directly"),
     ],
 )
 def test_what_cannot_be_imported_is_told_before_anything_is_written(

@@ -206,7 +206,7 @@ def test_counts_are_kept_beside_the_scores(tmp_path: Path) -> None:
 
 def test_a_pipe_in_place_of_counts_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / FILE)
-    with pytest.raises(ValueError, match=r"activity\.json: is no file"):
+    with pytest.raises(ValueError, match=r"activity\.json: is not a regular file"):
         read_activity(tmp_path)
 
 
@@ -215,5 +215,5 @@ def test_a_pipe_in_place_of_counts_keeps_nobody_waiting(tmp_path: Path) -> None:
 )
 def test_damaged_counts_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(ValueError, match=r"activity\.json: holds no counts"):
+    with pytest.raises(ValueError, match=r"activity\.json: does not contain activity counts"):
         read_activity(tmp_path)

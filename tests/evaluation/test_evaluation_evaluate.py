@@ -74,8 +74,8 @@ def test_a_file_that_cannot_be_seen_any_more_does_not_count_as_cleaned(
     assert found.status is Status.SCORED
     assert found.unparsable == (name,)
     assert found.remaining == ("same-id",)
-    assert "could be scanned before the patch and cannot any more: 1" in found.notes[-1]
-    assert "reductive rules that count as not cleaned for that: 1" in found.notes[-1]
+    assert "could be scanned before the patch but not after it: 1" in found.notes[-1]
+    assert "reductive rules that count as unmet because of it: 1" in found.notes[-1]
 
 
 def test_a_file_that_did_not_parse_before_hides_nothing_new(tmp_path: Path, scanner: Scanner) -> None:

@@ -177,5 +177,5 @@ def test_results_of_something_else_are_never_replaced(tmp_path: Path, half: Eval
     with pytest.raises(ConfigError, match="not written by codetaste"):
         check_place(folder, INSTANCE.id, half.patch_sha256)
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         check_place(tmp_path / "file", INSTANCE.id, half.patch_sha256)

@@ -93,7 +93,7 @@ def covered(tmp_path: Path, content: bytes) -> dict[str, set[int]]:
     ],
 )  # fmt: skip
 def test_what_is_no_sarif_is_refused_in_a_line(tmp_path: Path, document: Any) -> None:
-    with pytest.raises(Faulty, match="is no SARIF"):
+    with pytest.raises(Faulty, match="is not SARIF"):
         covered(tmp_path, json.dumps(document).encode())
 
 

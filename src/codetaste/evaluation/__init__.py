@@ -1,1 +1,1 @@
-"""What a prediction is worth: its patch applied, scanned, counted, and told in the published layout."""
+"""Evaluate predictions: apply the patch, scan, count, and write and read results in the published layout."""

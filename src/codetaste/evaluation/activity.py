@@ -1,9 +1,9 @@
-"""What an agent did in a trial: how often it ran tests, how often it replaced in bulk (CodeTaste §4.2, §4.4).
+"""Activity counts of a trial, e.g. test runs and bulk edits (CodeTaste §4.2, §4.4), and ``activity.json``.
 
-The paper tells of both in prose, without rules. Ours are in ``docs/scoring.md``: what runs tests is decided
-in ``test_runs.py``, what replaces in bulk in ``bulk_edits.py``, both on commands as a shell reads them
-(``shell.py``), never on their text. What is counted is what the model asked for in the trial's *execution*
-step, which made the patch; a plan's own work is not in it. Whether a command succeeded is not asked.
+The paper reports both in prose, without exact rules; our rules are in ``docs/scoring.md``.
+``test_commands.py`` decides which commands run tests, ``bulk_edits.py`` which edit in bulk, both on commands
+parsed by ``shell_parser.py``, never on raw text. Only tool calls of the trial's *execution* step, which makes
+the patch, are counted, not those of the plan step, and whether or not the command succeeded.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "activity.json"
-"""Its name in a trial's ``evaluation/`` folder, beside ``scores.json``."""
-_MOST_BYTES = 64 * 1024
-_MOST = 10**9
+"""File name in a trial's ``evaluation/`` folder, beside ``scores.json``."""
+_MAX_FILE_BYTES = 64 * 1024
+_MAX_COUNT = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How often an agent did what; a tool call counts once, whatever it does several times.
+    """Counts of an agent's tool calls by kind; one call adds at most one to each count.
 
     Attributes:
         commands: calls of a shell tool.
-        test_runs: of these, the ones that run tests.
-        bulk_edits: of these, the ones that replace text in place: ``sed -i`` and the like.
-        wide_edits: of the bulk edits, those that can reach several files: globs, lists, ``find``, loops.
-        scripted_edits: of the commands, those that rewrite files by a codemod tool or a script of their own.
-        edits: edits and whole files written by an edit tool, patches applied by a command among them.
-        replace_all: of the edits, the ones that replace every place in a file.
-        unread: of the commands, those that could not be read to their end: too long, or no shell's language.
+        test_runs: commands that run tests.
+        bulk_edits: commands that replace text in place: ``sed -i`` and the like.
+        wide_edits: bulk edits that can reach several files: globs, lists, ``find``, loops.
+        scripted_edits: commands that rewrite files by a codemod tool or an inline script.
+        edits: edits and whole files written by an edit tool, plus commands that apply a patch.
+        replace_all: edits that replace all occurrences in a file.
+        unread: commands that could not be parsed completely: too long, or not shell syntax.
     """
 
     commands: int = 0
@@ -49,52 +49,52 @@ class Activity:
 
     @property
     def ran_tests(self) -> bool:
-        """Whether it ran tests at all."""
+        """Whether the agent ran tests at least once."""
         return self.test_runs > 0
 
     @property
     def replaced_in_bulk(self) -> bool:
-        """Whether it replaced in bulk at all."""
+        """Whether the agent made at least one bulk edit."""
         return self.bulk_edits > 0
 
 
 def write_activity(evaluation: Path, activity: Activity | None) -> None:
-    """Write ``activity.json`` into a trial's ``evaluation/`` folder; nothing of what is not known; blocking.
+    """Write ``activity.json`` into a trial's ``evaluation/`` folder; None writes nothing.
 
     Raises:
-        JournalError: it cannot be written; StorageFull among them.
+        JournalError: the file cannot be written; StorageFull is a subclass.
     """
     if activity is not None:
         write_atomically(evaluation / FILE, f"{json.dumps(asdict(activity), indent=2)}\n")
 
 
 def read_activity(evaluation: Path) -> Activity | None:
-    """Read what ``write_activity`` wrote; None where there is nothing; blocking.
+    """Read what ``write_activity`` wrote; None if the file does not exist.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the file is damaged.
     """
     path = evaluation / FILE
     try:
         if not path.exists():
             return None
-        if not path.is_file():  # a pipe would keep us waiting
-            raise ValueError(f"{path}: is no file")
+        if not path.is_file():  # opening a pipe would block
+            raise ValueError(f"{path}: is not a regular file")
         with path.open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
+            text = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     try:
-        return _checked(json.loads(text))
+        return _activity_from_json(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: holds no counts of what an agent did") from error
+        raise ValueError(f"{path}: does not contain activity counts") from error
 
 
-def _checked(data: Any) -> Activity:  # noqa: ANN401 - JSON
-    """Take whole numbers under the names that are known; names of later versions are passed over."""
+def _activity_from_json(data: Any) -> Activity:  # noqa: ANN401 - JSON
+    """Accept whole numbers under the known names; ignore names that later versions add."""
     if not isinstance(data, dict):
-        raise ValueError("no object")  # noqa: TRY004 - damaged data, whatever its type
+        raise ValueError("not an object")  # noqa: TRY004 - damaged data, whatever its type
     counts = {field.name: data.get(field.name, 0) for field in fields(Activity)}
-    if not all(type(count) is int and 0 <= count <= _MOST for count in counts.values()):
-        raise ValueError("no counts")
+    if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts.values()):
+        raise ValueError("not whole numbers")
     return Activity(**counts)

@@ -1,8 +1,8 @@
-"""PASS from what was recorded: the results of a test run, and of those on R and R∘X* that bound it.
+"""PASS from recorded test results: of a prediction's test run, and of the runs on R and R∘X* (the baseline).
 
-Nothing is run here. A prediction's test run that gave no result counts as (0, 0), as the paper says (§2.1).
-A baseline's does not count at all, as in the published harness: a single crash on R would make p_R zero, and
-a patch after which nothing runs would pass. It is noted.
+This module runs no tests. A prediction's test run without a result counts as (0, 0), as in the paper (§2.1).
+A baseline run without a result is ignored and noted, as in the published harness: otherwise one crash on R
+would make p_R zero, and a patch after which no test runs would pass.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
 
 _SIDES = {GOLDEN: "golden", NULL: "base"}
-_LAST_LINES = 10
-_MOST_BYTES = 16 * 1024**2
-_MOST_TESTS = 10**9
+_RESULT_LINES = 10
+"""How many of the last lines of a test output are searched for a result."""
+_MAX_OUTPUT_BYTES = 16 * 1024**2
+_MAX_TESTS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedBaseline:
-    """What the test suite of an instance did on R and R∘X*.
+    """Recorded results of an instance's test suite on R and R∘X*.
 
     Attributes:
-        bounds: p_R and f_R; None where nothing is recorded.
-        runs: how many runs they are taken from, of both sides together.
-        source: where they are recorded, "" for nowhere.
-        notes: what a reader should know of them, in order.
-        faults: those of the notes that tell of damaged files.
+        thresholds: p_R and f_R; None if nothing is recorded.
+        runs: number of runs they are taken from, on R and R∘X* together.
+        source: where the runs are recorded, "" if nowhere.
+        notes: remarks for the reader, in order.
+        faults: the subset of the notes that report damaged files.
     """
 
     bounds: Baseline | None = None
@@ -48,7 +49,7 @@ class RecordedBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Correctness:
-    """PASS of one prediction; ``passed`` is None where it cannot be known, and ``why`` says why."""
+    """PASS of one prediction; ``passed`` is None if it is unknown, and ``why`` gives the reason."""
 
     tests: TestCounts | None = None
     baseline: RecordedBaseline = RecordedBaseline()
@@ -57,7 +58,7 @@ class Correctness:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of PASS; nothing where it is not known anyway."""
+        """Remarks on PASS for the reader; empty if PASS is unknown."""
         crashed = (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED else ()
         return () if self.passed is None else (*crashed, *self.baseline.notes)
 
@@ -66,7 +67,7 @@ UNTESTED = Correctness()
 
 
 def correctness(tests: TestCounts | None, baseline: RecordedBaseline) -> Correctness:
-    """PASS (CodeTaste §4.1) where both are known."""
+    """Compute PASS (CodeTaste §4.1) if both the test results and a baseline are known."""
     if tests is None:
         return Correctness(None, baseline)
     if baseline.bounds is None:
@@ -75,22 +76,22 @@ def correctness(tests: TestCounts | None, baseline: RecordedBaseline) -> Correct
 
 
 def read_test_output(content: bytes) -> TestCounts | None:
-    """Return what the end of a test run's output states; None where it states nothing.
+    """Return the results at the end of a test run's output; None if there are none.
 
-    The last JSON object with results among the last ten lines counts (the published harness reads them so).
+    The last JSON object with results among the last ten lines counts, as in the published harness.
     """
-    lines = content[-_MOST_BYTES:].decode("utf-8", "replace").strip().split("\n")
-    for line in reversed(lines[-_LAST_LINES:]):
+    lines = content[-_MAX_OUTPUT_BYTES:].decode("utf-8", "replace").strip().split("\n")
+    for line in reversed(lines[-_RESULT_LINES:]):
         if (counts := counts_of(_json(line))) is not None:
             return counts
     return None
 
 
 def read_tests(path: Path) -> TestCounts:
-    """Return the results of the test run whose output is in the file ``path``; ``CRASHED`` for none.
+    """Return the results in the test output file ``path``; ``CRASHED_RUN`` if it has none.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read.
     """
     try:
         return read_test_output(_tail(path)) or CRASHED
@@ -99,10 +100,10 @@ def read_tests(path: Path) -> TestCounts:
 
 
 def counts_of(data: object) -> TestCounts | None:
-    """Return ``data``, as parsed from JSON, as the results of a test run; None where it is none.
+    """Return parsed JSON ``data`` as the results of a test run; None if it is not a valid result.
 
-    ``passed``, ``failed`` and ``total`` have to be there; NaN, infinities, fractions and negative numbers are
-    no counts. Other keys are ignored.
+    ``passed``, ``failed`` and ``total`` are required; NaN, infinities, fractions and negative numbers are
+    invalid. Other keys are ignored.
     """
     if not isinstance(data, dict):
         return None
@@ -123,13 +124,13 @@ _COUNTS: tuple[tuple[str, int | None], ...] = (
 
 
 def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
-    """Return the baseline of ``instance`` that lies in the benchmark's folder.
+    """Return the baseline of ``instance`` recorded in the benchmark's folder.
 
-    ``baseline_results/<path>/{golden_agent,null_agent}.jsonl`` (k runs each) comes before ``golden_metrics``
-    and ``base_metrics`` of ``instance_metadata.json`` (one run each).
+    ``baseline_results/<path>/{golden_agent,null_agent}.jsonl`` (k runs each) has precedence over
+    ``golden_metrics`` and ``base_metrics`` of ``instance_metadata.json`` (one run each).
 
     Raises:
-        ConfigError: a file is there and cannot be read, or the metadata are no JSON object.
+        ConfigError: an existing file cannot be read, or the metadata are not a JSON object.
     """
     folder = benchmark.root / "baseline_results" / instance.path
     recorded = _from_runs(folder)
@@ -152,10 +153,10 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
 
 
 def pseudo_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCounts | None:
-    """Return the recorded test results of a pseudo agent: those of R∘X* are golden's, those of R null's.
+    """Return the recorded test results of a pseudo agent: on R∘X* for golden, on R for null.
 
     Raises:
-        ConfigError: a file is there and cannot be read, or the metadata are no JSON object.
+        ConfigError: an existing file cannot be read, or the metadata are not a JSON object.
     """
     metadata = benchmark.metadata(instance) or {}
     stated = counts_of(metadata.get(f"{_SIDES[agent]}_metrics"))
@@ -166,7 +167,7 @@ def pseudo_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCo
 
 
 def _from_runs(folder: Path) -> RecordedBaseline:
-    """Read the published files of runs; a line that is null is a run that crashed."""
+    """Read the published files of baseline runs; a ``null`` line stands for a crashed run."""
     runs: list[TestCounts] = []
     notes: list[str] = []
     faults: list[str] = []
@@ -190,7 +191,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
 
 
 def _lines(path: Path) -> list[str] | None:
-    """Return the lines of a file that are not blank; None where there is no file."""
+    """Return the non-blank lines of a file; None if it does not exist."""
     try:
         if not path.is_file():
             return None
@@ -200,7 +201,7 @@ def _lines(path: Path) -> list[str] | None:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-def _json(line: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+def _json(line: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -211,12 +212,12 @@ def _count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # NaN fails each comparison.
-    return int(value) if 0 <= value <= _MOST_TESTS and value == int(value) else None
+    return int(value) if 0 <= value <= _MAX_TESTS and value == int(value) else None
 
 
 def _tail(path: Path) -> bytes:
     """Return the end of a file: logs can be long, and results come last."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
-        file.seek(max(0, size - _MOST_BYTES))
-        return file.read(_MOST_BYTES)
+        file.seek(max(0, size - _MAX_OUTPUT_BYTES))
+        return file.read(_MAX_OUTPUT_BYTES)

@@ -1,7 +1,7 @@
-"""Which programs replace text in bulk: stream editors in place, and programs made to rewrite code.
+"""Classify programs that edit in bulk: in-place stream editors, codemod tools and inline scripts.
 
-``sed -i`` and the like (CodeTaste §4.2, §4.4) are one class; codemod tools, and scripts that are written on
-the spot to rewrite files, are another: what they replace may be decided by syntax or by hand.
+``sed -i`` and the like (CodeTaste §4.2, §4.4) are one class; codemod tools and inline scripts that rewrite
+files are another, because they may decide what to replace by syntax or by hand-written logic.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Bulk(Enum):
-    """How a program replaces in bulk."""
+    """How a program edits in bulk."""
 
-    ONE = "in place, in one file as far as its words tell"
+    ONE = "in place, in one file as far as its arguments show"
     SEVERAL = "in place, in several files"
     SCRIPTED = "by a codemod tool or a script"
 
@@ -31,16 +31,16 @@ _IN_PLACE = {
     "awk": re.compile(r"-i|--include=inplace|-iinplace"),
 }
 _ALIASES = {"gsed": "sed", "ssed": "sed", "gawk": "awk"}
-_VALUED = {
+_VALUE_OPTIONS = {
     "sed": frozenset(("-e", "-f", "-l", "--expression", "--file")),
     "perl": frozenset(("-e", "-E", "-I")),
     "ruby": frozenset(("-e", "-I", "-r")),
     "awk": frozenset(("-f", "-v", "-F")),
 }
-_ALWAYS = frozenset(("rpl", "fastmod", "ambr", "sd"))
-"""Replace in the files that they are given without being told so."""
-_SHOWS = frozenset(("-d", "--dry", "--dry-run", "--check", "--diff"))
-_PREVIEWS = frozenset(("-p", "--preview", "-n"))
+_ALWAYS_IN_PLACE = frozenset(("rpl", "fastmod", "ambr", "sd"))
+"""Programs that replace in their file arguments without an extra option."""
+_DRY_RUN_OPTIONS = frozenset(("-d", "--dry", "--dry-run", "--check", "--diff"))
+_PREVIEW_OPTIONS = frozenset(("-p", "--preview", "-n"))
 _CODEMODS: Mapping[str, tuple[frozenset[str], ...]] = {
     "ast-grep": (frozenset(("-U", "--update-all", "-i", "--interactive")),),
     "sg": (frozenset(("-U", "--update-all", "-i", "--interactive")),),
@@ -57,57 +57,57 @@ _CODEMODS: Mapping[str, tuple[frozenset[str], ...]] = {
     "gorename": (),
     "pyupgrade": (),
 }
-"""Programs that rewrite code; of each set, a word must stand there."""
-_LINES, _LINE, _MAKERS = 5000, 1000, 20
-"""What is looked at of a script: lines, characters of a line, functions that write."""
+"""Programs that rewrite code; the arguments must contain at least one word of each set."""
+_MAX_LINES, _MAX_LINE_CHARS, _MAX_WRITERS = 5000, 1000, 20
+"""How much of a script is analysed: lines, characters per line, functions that write files."""
 _INTERPRETERS = re.compile(r"(?:python|pypy|node|ruby|php|perl|tsx|deno|bun)[\d.]*")
 _WRITES = re.compile(
     r"write_text\(|write_bytes\(|(?<!stdout)(?<!stderr)\.write\(|writeFile(?:Sync)?\(|File\.write|file_put_contents\("
 )
 _LOOP = re.compile(r"\b(?:for|while|foreach)\b|\.(?:forEach|each|map)\b")
-_MAKES = re.compile(r"(?:\bdef|\bfunction|\bsub)\s+(\w+)|\b(?:const|let)\s+(\w+)\s*=.*=>")
+_DEFINES = re.compile(r"(?:\bdef|\bfunction|\bsub)\s+(\w+)|\b(?:const|let)\s+(\w+)\s*=.*=>")
 
 
 def bulk_edit(program: Program) -> Bulk | None:
-    """Say how a program replaces in bulk, None if it does not."""
+    """Return how a program edits in bulk, None if it does not."""
     name = _ALIASES.get(program.name, program.name)
     if name in _IN_PLACE and _in_place(name, program.arguments):
         return Bulk.SEVERAL if program.several or _files(name, program.arguments) > 1 else Bulk.ONE
-    if name in _ALWAYS and (_SHOWS | _PREVIEWS).isdisjoint(program.arguments):
+    if name in _ALWAYS_IN_PLACE and (_DRY_RUN_OPTIONS | _PREVIEW_OPTIONS).isdisjoint(program.arguments):
         return Bulk.SEVERAL
     if name in _CODEMODS:
-        told = all(not words.isdisjoint(program.arguments) for words in _CODEMODS[name])
-        return Bulk.SCRIPTED if told and _SHOWS.isdisjoint(program.arguments) else None
+        rewrites = all(not words.isdisjoint(program.arguments) for words in _CODEMODS[name])
+        return Bulk.SCRIPTED if rewrites and _DRY_RUN_OPTIONS.isdisjoint(program.arguments) else None
     if _INTERPRETERS.fullmatch(program.name):
         codemod = program.arguments[:2] == ("-m", "libcst.tool") and "codemod" in program.arguments
-        return Bulk.SCRIPTED if codemod or rewrites_files(_code(program)) else None
+        return Bulk.SCRIPTED if codemod or rewrites_files(_inline_code(program)) else None
     return None
 
 
 def rewrites_files(code: str) -> bool:
-    """Whether a script writes files in a loop, told by its indentation: Python, JavaScript, Ruby, Perl, PHP.
+    """Whether a script writes files in a loop, judged by indentation: Python, JavaScript, Ruby, Perl, PHP.
 
-    A function that writes counts when a loop calls it.
+    A function that writes files counts if it is called in a loop.
     """
-    lines = [line[:_LINE] for line in code.splitlines()[:_LINES] if line.strip()]
-    makers: set[str] = set()
-    for line, around in _nested(lines):
+    lines = [line[:_MAX_LINE_CHARS] for line in code.splitlines()[:_MAX_LINES] if line.strip()]
+    writers: set[str] = set()
+    for line, blocks in _with_blocks(lines):
         if _WRITES.search(line):
-            if _LOOP.search(line) or any(_LOOP.search(each) for each in around):
+            if _LOOP.search(line) or any(_LOOP.search(each) for each in blocks):
                 return True
-            made = (match for each in around for match in _MAKES.finditer(each))
-            makers |= {match[1] or match[2] for match in made}
-    if not makers:
+            definitions = (match for each in blocks for match in _DEFINES.finditer(each))
+            writers |= {match[1] or match[2] for match in definitions}
+    if not writers:
         return False
-    called = re.compile(rf"(?<!def )(?<!function )\b(?:{'|'.join(sorted(makers)[:_MAKERS])})\b")
+    call = re.compile(rf"(?<!def )(?<!function )\b(?:{'|'.join(sorted(writers)[:_MAX_WRITERS])})\b")
     return any(
-        called.search(line) and any(_LOOP.search(each) for each in (line, *around))
-        for line, around in _nested(lines)
+        call.search(line) and any(_LOOP.search(each) for each in (line, *blocks))
+        for line, blocks in _with_blocks(lines)
     )
 
 
-def _nested(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each line with the lines whose blocks hold it."""
+def _with_blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each line with the opening lines of the blocks that contain it."""
     open_blocks: list[tuple[int, str]] = []
     for line in lines:
         depth = len(line) - len(line.lstrip())
@@ -124,7 +124,7 @@ def _in_place(name: str, arguments: Sequence[str]) -> bool:
             if word == "--":
                 return False
             skip = False
-        elif word in _VALUED[name]:
+        elif word in _VALUE_OPTIONS[name]:
             skip = True
         elif _IN_PLACE[name].fullmatch(word):
             return name != "awk" or word != "-i" or arguments[at + 1 : at + 2] == ("inplace",)
@@ -132,14 +132,14 @@ def _in_place(name: str, arguments: Sequence[str]) -> bool:
 
 
 def _files(name: str, arguments: Sequence[str]) -> int:
-    """Return how many words are neither options nor the text of a script."""
+    """Return the number of words that are neither options nor the text of a script."""
     words, skip, script = 0, False, False
     for word in arguments:
         if skip:
             skip = False
         elif word.startswith("-"):
             ends_in_script = name != "sed" and re.fullmatch(r"-[\w.]*[eE]", word)
-            skip = word in _VALUED[name] or bool(ends_in_script) or (name, word) == ("awk", "-i")
+            skip = word in _VALUE_OPTIONS[name] or bool(ends_in_script) or (name, word) == ("awk", "-i")
             script = script or word in {"-e", "-f", "--expression", "--file"} or bool(ends_in_script)
             script = script or word.startswith(("--expression=", "--file="))
         elif word:
@@ -147,8 +147,8 @@ def _files(name: str, arguments: Sequence[str]) -> int:
     return words - (0 if script else 1)
 
 
-def _code(program: Program) -> str:
-    """Return the code that an interpreter is given in its words, or as a document."""
+def _inline_code(program: Program) -> str:
+    """Return the code that an interpreter gets in its arguments or on its standard input."""
     for flag in ("-c", "-e", "-r", "--eval", "eval"):
         if flag in program.arguments[:-1]:
             return program.arguments[program.arguments.index(flag) + 1]

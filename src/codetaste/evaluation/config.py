@@ -1,4 +1,4 @@
-"""``[evaluate]``: what predictions are scored with."""
+"""``[evaluate]``: how predictions are scored."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ BENCHMARK, DISCOVERED = "benchmark", "discover/"
 
 
 class EvaluateConfig(Section):
-    """How the trials of a run are scored; the section may be added when they are done already."""
+    """How the trials of a run are scored; the section may be added after the trials have ended."""
 
     tests: bool = False
-    """Whether PASS is wanted from test runs in containers. Nothing runs them yet: PASS is taken from recorded
-    test metrics in any case, and true says so in a line."""
+    """Whether to run tests in containers for PASS. This is not implemented yet: PASS is always computed from
+    recorded test metrics, and true prints a warning."""
     baseline_runs: int = Field(default=5, ge=1, le=1000)
-    """Test runs of R and of R∘X* each, that bound what passes (CodeTaste §4.1). Recorded baselines count all
-    the runs that they have."""
+    """Test runs on each of R and R∘X* that determine the PASS thresholds (CodeTaste §4.1). A recorded
+    baseline counts all of its runs."""
     exclusions: Exclusions = Exclusions.PUBLISHED
     """Which files do not count for precision: those that the published harness leaves out, or none."""
     references: bool = True
-    """Whether the golden patch and an empty one are scored too, as the agents ``golden_agent`` and
-    ``null_agent``: they say whether an instance is sound."""
+    """Whether to score the golden patch and an empty patch too, as the agents ``golden_agent`` and
+    ``null_agent``: they show whether an instance is valid."""
     rules: str = BENCHMARK
-    """Whose rules: "benchmark", or "discover/ID" for those that this run finds with the model ID."""
+    """Source of the rules: "benchmark", or "discover/ID" for the rules that this run discovers with the model
+    ID."""
 
     @field_validator("rules")
     @classmethod
@@ -36,5 +37,5 @@ class EvaluateConfig(Section):
 
     @property
     def discovered_by(self) -> str | None:
-        """The id of the model whose rules are taken, None for those of the benchmark."""
+        """Id of the discovery model whose rules are used, None for the benchmark's rules."""
         return self.rules.removeprefix(DISCOVERED) if self.rules.startswith(DISCOVERED) else None

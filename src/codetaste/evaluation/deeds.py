@@ -1,4 +1,4 @@
-"""What one text of shell does, as far as it is counted."""
+"""Classify one shell text by the traits that ``Activity`` counts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from codetaste.evaluation.test_runs import runs_tests
 
 @dataclass(frozen=True, slots=True)
 class Deeds:
-    """What a command does, however often it does it.
+    """What a command does at least once.
 
     Attributes:
-        tests: it runs tests.
-        bulk: it replaces text in place.
-        wide: … in several files.
-        scripted: it rewrites files by a codemod tool or a script.
-        patches: it applies a patch.
-        whole: it was read to its end.
+        runs_tests: it runs tests.
+        bulk_edit: it replaces text in place.
+        wide_edit: it replaces text in place in several files.
+        scripted_edit: it rewrites files by a codemod tool or a script.
+        applies_patch: it applies a patch.
+        complete: it was parsed completely.
     """
 
     tests: bool = False
@@ -31,7 +31,7 @@ class Deeds:
 
 
 def deeds(text: str) -> Deeds:
-    """Say what ``text`` does when a shell runs it."""
+    """Return what the shell text ``text`` does."""
     found, whole = programs(text)
     kinds = {bulk_edit(program) for program in found}
     return Deeds(
@@ -39,12 +39,12 @@ def deeds(text: str) -> Deeds:
         bulk=not kinds.isdisjoint({Bulk.ONE, Bulk.SEVERAL}),
         wide=Bulk.SEVERAL in kinds,
         scripted=Bulk.SCRIPTED in kinds,
-        patches=any(_applies(program.name, program.arguments) for program in found),
+        patches=any(_applies_patch(program.name, program.arguments) for program in found),
         whole=whole,
     )
 
 
-def _applies(name: str, arguments: tuple[str, ...]) -> bool:
-    shows = {"--check", "--stat", "--numstat", "--summary", "--dry-run", "--help"}
+def _applies_patch(name: str, arguments: tuple[str, ...]) -> bool:
+    read_only = {"--check", "--stat", "--numstat", "--summary", "--dry-run", "--help"}
     applies = name in {"apply_patch", "applypatch", "patch"} or (name == "git" and "apply" in arguments[:3])
-    return applies and shows.isdisjoint(arguments)
+    return applies and read_only.isdisjoint(arguments)

@@ -1,7 +1,7 @@
-"""Scoring one patch: applied to R, scanned with the rules, counted (CodeTaste §4.1, Figure 4).
+"""Evaluate one patch: apply it to R, scan both trees with the rules, count (CodeTaste §4.1, Figure 4).
 
-A rate that cannot be known is not there, and the evaluation says why: a patch that does not apply or a scan
-that is partial never scores 1.0 by omission (DESIGN §7).
+A rate that is unknown is None, and the evaluation gives the reason: a patch that does not apply or a partial
+scan never scores 1.0 by omission (DESIGN §7).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from codetaste.source.apply import Patched
     from codetaste.source.patch import Patch
 
-_WHY_LETTERS = 400
+_MAX_REASON_CHARS = 400
 
 
 class Status(StrEnum):
-    """What became of a patch; only a scored one has rates of the rules."""
+    """Outcome of an evaluation; only a scored patch has rule rates."""
 
     SCORED = "scored"
     UNPARSABLE_PATCH = "unparsable_patch"
@@ -47,29 +47,29 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What is known of one patch.
+    """The result of evaluating one patch.
 
     Attributes:
-        status: what became of it.
-        why: a line, where it is not scored.
-        patch_sha256: of the patch's bytes (hex).
-        patch_bytes: its size.
-        rules: the rules it was scored with, None where there are none.
-        counts: IFR's counts; None unless scored.
-        lacking: ids of additive rules that do not match R∘X̂.
-        remaining: ids of reductive rules that match R∘X̂, or matched R in a file of ``unparsable``.
-        precision: PREC's counts with ``exclusions``; None unless scored.
-        precision_all: the same with nothing left out.
-        lines: |L⁺| and |L⁻| with ``exclusions``; None where the patch does not parse.
-        lines_all: the same with nothing left out.
-        files: how many files the patch changes.
-        exclusions: what is left out of ``precision`` and ``lines``.
-        correctness: PASS.
-        positive: what Γ⁺ matches in R∘X̂, under the rules' own ids.
-        negative: what Γ⁻ matches there.
-        problems: what went wrong in scanning R∘X̂, routine parse errors included.
-        unparsable: paths that parsed in R and do not in R∘X̂, or are not scanned there any more.
-        notes: what a reader should know, in order.
+        status: the outcome.
+        why: the reason in one line if the patch is not scored.
+        patch_sha256: sha256 (hex) of the patch's bytes.
+        patch_bytes: size of the patch.
+        rules: the rules the patch was scored with.
+        rule_counts: counts behind IFR; None unless scored.
+        unmet_additive: ids of additive rules that do not match R∘X̂.
+        unmet_reductive: ids of reductive rules that match R∘X̂, or matched R in a file of ``unscannable``.
+        precision: counts behind PREC with ``exclusions``; None unless scored.
+        precision_all: the same without exclusions.
+        line_counts: |L⁺| and |L⁻| with ``exclusions``; None if the patch does not parse.
+        line_counts_all: the same without exclusions.
+        files: number of files that the patch changes.
+        exclusions: files left out of ``precision`` and ``line_counts``.
+        pass_result: PASS.
+        positive_matches: matches of Γ⁺ in R∘X̂, under the rules' original ids.
+        negative_matches: matches of Γ⁻ in R∘X̂.
+        problems: problems in scanning R∘X̂, routine parse errors included.
+        unscannable: paths that parsed in R and do not parse in R∘X̂, or are no longer scanned there.
+        notes: remarks for the reader, in order.
         engine: the rule engine and its version.
     """
 
@@ -107,25 +107,25 @@ async def evaluate(
     correctness: Correctness | None = None,
     engine: str = "",
 ) -> Evaluation:
-    """Score ``patch`` on the tree ``base``; nothing is written but below ``scratch``, which is left empty.
+    """Score ``patch`` on the tree ``base``; writes only below ``scratch``, which is left empty.
 
     Args:
-        rules: both rule files.
-        base: R as a folder, which stays as it is.
-        patch: X̂, a unified diff of git's.
-        scanner: what R was scanned with before, if it can remember.
+        rules: the rules of the instance.
+        base: folder with R, which is not changed.
+        patch: X̂, a unified diff made by git.
+        scanner: scans both trees; a caching one reuses an earlier scan of R.
         scratch: a folder for R∘X̂.
-        exclusions: which files do not count for precision.
-        correctness: PASS, where it is known.
-        engine: what to call the rule engine.
+        exclusions: files that do not count for precision.
+        correctness: PASS, if it is known.
+        engine: name and version of the rule engine, for the result.
 
     Raises:
         EngineError: the engine could not be run at all.
         StorageFull: no space left for R∘X̂.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     digest = await to_thread.run_sync(lambda: sha256(patch).hexdigest())
-    known = Evaluation(
+    result = Evaluation(
         Status.SCORED,
         "",
         digest,
@@ -136,99 +136,93 @@ async def evaluate(
         engine=engine,
     )
     try:
-        parsed = await to_thread.run_sync(_parsed, patch)
-        known = await to_thread.run_sync(_with_lines, known, parsed)
+        parsed, result = await to_thread.run_sync(_with_line_counts, result, patch)
         async with patched(base, patch, scratch) as applied:
-            return await _scored(known, parsed, base, applied, scanner)
+            return await _score(result, parsed, base, applied, scanner)
     except PatchTooLarge as error:
-        return replace(known, status=Status.TOO_LARGE, why=_line(error))
+        return replace(result, status=Status.TOO_LARGE, why=_one_line(error))
     except PatchError as error:
-        return replace(known, status=Status.UNPARSABLE_PATCH, why=_line(error))
+        return replace(result, status=Status.UNPARSABLE_PATCH, why=_one_line(error))
     except PatchDoesNotApply as error:
-        return replace(known, status=Status.DOES_NOT_APPLY, why=_line(error))
+        return replace(result, status=Status.DOES_NOT_APPLY, why=_one_line(error))
 
 
 def too_large(rules: RuleFiles, size: int, why: str, correctness: Correctness | None = None) -> Evaluation:
-    """Return the evaluation of a patch of ``size`` bytes that was not even read."""
+    """Return the evaluation of a patch of ``size`` bytes that was not read because of its size."""
     return Evaluation(Status.TOO_LARGE, why, "", size, rules, correctness=correctness or UNTESTED)
 
 
-def _parsed(patch: bytes) -> Patch:
-    if len(patch) > MAX_PATCH_BYTES:
-        raise PatchTooLarge(f"{len(patch):,} bytes; no more than {MAX_PATCH_BYTES:,} are read")
-    return parse_patch(patch)
-
-
-def _with_lines(known: Evaluation, patch: Patch) -> Evaluation:
-    return replace(
-        known,
+def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evaluation]:
+    """Parse the patch and add its line counts to ``result``."""
+    if len(content) > MAX_PATCH_BYTES:
+        raise PatchTooLarge(f"{len(content):,} bytes; no more than {MAX_PATCH_BYTES:,} are read")
+    patch = parse_patch(content)
+    return patch, replace(
+        result,
         files=len(patch.files),
-        lines=changed_lines(patch, known.exclusions).counts,
+        lines=changed_lines(patch, result.exclusions).counts,
         lines_all=changed_lines(patch, Exclusions.NONE).counts,
     )
 
 
-async def _scored(
-    known: Evaluation, patch: Patch, base: Path, applied: Patched, scanner: Scanner
+async def _score(
+    result: Evaluation, patch: Patch, base: Path, applied: Patched, scanner: Scanner
 ) -> Evaluation:
-    """Scan both trees and count. R is first: what is found in it need not be found again."""
-    known = replace(known, notes=applied.notes)
-    numbered = known.rules.numbered()
+    """Scan both trees and count. R is scanned first, so that the scan of R∘X̂ can reuse its matches."""
+    result = replace(result, notes=applied.notes)
+    numbered = result.rules.numbered()
     if not numbered:
-        return replace(known, status=Status.NO_RULES, why="the instance has no rules")
+        return replace(result, status=Status.NO_RULES, why="the instance has no rules")
     before = await scanner.scan(numbered, base)
     after = await scanner.scan(numbered, applied.tree)
-    known = replace(known, problems=tuple(known.rules.renamed(problem) for problem in after.problems))
+    result = replace(result, problems=tuple(result.rules.renamed(problem) for problem in after.problems))
     for tree, scan in (("R", before), ("R with the patch", after)):
         if scan.partial:
-            return replace(known, status=Status.PARTIAL_SCAN, why=_gap(known.rules, tree, scan))
-    return await to_thread.run_sync(_counted, known, patch, before, after)
+            return replace(result, status=Status.PARTIAL_SCAN, why=_partial_reason(result.rules, tree, scan))
+    return await to_thread.run_sync(_count, result, patch, before, after)
 
 
-def _counted(known: Evaluation, patch: Patch, before: Scan, after: Scan) -> Evaluation:
-    rules = known.rules
+def _count(result: Evaluation, patch: Patch, before: Scan, after: Scan) -> Evaluation:
+    rules = result.rules
     positive, negative = rules.parted(after.matches)
     _, legacy = rules.parted(before.matches)
-    lost = lost_sight(patch, before, after)
-    kept = [match for match in legacy if match.path in lost.before]
-    hit, left = {match.rule_id for match in positive}, {match.rule_id for match in (*negative, *kept)}
-    hidden = left - {match.rule_id for match in negative}
+    unscannable = lost_sight(patch, before, after)
+    assumed = [match for match in legacy if match.path in unscannable.before]
+    matching = {match.rule_id for match in positive}
+    unmet = {match.rule_id for match in (*negative, *assumed)}
+    unmet_by_assumption = unmet - {match.rule_id for match in negative}
     covered = covered_lines(positive), covered_lines(legacy)
     return replace(
-        known,
-        counts=RuleCounts(len(hit), len(rules.positive), len(left), len(rules.negative)),
-        lacking=tuple(rule.id for rule in rules.positive if rule.id not in hit),
-        remaining=tuple(rule.id for rule in rules.negative if rule.id in left),
-        precision=precision(changed_lines(patch, known.exclusions), *covered),
+        result,
+        counts=RuleCounts(len(matching), len(rules.positive), len(unmet), len(rules.negative)),
+        lacking=tuple(rule.id for rule in rules.positive if rule.id not in matching),
+        remaining=tuple(rule.id for rule in rules.negative if rule.id in unmet),
+        precision=precision(changed_lines(patch, result.exclusions), *covered),
         precision_all=precision(changed_lines(patch, Exclusions.NONE), *covered),
         positive=positive,
         negative=negative,
-        unparsable=lost.after,
-        notes=(*known.notes, *_notes(lost.after, len(hidden))),
+        unparsable=unscannable.after,
+        notes=(*result.notes, *_unscannable_note(unscannable.after, len(unmet_by_assumption))),
     )
 
 
-def _notes(unparsable: tuple[str, ...], hidden: int) -> Iterator[str]:
-    if not unparsable:
+def _unscannable_note(paths: tuple[str, ...], unmet: int) -> Iterator[str]:
+    if not paths:
         return
-    more = ", …" if len(unparsable) > 1 else ""
-    note = (
-        "files that could be scanned before the patch and cannot any more: "
-        f"{len(unparsable)} ({unparsable[0]}{more})"
-    )
-    yield note + (f"; reductive rules that count as not cleaned for that: {hidden}" if hidden else "")
+    more = ", …" if len(paths) > 1 else ""
+    note = f"files that could be scanned before the patch but not after it: {len(paths)} ({paths[0]}{more})"
+    yield note + (f"; reductive rules that count as unmet because of it: {unmet}" if unmet else "")
 
 
-def _gap(rules: RuleFiles, tree: str, scan: Scan) -> str:
-    """Say what makes ``scan`` partial."""
+def _partial_reason(rules: RuleFiles, tree: str, scan: Scan) -> str:
     problem = rules.renamed(next(p for p in scan.problems if p in scan.failures(p.rule_id)))
-    named = " ".join(filter(None, [problem.rule_id and f"rule {problem.rule_id}", problem.path]))
-    return _short(f"the scan of {tree} is partial: {named + ': ' if named else ''}{problem.message}")
+    subject = " ".join(filter(None, [problem.rule_id and f"rule {problem.rule_id}", problem.path]))
+    return _shorten(f"the scan of {tree} is partial: {subject + ': ' if subject else ''}{problem.message}")
 
 
-def _line(error: Exception) -> str:
-    return _short(" ".join(str(error).split()))
+def _one_line(error: Exception) -> str:
+    return _shorten(" ".join(str(error).split()))
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _WHY_LETTERS else f"{text[:_WHY_LETTERS]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_REASON_CHARS else f"{text[:_MAX_REASON_CHARS]}…"

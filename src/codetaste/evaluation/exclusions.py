@@ -1,4 +1,4 @@
-"""Which changed files do not count for precision: those in folders that tools fill, as published."""
+"""Changed files that do not count for precision: those in folders that tools fill, as published."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ EXCLUDED = frozenset({
 
 
 class Exclusions(StrEnum):
-    """What is left out of precision: what the published harness leaves out, or nothing."""
+    """Files left out of precision: those that the published harness leaves out, or none."""
 
     PUBLISHED = "published"
     NONE = "none"
 
 
 def excluded(file: FileDiff, exclusions: Exclusions = Exclusions.PUBLISHED) -> bool:
-    """Whether changes of ``file`` do not count: a part of its old or its new path is in ``EXCLUDED``."""
+    """Whether changes of ``file`` do not count: a part of its old or new path is in ``EXCLUDED_NAMES``."""
     if exclusions is Exclusions.NONE:
         return False
     paths = (path.replace("\\", "/") for path in (file.old, file.new) if path is not None)

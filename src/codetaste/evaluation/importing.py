@@ -1,7 +1,7 @@
-"""Published outputs taken over as a run of ours: the layout's files copied, so that a report reads the same.
+"""Import published outputs as a run: copy the files of the layout, so that a report reads them as its own.
 
-What the layout does not name is not copied (agents' logs can be gigabytes): what an agent did is counted from
-its log once, here.
+Files outside the layout are not copied (agents' logs can be gigabytes); the activity counts are computed from
+the agent's log once, during the import.
 """
 
 from __future__ import annotations
@@ -34,82 +34,82 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trial_places import Place
 
 MANIFEST = "import.json"
-_FILES = (
+_TRIAL_FILES = (
     *("prediction.diff", "agent_config.json", "inference_metadata.json", "plan_metadata.json"),
     *("multiplan_generation_metadata.json", "multiplan_metadata.json", "refactoring_plan.md", "judge.out"),
 )
-_EVALUATION = (
+_EVALUATION_FILES = (
     *("evaluation_result.json", "scores.json", "rules_positive.sarif", "rules_negative.sarif"),
     *("test_output.txt", "rule_output.txt", "instance_metadata.json", "rules_positive.yml"),
     *("rules_negative.yml", FILE),
 )
-_PLANS = tuple(f"refactoring_plan{number}.md" for number in range(5))
-_BASELINES = ("golden_agent.jsonl", "null_agent.jsonl")
-_MOST_BYTES = 1024**3
-_NO_NAME = re.compile(r"[^A-Za-z0-9._+@-]")
+_PLAN_FILES = tuple(f"refactoring_plan{number}.md" for number in range(5))
+_BASELINE_FILES = ("golden_agent.jsonl", "null_agent.jsonl")
+_MAX_FILE_BYTES = 1024**3
+_UNSAFE_CHAR = re.compile(r"[^A-Za-z0-9._+@-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was taken over, as it was read at its old place; ``copied`` in bytes."""
+    """The imported trials as read from the source, and how many bytes were copied."""
 
     records: Records
     copied: int
 
 
 def check_source(source: Path) -> None:
-    """Check that ``source`` is no run of ours, which needs no import.
+    """Check that ``source`` is not a codetaste run, which needs no import.
 
     Raises:
-        ConfigError: it is one.
+        ConfigError: it is a codetaste run.
     """
     if (source / NAME).is_file():
         raise ConfigError(
-            f"{source} is a run of codetaste: report it as it is; its outputs/ alone can be imported"
+            f"{source} is already a codetaste run: report it directly, or import its outputs/ folder"
         )
 
 
 def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, named: str) -> Imported:
-    """Copy the trials below ``source`` to the new folder ``to``, a run of ours. Blocks.
+    """Copy the trials below ``source`` to ``to``, the new folder of a run.
 
     Args:
-        source: published outputs: as ``read_outputs`` takes them.
-        to: the run's folder, which must not be there.
-        benchmark: trials of instances that it does not have are left out.
-        named: what people call the source.
+        source: published outputs, as ``read_outputs`` reads them.
+        to: the run's folder, which must not exist.
+        benchmark: trials of instances that are not in it are left out.
+        named: name of the source for the manifest.
 
     Raises:
-        ConfigError: there is no such folder, or nothing in it has the published layout.
-        StorageFull: no space left; SourceError: something cannot be written.
+        ConfigError: the source does not exist, or nothing in it has the published layout.
+        StorageFull: no space left; SourceError: a file cannot be written.
     """
     check_source(source)
     trials, context = read_places(source, benchmark)
-    copied, taken = 0, []
+    copied, imported = 0, []
     names: dict[tuple[str, ...], dict[str, str]] = {}
     try:
-        for place, record in trials:
-            track = PSEUDO if place.pseudo or not record.track else record.track
+        for trial, record in trials:
+            track = PSEUDO if trial.pseudo or not record.track else record.track
             if track == PSEUDO and not record.pseudo:
-                continue  # nobody knows where it belongs: it has been reported
-            parent = (track, record.mode, place.owner, place.repo, place.hash8)
-            name = _folder_name(place.agent, names.setdefault(parent, {}))
+                continue  # its track is unknown, which ``read_trial`` has reported
+            parent = (track, record.mode, trial.owner, trial.repo, trial.hash8)
+            name = _folder_name(trial.agent, names.setdefault(parent, {}))
             folder = to.joinpath("outputs", *parent, name)
-            folder = folder if place.attempt == 1 else folder / f"attempt-{place.attempt}"
-            copied += sum(_copied(place, folder, context))
-            _count_deeds(place, folder, context)
-            taken.append(record)
-        copied += _copy_baselines(context, {place.path for place, _ in trials}, to)
+            folder = folder if trial.attempt == 1 else folder / f"attempt-{trial.attempt}"
+            copied += sum(_copy_trial(trial, folder, context))
+            _write_activity(trial, folder, context)
+            imported.append(record)
+        copied += _copy_baselines(context, {trial.path for trial, _ in trials}, to)
     except OSError as error:
         raise storage_error(error, str(to)) from error
-    records = Records(tuple(taken), tuple(context.problems))
+    records = Records(tuple(imported), tuple(context.problems))
     write_atomically(to / MANIFEST, json.dumps(_manifest(records, named), indent=2) + "\n")
     return Imported(records, copied)
 
 
 def _folder_name(agent: str, names: dict[str, str]) -> str:
-    """Return a folder's name for ``agent``: plain, and no other agent's. ``names`` has those so far."""
+    """Return a safe and unique folder name for ``agent``; ``names`` maps agents to the names used so far."""
     if agent not in names:
-        plain = _NO_NAME.sub("_", agent)[:100].lstrip(".-") or "agent"
+        plain = _UNSAFE_CHAR.sub("_", agent)[:100].lstrip(".-") or "agent"
         name, number = plain, 1
         while name in names.values():
             number += 1
@@ -118,55 +118,55 @@ def _folder_name(agent: str, names: dict[str, str]) -> str:
     return names[agent]
 
 
-def _copied(place: Place, folder: Path, context: Context) -> Iterator[int]:
-    """Copy the files of one trial, and give the bytes of each; the folder is there in any case."""
+def _copy_trial(trial: Place, folder: Path, context: Context) -> Iterator[int]:
+    """Copy the files of one trial and yield the size of each; the folder is created in any case."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [
-        *_FILES,
-        *(f"refactoring_plans/{name}" for name in _PLANS),
-        *(f"evaluation/{name}" for name in _EVALUATION),
+    names = [
+        *_TRIAL_FILES,
+        *(f"refactoring_plans/{name}" for name in _PLAN_FILES),
+        *(f"evaluation/{name}" for name in _EVALUATION_FILES),
     ]
-    for name in wanted:
-        source = place.folder / name
+    for name in names:
+        source = trial.folder / name
         if is_link(source.parent):
             continue
         try:
-            yield copy_file(source, folder / name, context.root, _MOST_BYTES)
+            yield copy_file(source, folder / name, context.root, _MAX_FILE_BYTES)
         except FileNotFoundError:
             continue
-        except Faulty as fault:
-            context.report(f"{place.label}/{name}", Faulty(fault.kind, f"{fault}; not copied"))
+        except Faulty as problem:
+            context.report(f"{trial.label}/{name}", Faulty(problem.kind, f"{problem}; not copied"))
 
 
-def _count_deeds(place: Place, folder: Path, context: Context) -> None:
-    """Count what the agent did by its log, unless somebody has."""
+def _write_activity(trial: Place, folder: Path, context: Context) -> None:
+    """Count what the agent did from its log, unless the source has the counts."""
     if (folder / "evaluation" / FILE).exists():
         return
     try:
-        activity = published_activity(place.folder)
+        activity = published_activity(trial.folder)
     except (OSError, ValueError) as error:
-        said = f"its log cannot be read: {printable(str(error))}"
-        context.report(place.label, Faulty(ProblemKind.UNREADABLE, said))
+        text = f"its log cannot be read: {printable(str(error))}"
+        context.report(trial.label, Faulty(ProblemKind.UNREADABLE, text))
         return
     write_activity(folder / "evaluation", activity)
 
 
 def _copy_baselines(context: Context, paths: set[str], to: Path) -> int:
-    """Copy the baselines that lie beside the outputs, where a report looks for them."""
+    """Copy the baselines beside the outputs to where a report looks for them."""
     if context.outputs is None:
         return 0
-    home = context.outputs.parent / RUNS
+    source = context.outputs.parent / RUNS
     copied = 0
     for path in sorted(paths):
-        for name in _BASELINES:
+        for name in _BASELINE_FILES:
             try:
                 copied += copy_file(
-                    home / path / name, to / RUNS / path / name, str(home.resolve()), _MOST_BYTES
+                    source / path / name, to / RUNS / path / name, str(source.resolve()), _MAX_FILE_BYTES
                 )
             except FileNotFoundError:
                 continue
-            except Faulty as fault:
-                context.report(f"{RUNS}/{path}/{name}", fault)
+            except Faulty as problem:
+                context.report(f"{RUNS}/{path}/{name}", problem)
     return copied
 
 

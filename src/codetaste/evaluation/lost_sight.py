@@ -1,4 +1,4 @@
-"""Files that the rules could look into before a patch and cannot any more: they do not count as cleaned."""
+"""Files that were scannable before a patch but not after it; reductive rules stay unmet there."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ if TYPE_CHECKING:
     from codetaste.rules.scan import Problem, Scan
     from codetaste.source.patch import Patch
 
-_GIVEN_UP = "fixpointtimeout"
-"""What the engine says where it gave up propagating symbols through a huge function: the file did parse."""
+_SYMBOL_TIMEOUT = "fixpointtimeout"
+"""Message of the engine when it stops propagating symbols through a huge function: the file did parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostSight:
-    """Paths in R∘X̂, sorted, and those of the same files in R."""
+    """Paths in R∘X̂, sorted, and the paths of the same files in R."""
 
     after: tuple[str, ...] = ()
     before: frozenset[str] = frozenset()
 
 
 def lost_sight(patch: Patch, before: Scan, after: Scan) -> LostSight:
-    """Return the files that were scanned in R and of which R∘X̂ has no whole picture (DESIGN §7).
+    """Return the files that were scanned completely in R but not in R∘X̂ (DESIGN §7).
 
-    They do not parse any more, in part or at all, or are skipped (too large). A file that the patch renames
-    is the file that it was. Where it did not parse in R either, nothing is lost.
+    They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
+    compared with its old path. A file that did not parse in R either is not included.
     """
-    blind = {problem.path for problem in before.problems if _hides(problem)}
-    was = {file.new: file.old for file in patch.files if file.renamed or file.copied}
-    lost = {
+    unscannable_before = {problem.path for problem in before.problems if _is_scan_gap(problem)}
+    old_paths = {file.new: file.old for file in patch.files if file.renamed or file.copied}
+    found = {
         problem.path: old
         for problem in after.problems
-        if _hides(problem)
-        and (old := was.get(problem.path) or problem.path) in before.scanned
-        and old not in blind
+        if _is_scan_gap(problem)
+        and (old := old_paths.get(problem.path) or problem.path) in before.scanned
+        and old not in unscannable_before
     }
-    return LostSight(tuple(sorted(lost)), frozenset(lost.values()))
+    return LostSight(tuple(sorted(found)), frozenset(found.values()))
 
 
-def _hides(problem: Problem) -> bool:
+def _is_scan_gap(problem: Problem) -> bool:
     if problem.kind == "parse":
-        return "".join(problem.message.partition(":")[0].split()).lower() != _GIVEN_UP
+        return "".join(problem.message.partition(":")[0].split()).lower() != _SYMBOL_TIMEOUT
     return problem.kind == "skipped"

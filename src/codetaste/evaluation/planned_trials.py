@@ -1,6 +1,6 @@
-"""Trials that a run planned and that left no folder: failed, refused, or not ended yet (from its journal).
+"""Planned trials of a run without an output folder, from its journal: failed, refused, or not ended yet.
 
-A report that looks at folders alone would drop them from every mean.
+A report that reads folders alone would drop them from every mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EVENTS = ("session", "job", "started", "retry", "ended", "resumed", "rerun")
 _STARTS = tuple(f'{{"event":"{event}"'.encode() for event in _EVENTS)
 _Identity = tuple[str, str, str, str, int]
 INTERRUPTED = "it was interrupted"
-"""How ``why`` begins where there is no more than an interrupted execution had so far."""
+"""Start of ``why`` for a trial with only the partial outputs of an interrupted execution."""
 _REFUSED = frozenset({Cause.REFUSED, Cause.BUDGET})
 _LIVE = frozenset({"queued", "running", "retrying", "interrupted", "cancelled"})
 
@@ -39,9 +39,9 @@ _LIVE = frozenset({"queued", "running", "retrying", "interrupted", "cancelled"})
 def planned_trials(
     run: Path, known: Sequence[TrialRecord], context: Context
 ) -> tuple[list[TrialRecord], list[TrialRecord]]:
-    """Return ``known`` as the journal of ``run`` knows better, and a record for each trial that is not there.
+    """Return ``known`` corrected by the journal of ``run``, and records of the planned trials missing there.
 
-    What an interrupted execution left may go on; where the journal says that it has ended, nothing will.
+    An interrupted trial may still continue; where the journal shows that it ended, its status becomes final.
     """
     path = run / NAME
     if not path.is_file():
@@ -50,8 +50,8 @@ def planned_trials(
     try:
         history = History(_lines(path, causes))
     except (OSError, JournalError) as error:
-        said = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
-        context.report(NAME, Faulty(ProblemKind.UNREADABLE, said))
+        text = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
+        context.report(NAME, Faulty(ProblemKind.UNREADABLE, text))
         return list(known), []
     trials: dict[_Identity, list[tuple[JobHistory, str]]] = {}
     for key in history.jobs:
@@ -59,30 +59,30 @@ def planned_trials(
             agent, track, mode, instance, attempt = found.groups()
             job = history.jobs[key], causes.get(key, "")
             trials.setdefault((agent, track, mode, instance, int(attempt or 1)), []).append(job)
-    told = [_ended(each, trials.get(_identity(each), [])) for each in known]
-    there = {_identity(each) for each in known}
-    absent = [
-        _with_relatives(_record(identity, jobs, run, context), known, context)
+    corrected = [_with_final_status(each, trials.get(_identity(each), [])) for each in known]
+    known_identities = {_identity(each) for each in known}
+    missing = [
+        _completed(_record(identity, jobs, run, context), known, context)
         for identity, jobs in trials.items()
-        if identity not in there
+        if identity not in known_identities
     ]
-    return told, absent
+    return corrected, missing
 
 
 def _identity(record: TrialRecord) -> _Identity:
     return record.agent, record.track, record.mode, record.instance, record.attempt
 
 
-def _ended(record: TrialRecord, jobs: Sequence[tuple[JobHistory, str]]) -> TrialRecord:
-    """Return an interrupted trial as one that failed, where its jobs say so."""
+def _with_final_status(record: TrialRecord, jobs: Sequence[tuple[JobHistory, str]]) -> TrialRecord:
+    """Return an interrupted trial as failed if its jobs have ended."""
     if record.status is not TrialStatus.NOT_SCORED or not record.why.startswith(INTERRUPTED) or not jobs:
         return record
-    status, why, _ = _ending(jobs)
+    status, why, _ = _outcome(jobs)
     return record if status is TrialStatus.NOT_SCORED else replace(record, status=status, why=why)
 
 
 def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Give the lines that say how trials' jobs went; ``causes`` takes why they ended, by key."""
+    """Yield the journal lines on inference jobs; add the cause of each ended job to ``causes`` by its key."""
     with path.open("rb") as file:
         for raw in file:
             if not raw.startswith(_STARTS) or not raw.endswith(b"\n"):
@@ -90,7 +90,7 @@ def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
             try:
                 line = json.loads(raw)
             except (ValueError, RecursionError) as error:
-                raise JournalError("a line of it is damaged") from error
+                raise JournalError("it has a damaged line") from error
             if line.get("event") == "session" or str(line.get("key", "")).startswith("infer/"):
                 if line.get("cause"):
                     causes[line["key"]] = str(line["cause"])
@@ -104,7 +104,7 @@ def _record(
     context: Context,
 ) -> TrialRecord:
     agent, track, mode, instance, attempt = identity
-    status, why, reason = _ending(jobs)
+    status, why, reason = _outcome(jobs)
     return TrialRecord(
         run=context.run,
         source=Source.CODETASTE,
@@ -125,8 +125,8 @@ def _record(
     )
 
 
-def _ending(jobs: Sequence[tuple[JobHistory, str]]) -> tuple[TrialStatus, str, str]:
-    """Return the status of a trial whose jobs ended so, in a line why, and its finish reason."""
+def _outcome(jobs: Sequence[tuple[JobHistory, str]]) -> tuple[TrialStatus, str, str]:
+    """Return the status of a trial with these jobs, the reason in one line, and its finish reason."""
     for job, cause in jobs:
         if job.state in _LIVE:
             return TrialStatus.NOT_SCORED, f"it has not ended ({job.state})", ""
@@ -137,12 +137,12 @@ def _ending(jobs: Sequence[tuple[JobHistory, str]]) -> tuple[TrialStatus, str, s
         reason = job.state if job.state in {"budget_exceeded", "timeout"} else "error"
         return (TrialStatus.REFUSED if refused else TrialStatus.FAILED), why, reason
     if any(job.state == "skipped" for job, _ in jobs):
-        return TrialStatus.FAILED, "what it needed was not there", "error"
+        return TrialStatus.FAILED, "an earlier step gave no result", "error"
     return TrialStatus.NOT_SCORED, "its folder is missing", ""
 
 
-def _with_relatives(record: TrialRecord, known: Sequence[TrialRecord], context: Context) -> TrialRecord:
-    """Take from other records, and from the benchmark, what a key does not say."""
+def _completed(record: TrialRecord, known: Sequence[TrialRecord], context: Context) -> TrialRecord:
+    """Fill in fields that a job key does not contain, from other records and the benchmark."""
     for each in known:
         if each.agent == record.agent and each.model:
             record = replace(record, model=each.model, harness=each.harness)

@@ -1,4 +1,4 @@
-"""Precision from lines: what a patch removes and adds, by its own text, against what the rules cover."""
+"""Counts behind precision: the lines a patch removes and adds, and how many of them rule matches cover."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Covered = dict[str, set[int]]
 
 @dataclass(frozen=True, slots=True)
 class ChangedLines:
-    """L⁻ and L⁺ of the files that count: runs of line numbers by path, in R and in R∘X̂."""
+    """L⁻ and L⁺ of the files that count: ranges of line numbers by path, in R and in R∘X̂."""
 
     removed: Mapping[str, Sequence[range]]
     added: Mapping[str, Sequence[range]]
@@ -33,10 +33,10 @@ class ChangedLines:
 
 def changed_lines(patch: Patch, exclusions: Exclusions = Exclusions.PUBLISHED) -> ChangedLines:
     """Return the lines that ``patch`` removes and adds (CodeTaste §2.1) in files that are not excluded."""
-    kept = [file for file in patch.files if not excluded(file, exclusions)]
+    counted = [file for file in patch.files if not excluded(file, exclusions)]
     return ChangedLines(
-        _by_path((file.old, file.removed_runs) for file in kept),
-        _by_path((file.new, file.added_runs) for file in kept),
+        _by_path((file.old, file.removed_runs) for file in counted),
+        _by_path((file.new, file.added_runs) for file in counted),
     )
 
 
@@ -49,12 +49,12 @@ def covered_lines(matches: Iterable[Match]) -> Covered:
 
 
 def precision(lines: ChangedLines, positive: Covered, negative: Covered) -> Precision:
-    """Return PREC's four counts (CodeTaste §4.1).
+    """Return the four counts behind PREC (CodeTaste §4.1).
 
     Args:
         lines: L⁻ and L⁺.
-        positive: what Γ⁺ covers in R∘X̂.
-        negative: what Γ⁻ covers in R.
+        positive: lines that Γ⁺ covers in R∘X̂.
+        negative: lines that Γ⁻ covers in R.
     """
     added, removed = lines.counts
     return Precision(
@@ -66,7 +66,7 @@ def precision(lines: ChangedLines, positive: Covered, negative: Covered) -> Prec
 
 
 def _by_path(changes: Iterable[tuple[str | None, Sequence[range]]]) -> dict[str, list[range]]:
-    """Lay the runs of each path together; a line that a patch changes twice counts once."""
+    """Merge the ranges of each path; a line that a patch changes twice counts once."""
     found: dict[str, list[range]] = {}
     for path, runs in changes:
         if path is None or not runs:
@@ -91,7 +91,7 @@ def _size(lines: Mapping[str, Sequence[range]]) -> int:
 
 def _hits(lines: Mapping[str, Sequence[range]], covered: Covered) -> int:
     return sum(
-        sum(line in known for run in runs for line in run)
+        sum(line in covered_here for run in runs for line in run)
         for path, runs in lines.items()
-        if (known := covered.get(path))
+        if (covered_here := covered.get(path))
     )

@@ -1,7 +1,7 @@
-"""Tool calls in what a program printed: the events of Claude Code, Codex and Qwen Code, and Codex's words.
+"""Tool calls in the output of CLI agents: JSON events of Claude Code, Codex and Qwen Code, and Codex's text.
 
-The published harness keeps what a container printed as ``inference.out``. Claude Code and Qwen Code print
-events there, Codex what it shows to people. Lines of another shape are passed over.
+The published harness stores a container's output as ``inference.out``. Claude Code and Qwen Code print events
+there, Codex human-readable text. Other lines are skipped.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from codetaste.evaluation.tool_calls import ToolCall, tool_calls
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_MARKS = (b'"tool_use"', b'"item.completed"')
-"""Words of which one stands in every event that matters."""
+_EVENT_MARKS = (b'"tool_use"', b'"item.completed"')
+"""Each relevant event contains one of these."""
 _EXEC, _EDIT = b"exec", b"file update"
-"""What Codex says on a line of its own before a command, and before a patch."""
+"""Lines that Codex prints before a command and before a patch."""
 _IN_FOLDER = re.compile(r"(.*) in /[^\s']*(?: succeeded| exited|Cost|$)", re.DOTALL)
-_LONGEST = 400
-"""Lines that a command is followed over."""
+_MAX_COMMAND_LINES = 400
+"""A longer command in Codex's text is dropped."""
 
 
 def calls_in_output(lines: Iterable[bytes]) -> Iterator[ToolCall]:
-    """Yield the calls that a program's output tells of."""
+    """Yield the tool calls in the output of a CLI agent."""
     pending: list[str] | None = None
     for raw in lines:
         line = raw.rstrip(b"\r\n")
         if line.startswith(b"{"):
-            if any(mark in line for mark in _MARKS):
-                yield from _in_event(line)
+            if any(mark in line for mark in _EVENT_MARKS):
+                yield from _calls_in_event(line)
         elif line == _EXEC:
             pending = []
         elif line == _EDIT:
             yield ToolCall()
         elif pending is not None:
             pending.append(line.decode("utf-8", "replace"))
-            command = _command("\n".join(pending)) if b" in /" in line else None
+            command = _codex_command("\n".join(pending)) if b" in /" in line else None
             if command is not None:
                 yield ToolCall(shell=command)
-            if command is not None or len(pending) >= _LONGEST:
+            if command is not None or len(pending) >= _MAX_COMMAND_LINES:
                 pending = None
 
 
-def _in_event(line: bytes) -> Iterator[ToolCall]:
+def _calls_in_event(line: bytes) -> Iterator[ToolCall]:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -59,8 +59,8 @@ def _in_event(line: bytes) -> Iterator[ToolCall]:
             yield from tool_calls(event.get("item"))
 
 
-def _command(text: str) -> str | None:
-    """Return the command of what Codex says of it, None where its quotes are still open."""
+def _codex_command(text: str) -> str | None:
+    """Return the command in Codex's text, None while its quotes are still open."""
     found = _IN_FOLDER.match(text)
     if found is None:
         return None

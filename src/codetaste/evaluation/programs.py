@@ -1,7 +1,7 @@
-"""Which programs a text of shell runs in the end: wrappers taken off, inner shells read.
+"""The programs that a shell text runs, without wrappers and including the text of inner shells.
 
-``cd x && timeout 60 xvfb-run -a bash -c 'poetry run pytest'`` runs ``pytest``. What a wrapper's own options
-mean is known of the wrappers that people use; of another one, the wrapper itself is the program.
+``cd x && timeout 60 xvfb-run -a bash -c 'poetry run pytest'`` runs ``pytest``. Only common wrappers and their
+options are known; an unknown wrapper counts as the program itself.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 MOST_COMMANDS = 10_000
-"""Of one text; what comes after is not read."""
-_DEEPEST = 8
+"""Commands read of one text; later ones are ignored."""
+_MAX_DEPTH = 8
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "runuser"})
 _FINDERS = frozenset({"find", "fd", "fdfind"})
-_FOR_EACH = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_EXEC_OPTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SUFFIX = re.compile(r"\.(?:exe|cmd|bat)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that is run.
+    """A program that a shell text runs.
 
     Attributes:
-        name: without its folder.
-        path: as it was called.
-        arguments: its words.
-        several: whether its arguments can be several files: globs, lists, what ``xargs`` or ``find`` give.
-        given: the document that it is handed, "" without one.
+        name: its name without the folder.
+        path: the command as written.
+        arguments: its arguments.
+        several_files: whether the arguments can be several files: globs, lists, from ``xargs`` or ``find``.
+        stdin: the text that it gets on its standard input, "" without one.
     """
 
     name: str
@@ -46,69 +46,70 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """How a wrapper's own words end: options that take a value, ``skip`` words, a word that must come.
+    """Where a wrapper's own arguments end: after its options, a required word ``after``, and ``skip`` words.
 
-    With one of ``asks`` it runs nothing, but tells.
+    ``valued`` are options that take a value. With one of ``queries`` the wrapper prints information and runs
+    nothing.
     """
 
     valued: frozenset[str] = frozenset()
     skip: int = 0
     after: frozenset[str] = frozenset()
     repeats: bool = False
-    asks: frozenset[str] = frozenset()
+    queries: frozenset[str] = frozenset()
 
 
-def _wraps(
-    valued: str = "", *, skip: int = 0, after: str = "", repeats: bool = False, asks: str = ""
+def _wrapper(
+    valued: str = "", *, skip: int = 0, after: str = "", repeats: bool = False, queries: str = ""
 ) -> _Wrapper:
     return _Wrapper(
-        frozenset(valued.split()), skip, frozenset(after.split()), repeats, frozenset(asks.split())
+        frozenset(valued.split()), skip, frozenset(after.split()), repeats, frozenset(queries.split())
     )
 
 
 _WRAPPERS: Mapping[str, _Wrapper] = {
-    "sudo": _wraps("-u -g -h -p -C -r -t -T -U -D -R --user --group --chdir"),
-    "doas": _wraps("-u -C"),
-    "env": _wraps("-u -C --unset --chdir"),
-    "cross-env": _wraps(),
-    "command": _wraps(asks="-v -V"),
-    "timeout": _wraps("-s -k --signal --kill-after", skip=1),
-    "gtimeout": _wraps("-s -k --signal --kill-after", skip=1),
-    "time": _wraps("-f -o --format --output"),
-    "nice": _wraps("-n --adjustment"),
-    "ionice": _wraps("-c -n --class --classdata"),
-    "taskset": _wraps(skip=1),
-    "flock": _wraps("-w -E --timeout", skip=1),
-    "stdbuf": _wraps("-i -o -e --input --output --error"),
-    "xvfb-run": _wraps("-e -f -n -p -s -w --server-args --server-num --error-file"),
-    "strace": _wraps("-e -o -p -s -u"),
-    "rustup": _wraps(skip=1, after="run"),
-    "poetry": _wraps("-C -P --directory --project", after="run"),
-    "uv": _wraps(
+    "sudo": _wrapper("-u -g -h -p -C -r -t -T -U -D -R --user --group --chdir"),
+    "doas": _wrapper("-u -C"),
+    "env": _wrapper("-u -C --unset --chdir"),
+    "cross-env": _wrapper(),
+    "command": _wrapper(queries="-v -V"),
+    "timeout": _wrapper("-s -k --signal --kill-after", skip=1),
+    "gtimeout": _wrapper("-s -k --signal --kill-after", skip=1),
+    "time": _wrapper("-f -o --format --output"),
+    "nice": _wrapper("-n --adjustment"),
+    "ionice": _wrapper("-c -n --class --classdata"),
+    "taskset": _wrapper(skip=1),
+    "flock": _wrapper("-w -E --timeout", skip=1),
+    "stdbuf": _wrapper("-i -o -e --input --output --error"),
+    "xvfb-run": _wrapper("-e -f -n -p -s -w --server-args --server-num --error-file"),
+    "strace": _wrapper("-e -o -p -s -u"),
+    "rustup": _wrapper(skip=1, after="run"),
+    "poetry": _wrapper("-C -P --directory --project", after="run"),
+    "uv": _wrapper(
         "-p --python --with --group --extra --directory --project --env-file --package", after="run"
     ),
-    "pdm": _wraps("-p --project", after="run"),
-    "rye": _wraps(after="run"),
-    "pipenv": _wraps(after="run"),
-    "pixi": _wraps("-e --environment --manifest-path", after="run"),
-    "conda": _wraps("-n -p --name --prefix", after="run"),
-    "mamba": _wraps("-n -p --name --prefix", after="run"),
-    "micromamba": _wraps("-n -p --name --prefix", after="run"),
-    "bundle": _wraps(after="exec"),
-    "mise": _wraps(after="exec x"),
-    "npx": _wraps("-p --package"),
-    "bunx": _wraps(),
-    "uvx": _wraps("-p --python --from --with"),
-    "c8": _wraps("-r --reporter"),
-    "nyc": _wraps("-r --reporter"),
-    "parallel": _wraps("-j --jobs -a --colsep", repeats=True),
-    "xargs": _wraps("-a -d -E -I -L -n -P -s --max-args --max-procs --delimiter --replace", repeats=True),
-    **dict.fromkeys(("nohup", "setsid", "unbuffer", "builtin", "chronic", "exec", "coproc"), _wraps()),
+    "pdm": _wrapper("-p --project", after="run"),
+    "rye": _wrapper(after="run"),
+    "pipenv": _wrapper(after="run"),
+    "pixi": _wrapper("-e --environment --manifest-path", after="run"),
+    "conda": _wrapper("-n -p --name --prefix", after="run"),
+    "mamba": _wrapper("-n -p --name --prefix", after="run"),
+    "micromamba": _wrapper("-n -p --name --prefix", after="run"),
+    "bundle": _wrapper(after="exec"),
+    "mise": _wrapper(after="exec x"),
+    "npx": _wrapper("-p --package"),
+    "bunx": _wrapper(),
+    "uvx": _wrapper("-p --python --from --with"),
+    "c8": _wrapper("-r --reporter"),
+    "nyc": _wrapper("-r --reporter"),
+    "parallel": _wrapper("-j --jobs -a --colsep", repeats=True),
+    "xargs": _wrapper("-a -d -E -I -L -n -P -s --max-args --max-procs --delimiter --replace", repeats=True),
+    **dict.fromkeys(("nohup", "setsid", "unbuffer", "builtin", "chronic", "exec", "coproc"), _wrapper()),
 }
 
 
 def programs(text: str) -> tuple[tuple[Program, ...], bool]:
-    """Return the programs that ``text`` runs, in order, and whether all of it could be read."""
+    """Return the programs that ``text`` runs, in order, and whether all of it could be parsed."""
     script = parse_shell(text)
     found: list[Program] = []
     todo = [(command, 0) for command in reversed(script.commands)]
@@ -118,19 +119,19 @@ def programs(text: str) -> tuple[tuple[Program, ...], bool]:
         command = _unwrapped(command)
         if not command.words:
             continue
-        text_inside = _inner_text(command)
-        if text_inside is None:
+        inner_text = _inner_text(command)
+        if inner_text is None:
             found.append(_program(command))
-            inside = tuple(_executed(command))
+            inner = tuple(_commands_of_find(command))
         else:
-            script = parse_shell(text_inside)
+            script = parse_shell(inner_text)
             whole = whole and not script.broken
-            inside = tuple(
+            inner = tuple(
                 replace(each, repeated=each.repeated or command.repeated) for each in script.commands
             )
-        if depth < _DEEPEST:
-            todo += [(each, depth + 1) for each in reversed(inside)]
-        elif inside:
+        if depth < _MAX_DEPTH:
+            todo += [(each, depth + 1) for each in reversed(inner)]
+        elif inner:
             whole = False
     return tuple(found), whole and not todo
 
@@ -141,7 +142,7 @@ def _program(command: Command) -> Program:
 
 
 def _inner_text(command: Command) -> str | None:
-    """Return the text that a command has a shell run, None where it is no shell, or one that runs a file."""
+    """Return the shell text that a command runs, None if it is not a shell or the shell runs a file."""
     name, arguments = basename(command.words[0].text), command.texts[1:]
     if name == "eval":
         return " ".join(arguments)
@@ -154,20 +155,20 @@ def basename(path: str) -> str:
 
 
 def _unwrapped(command: Command) -> Command:
-    """Take off wrappers until none is left."""
-    for _ in range(_DEEPEST):
+    """Remove wrappers until none is left."""
+    for _ in range(_MAX_DEPTH):
         while command.words and _ASSIGNMENT.match(command.words[0].text):
             command = command.after(1)
         wrapper = _WRAPPERS.get(basename(command.words[0].text)) if command.words else None
-        inner = wrapper and _without(command, wrapper)
+        inner = wrapper and _without_wrapper(command, wrapper)
         if not inner:
             return command
         command = inner
     return command
 
 
-def _without(command: Command, wrapper: _Wrapper) -> Command | None:
-    """Return what ``wrapper`` runs, None where it runs nothing."""
+def _without_wrapper(command: Command, wrapper: _Wrapper) -> Command | None:
+    """Return the command that ``wrapper`` runs, None if it runs nothing."""
     at = 1
     if wrapper.after:
         at = _past_options(command.texts, at, wrapper.valued)
@@ -176,7 +177,7 @@ def _without(command: Command, wrapper: _Wrapper) -> Command | None:
         at += 1
     own = at
     at = _past_options(command.texts, at, wrapper.valued) + wrapper.skip
-    if not wrapper.asks.isdisjoint(command.texts[own:at]):
+    if not wrapper.queries.isdisjoint(command.texts[own:at]):
         return None
     while at < len(command.words) and _ASSIGNMENT.match(command.texts[at]):
         at += 1
@@ -193,25 +194,25 @@ def _past_options(texts: tuple[str, ...], at: int, valued: Collection[str]) -> i
     return at
 
 
-def _shell_text(arguments: tuple[str, ...], given: str) -> str | None:
-    """Return what a shell is to run: its ``-c`` text or the document that it is handed; None for a file."""
+def _shell_text(arguments: tuple[str, ...], stdin: str) -> str | None:
+    """Return the text that a shell runs: its ``-c`` argument or its standard input; None for a file."""
     for at, word in enumerate(arguments):
         if re.fullmatch(r"-[a-zA-Z]*c", word) or word == "--command":
             return arguments[at + 1] if at + 1 < len(arguments) else None
         if not word.startswith("-"):
             break
     files = [word for word in arguments if not word.startswith("-")]
-    return given if given and not files else None
+    return stdin if stdin and not files else None
 
 
-def _executed(command: Command) -> Iterator[Command]:
+def _commands_of_find(command: Command) -> Iterator[Command]:
     """Yield the commands of ``find -exec … ;`` and of ``fd -x …``: they run for every file that is found."""
     if basename(command.words[0].text) not in _FINDERS:
         return
     part: list[Word] | None = None
     for word in command.words[1:]:
         if part is None:
-            part = [] if word.text in _FOR_EACH else None
+            part = [] if word.text in _EXEC_OPTIONS else None
         elif word.text in {";", "+"}:
             yield Command(tuple(part), repeated=True)
             part = None

@@ -1,6 +1,6 @@
-"""Two agents that ask no model: one answers with the human's patch X*, the other with nothing.
+"""The two pseudo agents, which call no model: golden submits the human's patch X*, null an empty patch.
 
-They say what the metrics come to at both ends, and whether an instance is sound: golden's IFR is 1, null's 0.
+They mark both ends of the metrics and show whether an instance is valid: golden's IFR is 1, null's is 0.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from codetaste.source.trees import Trees
 
 NULL_PATCH = b"\n"
-"""What the published null agent submits."""
+"""The patch that the published null agent submits."""
 PSEUDO_AGENTS = (GOLDEN, NULL)
 _PROVIDERS = {GOLDEN: "golden", NULL: "null"}
 
 
 async def golden_patch(benchmark: Benchmark, instance: Instance, trees: Trees, scratch: Path) -> bytes:
-    """Return X* as a patch: the benchmark's ``golden.diff``, or what git says of R and R∘X*.
+    """Return X* as a patch: the benchmark's ``golden.diff``, or git's diff of R and R∘X*.
 
     Args:
-        benchmark: where the instance is from.
-        instance: whose patch.
+        benchmark: the instance's benchmark.
+        instance: the instance.
         trees: R and R∘X*.
-        scratch: an existing folder for git's objects, left as it is.
+        scratch: an existing folder for git's objects, left unchanged.
 
     Raises:
         SourceError: the benchmark's file cannot be read, or git cannot compare the trees.
         StorageFull: no space left.
-        ToolMissing: there is no git.
+        ToolMissing: git is not installed.
     """
     published = benchmark.golden_path(instance)
     if await to_thread.run_sync(published.is_file):

@@ -1,4 +1,4 @@
-"""Output trees, ours and published ones, read into records; nothing bad in one folder loses another."""
+"""Read output trees, our own and published ones, into records; a damaged folder does not affect others."""
 
 from __future__ import annotations
 
@@ -22,109 +22,105 @@ if TYPE_CHECKING:
     from codetaste.evaluation.records import TrialRecord
     from codetaste.evaluation.trial_places import Place
 
-_LEVELS = frozenset({"outputs", *TRACKS, *MODES})
-_SHOWN = 5
+_LAYOUT_FOLDERS = frozenset({"outputs", *TRACKS, *MODES})
+_MAX_LISTED = 5
 
 
 def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
     """Read the trials below ``root``: ``runs/<name>``, ``outputs`` or one ``<track>/<mode>`` of it.
 
-    Blocks: call it in a thread.
+    Blocking: call it in a thread.
 
     Args:
-        root: a run of ours, or a folder in the published layout.
-        benchmark: says language and category, which instances there are, and has their baselines.
+        root: a run's folder, or a folder in the published layout.
+        benchmark: the instances with their language, category and baselines.
 
     Raises:
-        ConfigError: there is no such folder, or nothing in it has the published layout.
+        ConfigError: the folder does not exist, or nothing in it has the published layout.
     """
-    collects = gc.isenabled()
-    gc.disable()  # what is read has no cycles, and looking for them takes a third of the time
+    gc_was_enabled = gc.isenabled()
+    gc.disable()  # the records have no cycles, and looking for cycles takes a third of the time
     try:
-        return _read(root, benchmark)
+        trials, context = read_places(root, benchmark)
+        corrected, missing = planned_trials(root, [record for _, record in trials], context)
+        records = [*corrected, *missing]
+        records.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
+        _report_common_problems(records, context)
+        return Records(tuple(records), tuple(context.problems))
     finally:
-        if collects:
+        if gc_was_enabled:
             gc.enable()
-
-
-def _read(root: Path, benchmark: Benchmark | None) -> Records:
-    places, context = read_places(root, benchmark)
-    told, absent = planned_trials(root, [record for _, record in places], context)
-    known = [*told, *absent]
-    known.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
-    _check(known, context)
-    return Records(tuple(known), tuple(context.problems))
 
 
 def read_places(
     root: Path, benchmark: Benchmark | None = None
 ) -> tuple[list[tuple[Place, TrialRecord]], Context]:
-    """Read each trial that has a folder below ``root``, once, and what is wrong there. Blocks.
+    """Read each trial with a folder below ``root`` once, and collect the problems found.
 
     Raises:
         ConfigError: as ``read_outputs``.
     """
     found = find_places(root)
     real = os.path.realpath(root)
-    home = os.path.realpath(found.outputs) if found.outputs is not None else real
-    context = Context(_run_name(root), os.path.commonpath((real, home)), found.outputs, benchmark)
+    outputs = os.path.realpath(found.outputs) if found.outputs is not None else real
+    context = Context(_run_name(root), os.path.commonpath((real, outputs)), found.outputs, benchmark)
     context.problems.extend(found.problems)
     trials: dict[tuple[object, ...], tuple[Place, TrialRecord]] = {}
-    for place in found.places:
-        record = read_trial(place, context)
+    for trial in found.places:
+        record = read_trial(trial, context)
         if record is None:
             continue
         identity = (record.agent, record.track, record.mode, record.instance, record.attempt)
         if identity in trials:
-            said = f"is the same trial as {trials[identity][0].label}, which is taken"
-            context.report(place.label, Faulty(ProblemKind.DUPLICATE, said))
+            text = f"is the same trial as {trials[identity][0].label}, which is used"
+            context.report(trial.label, Faulty(ProblemKind.DUPLICATE, text))
             continue
-        trials[identity] = (place, record)
+        trials[identity] = (trial, record)
     return list(trials.values()), context
 
 
 def merged(readings: Iterable[Records]) -> Records:
-    """Return several readings as one; evaluations of different programs or rules are named once, for all."""
-    together = list(readings)
-    records = tuple(record for each in together for record in each.records)
-    kept = [p for each in together for p in each.problems if p.kind is not ProblemKind.VERSIONS]
-    return Records(records, (*kept, *mixed_versions(records)))
+    """Merge the records of several output trees; version mismatches are determined again over all of them."""
+    parts = list(readings)
+    records = tuple(record for part in parts for record in part.records)
+    problems = [p for part in parts for p in part.problems if p.kind is not ProblemKind.VERSIONS]
+    return Records(records, (*problems, *mixed_versions(records)))
 
 
 def mixed_versions(records: Sequence[TrialRecord]) -> list[Problem]:
-    """Say where records that are compared were not scored alike: by other programs, or with other rules."""
+    """Return a problem where compared records were scored by different programs or with different rules."""
     problems = []
     programs = Counter(record.scored_by for record in records if record.scored_by)
     if len(programs) > 1:
-        listed = "; ".join(f"{name} ({count})" for name, count in programs.most_common(_SHOWN))
-        said = f"evaluations of {len(programs)} different versions are compared: {listed}"
-        problems.append(Problem(ProblemKind.VERSIONS, ".", printable(said, 600)))
+        listed = "; ".join(f"{name} ({count})" for name, count in programs.most_common(_MAX_LISTED))
+        text = f"evaluations of {len(programs)} different versions are compared: {listed}"
+        problems.append(Problem(ProblemKind.VERSIONS, ".", printable(text, 600)))
     digests: dict[str, set[str]] = {}
     for record in records:
         if record.rules_sha256:
             digests.setdefault(record.instance, set()).add(record.rules_sha256)
     mixed = sorted(instance for instance, found in digests.items() if len(found) > 1)
     if mixed:
-        shown = ", ".join(mixed[:_SHOWN]) + (", …" if len(mixed) > _SHOWN else "")
-        counted = "1 instance" if len(mixed) == 1 else f"{len(mixed)} instances"
-        said = f"trials of {counted} were scored with different rules: {shown}"
-        problems.append(Problem(ProblemKind.VERSIONS, ".", said))
+        shown = ", ".join(mixed[:_MAX_LISTED]) + (", …" if len(mixed) > _MAX_LISTED else "")
+        instances = "1 instance" if len(mixed) == 1 else f"{len(mixed)} instances"
+        text = f"trials of {instances} were scored with different rules: {shown}"
+        problems.append(Problem(ProblemKind.VERSIONS, ".", text))
     return problems
 
 
-def _check(records: Sequence[TrialRecord], context: Context) -> None:
-    """Name what concerns all records together."""
+def _report_common_problems(records: Sequence[TrialRecord], context: Context) -> None:
+    """Report the problems that concern all records together."""
     context.problems.extend(mixed_versions(records))
-    without = sorted({each.instance for each in records if each.why.startswith("no rules")})
-    if without:
-        shown = ", ".join(without[:_SHOWN])
-        said = f"{len(without)} instances have no rules, so that their IFR is not defined: {shown}"
-        context.report(".", Faulty(ProblemKind.RULES, said))
+    without_rules = sorted({each.instance for each in records if each.why.startswith("no rules")})
+    if without_rules:
+        shown = ", ".join(without_rules[:_MAX_LISTED])
+        text = f"{len(without_rules)} instances have no rules, so that their IFR is not defined: {shown}"
+        context.report(".", Faulty(ProblemKind.RULES, text))
 
 
 def _run_name(root: Path) -> str:
-    """Return what people would call it: the folder's name, above those of the layout."""
-    place = root.absolute()
-    while place.name in _LEVELS and place.parent != place:
-        place = place.parent
-    return printable(place.name or str(root))
+    """Return the name of the nearest folder that is not a level of the layout."""
+    folder = root.absolute()
+    while folder.name in _LAYOUT_FOLDERS and folder.parent != folder:
+        folder = folder.parent
+    return printable(folder.name or str(root))

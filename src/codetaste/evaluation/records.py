@@ -1,8 +1,8 @@
-"""Trials as a report reads them: one record each, whatever made it, and what could not be read.
+"""Trial records for reports: one record per trial of any source, and the problems found while reading.
 
-A record holds a trial's values as we count them (``None`` is "undefined" or "not measured", never 0 and never
-1), and in ``published`` as the published harness would read the same files, so that both aggregations can be
-made of the same records. ``evaluation/reading.py`` makes them.
+A record has a trial's values as we count them (``None`` is "undefined" or "not measured", never 0 or 1), and
+in ``published`` the values that the published harness would read from the same files, so that both
+aggregations can use the same records. ``evaluation/trials/read.py`` makes them.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from codetaste.evaluation.score import TestCounts
 
 GOLDEN, NULL = "golden_agent", "null_agent"
-"""The published ids of the agents that answer with X*, and with nothing."""
+"""Published ids of the pseudo agents, which submit X* and an empty patch."""
 
 
 class TrialStatus(StrEnum):
-    """What became of a trial."""
+    """Outcome of a trial."""
 
     SCORED = "scored"
     NOT_SCORED = "not_scored"
-    """There is a prediction, and no evaluation of it yet."""
+    """It has a prediction, but no evaluation yet."""
     FAILED = "failed"
-    """It ended without a prediction that could be evaluated."""
+    """It ended without a prediction that can be evaluated."""
     REFUSED = "refused"
-    """It never began: no money, or the model would not."""
+    """It did not start for lack of budget, or the model refused."""
     DOES_NOT_APPLY = "does_not_apply"
     PARTIAL = "partial"
-    """The rules were scanned in part only: IFR is undefined."""
+    """The scan is partial: IFR is undefined."""
     UNREADABLE = "unreadable"
-    """Its files cannot be read; what happened is not known."""
+    """Its files cannot be read; its outcome is unknown."""
 
 
 class Source(StrEnum):
-    """Whose files a record was read from."""
+    """The program that wrote the files of a trial."""
 
     CODETASTE = "codetaste"
     PUBLISHED = "published"
@@ -47,9 +47,9 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublishedValues:
-    """A trial's values as the published harness takes them into its means, 0..1; None is left out of a mean.
+    """A trial's values as the published harness averages them, 0..1; None is left out of a mean.
 
-    Without rules its IFR is 1, without changed lines its precision 0, without test results ``passed`` 0.
+    Without rules IFR is 1, without changed lines precision is 0, without test results ``passed`` is 0.
     """
 
     passed: float | None
@@ -79,44 +79,44 @@ class PublishedValues:
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
-    """One agent's go at one instance, and what it was worth; fractions are 0..1.
+    """One attempt of an agent at an instance, with its scores; fractions are 0..1.
 
     Attributes:
-        run: the name of the run or folder that it was read from.
-        source: whose files these are.
-        agent: the agent's id, fit for people: no control characters, bounded.
-        model: the model's name, "" where nobody says.
-        harness: the agent program's name, "" where nobody says.
+        run: name of the run or folder that it was read from.
+        source: the program that wrote the files.
+        agent: the agent's id, shortened and without control characters.
+        model: the model's name, "" if unknown.
+        harness: the CLI agent's name, "" if unknown.
         track: "instructed" or "open"; "" for the pseudo agents, which belong to every track.
         mode: "direct", "plan" or "multiplan".
         instance: the instance's id.
         repository: "owner/repo".
-        language: as the benchmark says, "" where it is not known.
-        category: as the benchmark says, "" where it is not known.
+        language: from the benchmark, "" if unknown.
+        category: from the benchmark, "" if unknown.
         attempt: from 1.
-        finish_reason: as the published layout has them; "" where nobody says.
-        status: what became of it.
-        why: one line where the status or a missing value needs a reason.
-        tests: what its test run counted.
+        finish_reason: one of the published layout's; "" if unknown.
+        status: the outcome.
+        why: one line if the status or a missing value needs a reason.
+        tests: results of its test run.
         passed: PASS (CodeTaste §4.1); None without a test run or a baseline.
         ifr: instruction following rate (§2.1).
-        ifr_plus: over the additive rules alone.
-        ifr_minus: over the reductive rules alone.
+        ifr_plus: the same over the additive rules alone.
+        ifr_minus: the same over the reductive rules alone.
         prec: change precision (A.5).
-        prec_plus: of the added lines alone.
-        prec_minus: of the removed lines alone.
+        prec_plus: the same over the added lines alone.
+        prec_minus: the same over the removed lines alone.
         added: |L⁺| with the published directory exclusions.
         removed: |L⁻| with the published directory exclusions.
         cost_usd: US dollars, all steps together; None is unknown.
         time_s: seconds from its start to its end.
-        turns: model replies.
-        tool_calls: of the agent.
+        turns: number of model replies.
+        tool_calls: number of the agent's tool calls.
         activity: what the agent did, from its transcript.
-        folder: where its files lie.
-        published: None where the published harness drops this trial from every mean.
-        scored_by: the programs that counted, "codetaste 0.6.0, opengrep 1.30.0"; "" where nobody says.
-        rules_sha256: of the rules that it was scored with, "" where nobody says.
-        notes: what a reader should know of it, a line each.
+        folder: the folder with its files.
+        published: None if the published harness drops this trial from every mean.
+        scored_by: programs that computed the scores, e.g. "codetaste 0.6.0, opengrep 1.30.0"; "" if unknown.
+        rules_sha256: hash of the rules that it was scored with, "" if unknown.
+        notes: remarks for the reader, a line each.
     """
 
     run: str
@@ -162,7 +162,7 @@ class TrialRecord:
 
     @property
     def alignment(self) -> float | None:
-        """A = IFR x PASS (§4.1); None where either is not known."""
+        """A = IFR x PASS (§4.1); None if either is unknown."""
         return _aligned(self.ifr, self.passed)
 
     @property
@@ -177,12 +177,12 @@ class TrialRecord:
 
     @property
     def edited(self) -> int | None:
-        """|L⁺| + |L⁻|: the lines that it added and removed."""
+        """|L⁺| + |L⁻|: the number of lines that it added and removed."""
         return None if self.added is None or self.removed is None else self.added + self.removed
 
 
 class ProblemKind(StrEnum):
-    """What is wrong with a folder; problems are counted by it."""
+    """Kind of a problem with a file or folder; reports count problems by kind."""
 
     MISSING = "missing"
     TRUNCATED = "truncated"
@@ -203,22 +203,22 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong with what was read; one line, fit for a terminal."""
+    """A problem with a file or folder, printable in one line."""
 
     kind: ProblemKind
     place: str
-    """Which file or folder, below the root that was read."""
+    """The file or folder, relative to the root that was read."""
     text: str
-    """What is wrong, and what became of it."""
+    """The problem and its consequence."""
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the problem as one line."""
         return f"{self.place}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All trials below a folder, and all that is wrong there."""
+    """All trials below a folder, and all problems found there."""
 
     records: tuple[TrialRecord, ...] = ()
     problems: tuple[Problem, ...] = ()

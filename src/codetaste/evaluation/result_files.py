@@ -1,7 +1,7 @@
-"""What is written of an evaluation, in the published layout, and how what others wrote is read back.
+"""Write the files of an evaluation in the published layout, and read recorded test results and scores back.
 
-``evaluation_result.json`` and the SARIF files are there only where the patch is scored: whoever reads the
-published layout takes a file that is there for a score. ``scores.json``, ours, is always there, written last.
+``evaluation_result.json`` and the SARIF files exist only if the patch is scored, because readers of the
+published layout take an existing file for a score. Our own ``scores.json`` always exists and is written last.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 RESULT, SCORES = "evaluation_result.json", "scores.json"
 POSITIVE_SARIF, NEGATIVE_SARIF = "rules_positive.sarif", "rules_negative.sarif"
 RULE_OUTPUT, TEST_OUTPUT = "rule_output.txt", "test_output.txt"
-_MOST_RESULT_BYTES = 64 * 1024**2
-_SHOWN_PROBLEMS = 200
+_MAX_RESULT_BYTES = 64 * 1024**2
+_MAX_LISTED_PROBLEMS = 200
 
 
 def write_evaluation(
@@ -43,24 +43,24 @@ def write_evaluation(
     timestamp: str,
     test_output: bytes | None = None,
 ) -> dict[str, str]:
-    """Write the files of ``evaluation`` into ``folder``, in place of those of an earlier one; blocks.
+    """Write the files of ``evaluation`` into ``folder``, replacing those of an earlier evaluation.
 
     Args:
         folder: ``evaluation/`` beside ``prediction.diff``.
-        evaluation: what to write.
-        instance: what was scored.
+        evaluation: the evaluation.
+        instance: the instance of the patch.
         agent_config: ``agent_config.json`` of the prediction.
-        inference_metadata: ``inference_metadata.json`` of it, if it has any.
-        instance_metadata: ``instance_metadata.json`` of the instance, if it has any.
-        timestamp: when it was evaluated, ISO 8601.
-        test_output: what a test run printed, to be kept beside.
+        inference_metadata: ``inference_metadata.json`` of the prediction, if it has one.
+        instance_metadata: ``instance_metadata.json`` of the instance, if it has one.
+        timestamp: time of the evaluation, ISO 8601.
+        test_output: output of a test run, to be stored too.
 
     Returns:
         The sha256 (hex) of each file's bytes, by name.
 
     Raises:
         StorageFull: no space left.
-        JournalError: they cannot be written.
+        JournalError: a file cannot be written.
     """
     files = {RULE_OUTPUT: _rule_output(evaluation).encode("utf-8", "backslashreplace")}
     if test_output is not None:
@@ -86,36 +86,36 @@ def write_evaluation(
 
 
 def recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
-    """Return the test results that ``evaluation_result.json`` in ``folder`` records, None where it has none.
+    """Return the test results recorded in ``evaluation_result.json`` in ``folder``, None if it has none.
 
-    Where there is no such file, because the patch has no score, ``scores.json`` has kept them. Where
-    ``patch_sha256`` is given, and these scores are of another patch, there are none.
+    Without that file, because the patch has no score, they are read from ``scores.json``. If ``patch_sha256``
+    is given and the scores are of another patch, the result is None.
 
     Raises:
-        ConfigError: the file is there, and is no whole JSON object.
+        ConfigError: the file exists and is not a complete JSON object.
     """
     scores = read_scores(folder) or {}
     if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
         return None
-    result = _result(folder / RESULT)
+    result = _read_result(folder / RESULT)
     return counts_of(scores.get("tests") if result is None else result.get("agent_test_metrics"))
 
 
 def read_scores(folder: Path) -> dict[str, Any] | None:
-    """Return what ``scores.json`` in ``folder`` holds, None where there is none that can be read; blocks."""
+    """Return the content of ``scores.json`` in ``folder``, None if it is missing or unreadable."""
     try:
         with (folder / SCORES).open("rb") as file:
-            scores = json.loads(file.read(_MOST_RESULT_BYTES))
+            scores = json.loads(file.read(_MAX_RESULT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
     return scores if isinstance(scores, dict) else None
 
 
-def _result(path: Path) -> dict[str, Any] | None:
-    """Read ``evaluation_result.json``, None where there is none."""
+def _read_result(path: Path) -> dict[str, Any] | None:
+    """Read ``evaluation_result.json``, None if it does not exist."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_RESULT_BYTES)
+            content = file.read(_MAX_RESULT_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -123,7 +123,7 @@ def _result(path: Path) -> dict[str, Any] | None:
     try:
         result = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not whole JSON: {error}") from None
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(result, dict):
         raise ConfigError(f"{path}: expected a JSON object")
     return result
@@ -152,7 +152,7 @@ def _tests(tests: TestCounts | None) -> dict[str, Any] | None:
 
 
 def _rules(counts: RuleCounts) -> dict[str, Any]:
-    """Return them as published, where a direction without rules has the rate 1."""
+    """Return the published form, in which a direction without rules has the rate 1."""
     plus, minus = ifr_plus(counts), ifr_minus(counts)
     return {
         "positive_rules_matched": counts.positive_matched,
@@ -181,7 +181,7 @@ def _metadata_of(instance: Instance) -> dict[str, Any]:
 
 
 def _rule_output(evaluation: Evaluation) -> str:
-    """Say what scanning came to, for people."""
+    """Return a human-readable summary of the scan."""
     lines = [f"{evaluation.engine or 'the rule engine'} on R with the patch", f"{evaluation.status}"]
     lines += [evaluation.why] if evaluation.why else []
     lines += [
@@ -196,14 +196,14 @@ def _rule_output(evaluation: Evaluation) -> str:
     problems = evaluation.problems
     lines += [
         f"{p.kind}: {' '.join(filter(None, [p.rule_id, p.path, p.message]))}"
-        for p in problems[:_SHOWN_PROBLEMS]
+        for p in problems[:_MAX_LISTED_PROBLEMS]
     ]
-    hidden = len(problems) - _SHOWN_PROBLEMS
-    return "\n".join([*lines, *([f"… and {hidden} problems more"] if hidden > 0 else []), ""])
+    hidden = len(problems) - _MAX_LISTED_PROBLEMS
+    return "\n".join([*lines, *([f"… and {hidden} more problems"] if hidden > 0 else []), ""])
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
-    """Return ``data`` as JSON; what others wrote may hold NaN and infinities, which JSON has not."""
+    """Return ``data`` as JSON; NaN and infinities, which metadata of other programs may have, become null."""
     finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
     return (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode()
 

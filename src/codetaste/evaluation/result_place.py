@@ -1,4 +1,4 @@
-"""Where the results of scoring a patch file go, and that nothing of another patch is lost there."""
+"""The folder for the results of a patch file, and a check that it has no results of another patch."""
 
 from __future__ import annotations
 
@@ -22,33 +22,32 @@ PREDICTION = "prediction.diff"
 
 
 def results_folder(patch: Path) -> Path:
-    """Return where results of the patch file ``patch`` go: ``evaluation/`` beside a prediction, as published.
+    """Return the results folder of a patch file: ``evaluation/`` beside a prediction, as published.
 
-    Other files can be many in one folder, so that theirs carry the file's name.
+    One folder can have many other patch files, so the name of their results folder contains the file's name.
     """
     return patch.parent / ("evaluation" if patch.name == PREDICTION else f"{patch.stem}-evaluation")
 
 
 def check_place(folder: Path, instance: str, patch_sha256: str) -> None:
-    """Check that results in ``folder`` replace at the most an earlier evaluation of the same patch.
+    """Check that writing to ``folder`` replaces at most an earlier evaluation of the same patch.
 
     Raises:
-        ConfigError: results of something else are there, or of nobody knows what.
+        ConfigError: it has results of another patch, or files that codetaste did not write.
     """
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder; name another place with --out")
-    theirs = [
+        raise ConfigError(f"{folder} is not a folder; name another folder with --out")
+    present = [
         name
         for name in (RESULT, POSITIVE_SARIF, NEGATIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT, SCORES)
         if (folder / name).exists()
     ]
-    if not theirs:
+    if not present:
         return
     scores = read_scores(folder)
     if scores is None:
         raise ConfigError(
-            f"{folder / theirs[0]} was not written by codetaste; name another folder with --out, "
-            "so that it is not lost"
+            f"{folder / present[0]} was not written by codetaste; name another folder with --out to keep it"
         )
     if (scores.get("instance"), scores.get("patch_sha256")) != (instance, patch_sha256):
         raise ConfigError(

@@ -1,6 +1,6 @@
-"""Both rule files of an instance, read for scoring.
+"""The rules of an instance, Γ⁺ and Γ⁻, read from its two rule files.
 
-Ids are unique in one file only, so that each rule has a number in scans of both files together.
+Ids are unique only within one file, so scans of both files together use numbered rules.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from codetaste.rules.scan import Match, Problem
 
 POSITIVE, NEGATIVE = "rules_positive.yml", "rules_negative.yml"
-_MOST_BYTES = 64 * 1024**2
+_MAX_FILE_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFiles:
-    """Γ⁺ and Γ⁻ with the sha256 (hex) of each file's bytes, "" for one that is not there."""
+    """Γ⁺ and Γ⁻ with the sha256 (hex) of each file's bytes, "" for a missing file."""
 
     positive: tuple[Rule, ...] = ()
     negative: tuple[Rule, ...] = ()
@@ -35,12 +35,12 @@ class RuleFiles:
     negative_sha256: str = ""
 
     def numbered(self) -> list[Rule]:
-        """Return all rules under names that are unique in both files together, Γ⁺ first."""
+        """Return all rules with ids that are unique across both files, Γ⁺ first."""
         rules = (*self.positive, *self.negative)
         return [Rule(f"rule-{number}", rule.languages, rule.body) for number, rule in enumerate(rules)]
 
     def parted(self, matches: Iterable[Match]) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-        """Return the matches of numbered rules under their own ids: Γ⁺'s, and Γ⁻'s, in the order given."""
+        """Split matches of numbered rules into those of Γ⁺ and of Γ⁻, with original rule ids, in order."""
         parts: tuple[list[Match], list[Match]] = ([], [])
         rules = (*self.positive, *self.negative)
         for match in matches:
@@ -49,7 +49,7 @@ class RuleFiles:
         return tuple(parts[0]), tuple(parts[1])
 
     def renamed(self, problem: Problem) -> Problem:
-        """Return ``problem`` with its rule's own id."""
+        """Return ``problem`` with the original id of its rule."""
         if not problem.rule_id:
             return problem
         rules = (*self.positive, *self.negative)
@@ -59,12 +59,12 @@ class RuleFiles:
 def parse_rule_files(
     positive: bytes, negative: bytes, sources: tuple[str, str] = (POSITIVE, NEGATIVE)
 ) -> RuleFiles:
-    """Read the texts of both files; b"" stands for one that is not there, and a list may be empty.
+    """Parse the content of both files; b"" stands for a missing file, and a rule list may be empty.
 
-    ``sources`` is what to call them in messages.
+    ``sources`` are the files' names for messages.
 
     Raises:
-        RuleError: one of them is malformed; a line for each fault.
+        RuleError: a file is malformed; one line per fault.
     """
     return RuleFiles(
         read_rules(positive, source=sources[0]),
@@ -75,7 +75,7 @@ def parse_rule_files(
 
 
 def read_rule_files(benchmark: Benchmark, instance: Instance) -> RuleFiles:
-    """Read the rules of ``instance``; blocks.
+    """Read the rules of ``instance``.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -90,7 +90,7 @@ def _content(path: Path) -> bytes:
         if not path.is_file():
             return b""
         with path.open("rb") as file:
-            return file.read(_MOST_BYTES)
+            return file.read(_MAX_FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
 

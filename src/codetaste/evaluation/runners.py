@@ -1,4 +1,4 @@
-"""The test runners of the field, as they are called: data for ``test_runs.py``."""
+"""Common test runners and how they are invoked: data for ``test_commands.py``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNNERS = _words("""
     jasmine phpunit simple-phpunit pest paratest codecept rspec cucumber ctest bats gotestsum ginkgo
     cargo-nextest busted prove elm-test
 """)
-"""Programs and scripts that run tests whatever they are told."""
+"""Programs and scripts that run tests with any arguments."""
 SUBCOMMANDS = {
     name: _words(words)
     for name, words in {
@@ -55,16 +55,15 @@ SUBCOMMANDS = {
         "nx": "test",
     }.items()
 }
-"""Programs and scripts whose first word that is no option says what they do."""
+"""Programs and scripts whose first non-option argument is a subcommand, with those that run tests."""
 SCRIPT_RUNNERS = _words("lerna turbo nx hatch")
-"""Programs that run scripts by their names …"""
+"""Programs that run scripts by name after one of ``SCRIPT_SUBCOMMANDS``."""
 SCRIPT_WORDS = _words("run run-many affected")
-"""… after one of these words."""
 TASK_RUNNERS = _words("make gmake ninja just task rake ant invoke inv poe gulp grunt sbt composer cmake")
-"""Programs that are told names of tasks, anywhere."""
+"""Programs that take task names at any position."""
 PACKAGE_MANAGERS = _words("npm yarn pnpm bun")
 PACKAGE_OPTIONS = _words("--prefix -C --dir --cwd --filter -F -w --workspace --loglevel")
-"""Their options that take a value."""
+"""Options of package managers that take a value."""
 MAVEN = _words("mvn mvnw mvnd")
 MAVEN_PHASES = _words("test integration-test verify package install deploy surefire:test")
 """The phases that run tests: ``package`` and later ones come after ``test``."""
@@ -72,17 +71,17 @@ GRADLE = _words("gradle gradlew")
 GRADLE_TASK = re.compile(r"(?:.*:)?(?:check|build|test\w*|\w+Tests?)")
 INTERPRETER = re.compile(r"(?:python|pypy|node|ruby|php|perl|tsx|ts-node)[\d.]*")
 MODULES = _words("pytest unittest tox nox nose nose2 py.test twisted.trial xdist stestr testtools.run")
-"""What runs tests after ``python -m``."""
+"""Modules that run tests after ``python -m``."""
 TASK = re.compile(
     r"(?:.*[-_:./])?(?:tests?|unittests?|pytest|specs?|runtests?|testOnly|testQuick)(?:[-_:. ].*)?"
 )
-"""A task or script that runs tests by its name: ``test``, ``test:unit``, ``unit-tests``."""
+"""Names of tasks or scripts that run tests: ``test``, ``test:unit``, ``unit-tests``."""
 OTHER_TASK = re.compile(
     r"(?:build|compile|clean|lint|fmt|format|install|update|docs?|generate|list|setup)[-_:./].*"
 )
-"""… and one that does something else with them."""
+"""Exceptions to ``TASK``: tasks that do something else with tests."""
 OWN_SCRIPT = re.compile(r"run[-_]?(?:all[-_]?|unit[-_]?)?tests?|tests?-?runner")
-"""A repository's own script, by its name without a suffix; the instances' is ``run_tests``."""
+"""A repository's own test script, by its name without suffix; that of the instances is ``run_tests``."""
 SCRIPT_PATH = re.compile(
     r"(?:.*/)?(?:scripts?|bin|ci|tools?|hack|dev)/(?:unit-?)?tests?(?:\.\w+)?|(?:\./)?tests?\.sh"
 )
@@ -90,7 +89,7 @@ SYSTEM_FOLDERS = ("/bin/", "/usr/bin/")
 EXPLAINS = _words(
     "--version --help --collect-only --co --listTests --no-run --dry-run --markers --fixtures --listenvs"
 )
-"""With one of these, no test is run."""
+"""Options with which any program runs no tests."""
 EXPLAINS_HERE = {
     name: _words(words)
     for name, words in {

@@ -1,7 +1,7 @@
-"""SARIF 2.1.0 of a scan as the stock engine writes it; ``published_lines.py`` reads what others wrote.
+"""Write a scan as SARIF 2.1.0, as the stock engine does; ``trials/coverage.py`` reads other programs' SARIF.
 
-Results have the engine's order, rule ids, paths and regions. What a result does not have here: the values of
-metavariables in its message, the text of its lines, fingerprints, and suppressions (suppressed ones count).
+Results have the engine's order, rule ids, paths and regions. They lack the values of metavariables in
+messages, the text of lines, fingerprints, and suppressions (suppressed matches count).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 PREFIX = "rules."
-"""What stands before ids in published files: the engine puts the folder of the rule file there."""
+"""Prefix of rule ids in published files: the engine puts the folder of the rule file there."""
 _LEVELS = {"ERROR": "error", "WARNING": "warning", "INFO": "note", "INVENTORY": "note", "EXPERIMENT": "note"}
 _LEVELS |= {"CRITICAL": "error", "HIGH": "error", "MEDIUM": "warning", "LOW": "note"}
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -32,10 +32,10 @@ def sarif_bytes(
     """Return the SARIF of a scan.
 
     Args:
-        rules: those it was made with.
-        matches: what they found, under their own ids, in any order.
-        problems: told as notifications of the tool.
-        engine: its name and version.
+        rules: the rules of the scan.
+        matches: their matches, with original rule ids, in any order.
+        problems: written as notifications of the tool.
+        engine: name and version of the rule engine.
     """
     messages = {rule.id: str(rule.body.get("message", "")) for rule in rules}
     version = _VERSION.search(engine)
@@ -56,7 +56,7 @@ def sarif_bytes(
 
 
 def in_order(matches: Iterable[Match]) -> list[Match]:
-    """Return ``matches`` in the order in which the engine tells them: by place, then by rule."""
+    """Return ``matches`` in the order in which the engine prints them: by location, then by rule."""
     return sorted(
         matches,
         key=lambda m: (m.path, m.start_line, m.start_column, m.end_line, m.end_column, m.rule_id),
@@ -83,9 +83,9 @@ def _result(match: Match, message: str) -> dict[str, Any]:
         "startColumn": match.start_column,
         "startLine": match.start_line,
     }
-    place = {"artifactLocation": {"uri": _uri(match.path), "uriBaseId": "%SRCROOT%"}, "region": region}
+    location = {"artifactLocation": {"uri": _uri(match.path), "uriBaseId": "%SRCROOT%"}, "region": region}
     return {
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": location}],
         "message": {"text": message},
         "properties": {},
         "ruleId": PREFIX + match.rule_id,
@@ -102,7 +102,7 @@ def _notification(problem: Problem) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """Return ``path`` as the engine writes it; one that is not UTF-8, which JSON cannot hold, as a URI."""
+    """Return ``path`` as the engine writes it; if it is not UTF-8, which JSON cannot represent, as a URI."""
     return quote_from_bytes(path.encode("utf-8", "surrogateescape")) if _SURROGATES.search(path) else path
 
 

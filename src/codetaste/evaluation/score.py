@@ -1,7 +1,8 @@
-"""What a prediction is worth, by the formulas of the paper and nothing else.
+"""The metrics of a prediction: exactly the paper's formulas.
 
-Symbols: X̂ the predicted patch, R∘X̂ the code with it, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ the lines that X̂
-adds/removes. A rate is a fraction of 0..1, and None where it is undefined: not 0 or 1 for want of a measure.
+Symbols: X̂ the predicted patch, R∘X̂ the code with it applied, Γ⁺/Γ⁻ additive/reductive rules, L⁺/L⁻ the
+lines that X̂ adds/removes. A rate is a fraction of 0..1, and None where it is undefined, never 0 or 1 by
+default.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION = 1
-"""Of what is measured: a new one makes scores of earlier versions due again."""
+"""Version of the metrics: scores of another version are computed again."""
 LEAST_TESTS = 10
-"""|T| below which a test suite says nothing (CodeTaste §3.3)."""
+"""Minimum |T| of a valid test suite (CodeTaste §3.3)."""
 LEAST_PASSED = 0.3
-"""P/|T| below which a test suite says nothing (CodeTaste §3.3)."""
+"""Minimum P/|T| of a valid test suite (CodeTaste §3.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class RuleCounts:
 def ifr(counts: RuleCounts) -> float | None:
     """IFR = (|Γ⁻|·IFR⁻ + |Γ⁺|·IFR⁺) / |Γ| (CodeTaste §4.1); None without any rule.
 
-    With rules of one direction only it is the rate of that direction. The published harness says 1.0 without
-    rules, and 1.0 for a direction that has none.
+    With rules of one direction only it is the rate of that direction. The published harness reports 1.0
+    without rules, and 1.0 for a direction without rules.
     """
     total = counts.positive_total + counts.negative_total
     return (
@@ -55,9 +56,9 @@ def ifr_minus(counts: RuleCounts) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class TestCounts:
-    """exec(T) = (P, F) of one run of a test suite (CodeTaste §2.1), with what else the run said."""
+    """exec(T) = (P, F) of one run of a test suite (CodeTaste §2.1), and further results of the run."""
 
-    __test__: ClassVar[bool] = False  # no test of pytest's
+    __test__: ClassVar[bool] = False  # pytest must not collect it
 
     passed: int
     failed: int
@@ -67,12 +68,12 @@ class TestCounts:
 
     @property
     def pass_rate(self) -> float:
-        """P/|T|, 0 without tests, as the published harness has it."""
+        """P/|T|, 0 without tests, as in the published harness."""
         return self.passed / self.total if self.total > 0 else 0.0
 
     @property
     def is_valid(self) -> bool:
-        """Whether the suite says anything: |T| ≥ 10 and P/|T| ≥ 3/10 (CodeTaste §3.3), and no error."""
+        """Whether the suite is valid: |T| ≥ 10 and P/|T| ≥ 3/10 (CodeTaste §3.3), and no error."""
         return self.error is None and self.total >= LEAST_TESTS and self.pass_rate >= LEAST_PASSED
 
 
@@ -82,7 +83,7 @@ CRASHED = TestCounts(0, 0, error="the test run gave no result")
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """p_R and f_R: how many tests have to pass at the least, and may fail at the most (CodeTaste §4.1)."""
+    """p_R and f_R: the minimum of passed and the maximum of failed tests (CodeTaste §4.1)."""
 
     min_passed: int
     max_failed: int
@@ -104,16 +105,16 @@ def passes(tests: TestCounts, baseline: Baseline) -> bool:
 def alignment(passed: bool | None, rate: float | None) -> float | None:
     """A = PASS × IFR (CodeTaste §4.1); with IFR⁺ it is A⁺, with IFR⁻ it is A⁻ (A.5).
 
-    None where PASS or the rate is.
+    None if PASS or the rate is None.
     """
     return None if passed is None or rate is None else passed * rate
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How many changed lines the rules speak of (CodeTaste §4.1).
+    """Counts behind PREC: changed lines, and how many of them rule matches cover (CodeTaste §4.1).
 
-    A rate over no lines is 0, as the published harness has it: who changes nothing has no precision to show.
+    A rate over no lines is 0, as in the published harness.
 
     Attributes:
         hits_added: |L⁺ ∩ C_{Γ⁺}(R∘X̂)|.

@@ -1,4 +1,4 @@
-"""``scores.json``: every value of an evaluation, what it was made of, and what should be known of it."""
+"""``scores.json``: all values of an evaluation with the counts behind them, and notes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.score import Precision, RuleCounts
 
-_LISTED_PATHS = 100
+_MAX_LISTED_PATHS = 100
 
 
 def scores_json(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what ``scores.json`` holds, as JSON data; a value that is not known is null.
+    """Return the content of ``scores.json`` as JSON data; unknown values are null.
 
-    Its lists are short: no matches, no more than a hundred paths.
+    It contains no matches and at most a hundred paths.
     """
     rules, correctness = evaluation.rules, evaluation.correctness
     added, removed = evaluation.lines or (None, None)
@@ -42,7 +42,7 @@ def scores_json(evaluation: Evaluation) -> dict[str, Any]:
         "remaining": list(evaluation.remaining),
         **_correctness(correctness),
         "unparsable_files": len(evaluation.unparsable),
-        "unparsable": [_text(path) for path in evaluation.unparsable[:_LISTED_PATHS]],
+        "unparsable": [_text(path) for path in evaluation.unparsable[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
         "patch_sha256": evaluation.patch_sha256,
         "patch_bytes": evaluation.patch_bytes,
@@ -84,5 +84,5 @@ def _correctness(correctness: Correctness) -> dict[str, Any]:
 
 
 def _text(text: str) -> str:
-    """Return a path that is not UTF-8 as text that JSON can hold."""
+    """Replace the surrogates of a path that is not UTF-8, which JSON cannot represent."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

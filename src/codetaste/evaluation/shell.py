@@ -1,8 +1,8 @@
-"""Commands as a shell reads them: which programs a line of shell starts, with which words.
+"""Parse shell text into commands: the programs that it starts and their words.
 
-The text is parsed by tree-sitter, so that a word in a comment, in a string or in a document that is handed to
-a program starts nothing. Nothing is expanded: ``$x`` stays as it stands. Text that no shell could read is
-read as far as it makes sense, and said to be *broken*.
+tree-sitter parses the text, so words in comments, strings and here-documents are not taken for commands.
+Nothing is expanded: ``$x`` stays ``$x``. Text with syntax errors is parsed as far as possible, and
+``has_errors`` is set.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MOST_BYTES = 128 * 1024
-"""Linux takes no longer argument, so no shell is given a longer line."""
+"""Linux accepts no longer argument, so no shell gets a longer text."""
 _LOOPS = frozenset({"for_statement", "c_style_for_statement", "while_statement"})
-_NO_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
-_UNREAD = frozenset({"ERROR", "comment", "heredoc_body"})
+_NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
+_SKIPPED = frozenset({"ERROR", "comment", "heredoc_body"})
 _QUOTED = frozenset({"string", "raw_string", "ansi_c_string", "translated_string"})
 _GLOB = frozenset("*?[{")
 
 
 class Word(NamedTuple):
-    """A word of a command, its quotes taken off; ``several`` if a shell could make several words of it."""
+    """A word of a command without its quotes; ``may_expand`` if a shell could expand it to several words."""
 
     text: str
     several: bool = False
@@ -37,9 +37,9 @@ class Command:
     """One command of a text.
 
     Attributes:
-        words: its name and arguments, assignments and redirections left out.
-        repeated: it stands in a loop.
-        given: the document that it is handed (``<<``), "" without one.
+        words: its name and arguments, without assignments and redirections.
+        repeated: it is in a loop.
+        stdin: its here-document (``<<``) or here-string, "" without one.
     """
 
     words: tuple[Word, ...]
@@ -48,26 +48,26 @@ class Command:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Its words, as they stand."""
+        """The texts of its words."""
         return tuple(word.text for word in self.words)
 
     def after(self, count: int) -> Command:
-        """Return the command that begins ``count`` words later."""
+        """Return the command without its first ``count`` words."""
         return replace(self, words=self.words[count:])
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All commands of a text, and whether some of it could not be read."""
+    """All commands of a text, and whether a part of it could not be parsed."""
 
     commands: tuple[Command, ...]
     broken: bool = False
 
 
 def parse_shell(text: str) -> Script:
-    """Return the commands of ``text`` in order, those in substitutions, loops and functions too.
+    """Return the commands of ``text`` in order, including those in substitutions, loops and functions.
 
-    A text beyond ``MOST_BYTES`` is broken, and so is one that no shell can read to its end.
+    A text longer than ``MAX_SHELL_BYTES`` or with a syntax error has ``has_errors`` set.
     """
     source = text.encode("utf-8", "replace")
     if len(source) > MOST_BYTES:
@@ -78,7 +78,7 @@ def parse_shell(text: str) -> Script:
 
 @cache
 def _parser() -> Parser:
-    import tree_sitter_bash  # noqa: PLC0415 - only who reads transcripts needs it
+    import tree_sitter_bash  # noqa: PLC0415 - needed only to read transcripts
     from tree_sitter import Language, Parser  # noqa: PLC0415
 
     return Parser(Language(tree_sitter_bash.language()))
@@ -87,47 +87,46 @@ def _parser() -> Parser:
 def _commands(root: Node) -> Iterator[Command]:
     todo: list[tuple[Node, bool, str]] = [(root, False, "")]
     while todo:
-        node, repeated, given = todo.pop()
-        if node.type in _UNREAD:
+        node, repeated, stdin = todo.pop()
+        if node.type in _SKIPPED:
             continue
         if node.type == "command":
-            yield _command(node, repeated=repeated, given=given)
-            given = ""
+            yield _command(node, repeated=repeated, stdin=stdin)
+            stdin = ""
         elif node.type == "redirected_statement":
-            given = _given(node) or given
+            redirects = node.children_by_field_name("redirect")
+            heredocs = [each for each in redirects if each.type == "heredoc_redirect"]
+            stdin = (_heredoc_text(heredocs[0]) if heredocs else "") or stdin
         children = node.children
-        heir = _heir(node, children) if given else None
-        inside = repeated or node.type in _LOOPS
-        todo += [(child, inside, given if child == heir else "") for child in reversed(children)]
+        reader = _stdin_reader(node, children) if stdin else None
+        in_loop = repeated or node.type in _LOOPS
+        todo += [(child, in_loop, stdin if child == reader else "") for child in reversed(children)]
 
 
-def _heir(node: Node, children: list[Node]) -> Node | None:
-    """Return the part that is handed a document: the statement redirected, the last one of a pipe or list."""
+def _stdin_reader(node: Node, children: list[Node]) -> Node | None:
+    """Return the child that reads a here-document: the redirected statement, or a pipeline's last command."""
     if node.type == "redirected_statement":
         return node.child_by_field_name("body")
     statements = [child for child in children if child.is_named]
     return statements[-1] if node.type in {"pipeline", "list"} and statements else None
 
 
-def _given(node: Node) -> str:
-    for redirect in node.children_by_field_name("redirect"):
-        if redirect.type == "heredoc_redirect":
-            return "".join(_text(each) for each in redirect.children if each.type == "heredoc_body")
-    return ""
+def _heredoc_text(redirect: Node) -> str:
+    return "".join(_text(each) for each in redirect.children if each.type == "heredoc_body")
 
 
-def _command(node: Node, *, repeated: bool, given: str) -> Command:
+def _command(node: Node, *, repeated: bool, stdin: str) -> Command:
     words: list[Word] = []
     for child in node.named_children:
         if child.type == "herestring_redirect":
-            given = "".join(_word(each).text for each in child.named_children)
+            stdin = "".join(_word(each).text for each in child.named_children)
         elif child.type == "heredoc_redirect":
-            given = "".join(_text(each) for each in child.children if each.type == "heredoc_body")
+            stdin = _heredoc_text(child)
         elif child.type == "command_name":
             words += [_word(each) for each in child.named_children]
-        elif child.type not in _NO_WORDS:
+        elif child.type not in _NOT_WORDS:
             words.append(_word(child))
-    return Command(tuple(words), repeated, given)
+    return Command(tuple(words), repeated, stdin)
 
 
 def _word(node: Node) -> Word:

@@ -1,4 +1,4 @@
-"""Whether instances are sound: the human's patch follows every rule, doing nothing follows none."""
+"""Validate instances: the human's patch must meet every rule (IFR 1), an empty patch none (IFR 0)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from codetaste.rules.scan import Scanner
 
 AT_ONCE = 2
-_NAMED = 5
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Soundness:
-    """What is known of one instance.
+    """Result of validating one instance.
 
     Attributes:
         instance: its id.
-        skipped: why it was not looked at, "" if it was.
-        reasons: what speaks against it, a line each; none for a sound one.
-        notes: what else a person should know.
-        golden: the evaluation of X*, None where there is none.
-        null: the evaluation of an empty patch.
+        skip_reason: why it was not checked, "" if it was.
+        problems: what is wrong with it, a line each; none for a valid one.
+        notes: further remarks for the reader.
+        golden: the evaluation of X*, None if there is none.
+        null: the evaluation of an empty patch, None if there is none.
     """
 
     instance: str
@@ -55,13 +55,13 @@ class Soundness:
 
     @property
     def sound(self) -> bool | None:
-        """Whether nothing speaks against it; None where nobody looked."""
+        """Whether it has no problems; None if it was not checked."""
         return None if self.skipped else not self.reasons
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What checking takes: ``engine`` names the rule engine, ``scratch`` is an existing folder."""
+    """Shared inputs: ``engine`` is the rule engine's name and version, ``scratch`` an existing folder."""
 
     benchmark: Benchmark
     scanner: Scanner
@@ -73,76 +73,78 @@ class Bench:
 async def check_all(
     bench: Bench, instances: Sequence[Instance], done: Callable[[Soundness], None]
 ) -> list[Soundness]:
-    """Check ``instances``, a few at once; ``done`` is called with each as it ends. In the order given.
+    """Check ``instances``, a few at a time, and return the results in their order.
+
+    ``done`` is called with each result as soon as it is known.
 
     Raises:
-        ExceptionGroup: of what speaks against no instance: the rule engine could not be run at all
-            (EngineError), there is no git (ToolMissing), no space left (StorageFull).
+        ExceptionGroup: with errors that concern no single instance: the rule engine could not be run at all
+            (EngineError), git is not installed (ToolMissing), no space left (StorageFull).
     """
-    slots = anyio.CapacityLimiter(AT_ONCE)
-    checked: dict[str, Soundness] = {}
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+    results: dict[str, Soundness] = {}
 
-    async def one(instance: Instance) -> None:
-        async with slots:
+    async def check(instance: Instance) -> None:
+        async with limiter:
             try:
                 result = await check_instance(bench, instance)
             except (ConfigError, RuleError, SourceError) as error:
                 result = Soundness(instance.id, reasons=tuple(str(error).splitlines()))
-            checked[instance.id] = result
+            results[instance.id] = result
             done(result)
 
     async with anyio.create_task_group() as tasks:
         for instance in instances:
-            tasks.start_soon(one, instance)
-    return [checked[instance.id] for instance in instances]
+            tasks.start_soon(check, instance)
+    return [results[instance.id] for instance in instances]
 
 
 async def check_instance(bench: Bench, instance: Instance) -> Soundness:
-    """Look at all that an instance needs, and score both pseudo agents on it.
+    """Check all data of an instance, and score both pseudo agents on it.
 
     Raises:
-        SourceError: its trees cannot be had.
+        SourceError: its trees cannot be checked out.
         EngineError: the rule engine could not be run at all.
     """
     benchmark = bench.benchmark
     if lacking := benchmark.lacks_clone(instance):
         return Soundness(instance.id, skipped=lacking)
     try:
-        known = await to_thread.run_sync(_known, benchmark, instance)
+        data = await to_thread.run_sync(_read_instance, benchmark, instance)
     except (ConfigError, RuleError) as error:
-        texts = await to_thread.run_sync(lambda: tuple(_texts_amiss(benchmark, instance)))
+        texts = await to_thread.run_sync(lambda: tuple(_description_problems(benchmark, instance)))
         return Soundness(instance.id, reasons=(*texts, *str(error).splitlines()))
-    golden, null = await _pseudo_agents(bench, instance, known)
-    reasons = (
-        *known.reasons,
-        *_amiss(golden, "the golden patch", 1.0),
-        *_amiss(null, "an empty patch", 0.0),
+    golden, null = await _evaluate_pseudo_agents(bench, instance, data)
+    problems = (
+        *data.problems,
+        *_ifr_problem(golden, "the golden patch", 1.0),
+        *_ifr_problem(null, "an empty patch", 0.0),
     )
-    return Soundness(instance.id, "", reasons, (*known.notes, *golden.notes), golden, null)
+    return Soundness(instance.id, "", problems, (*data.notes, *golden.notes), golden, null)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What the benchmark's folder has of an instance."""
+class _InstanceData:
+    """The data of an instance in the benchmark's folder; ``pass_results`` by pseudo agent."""
 
     rules: RuleFiles
-    correctness: Mapping[str, Correctness]
-    reasons: tuple[str, ...]
+    pass_results: Mapping[str, Correctness]
+    problems: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def _known(benchmark: Benchmark, instance: Instance) -> _Known:
+def _read_instance(benchmark: Benchmark, instance: Instance) -> _InstanceData:
     rules, baseline = read_rule_files(benchmark, instance), read_baseline(benchmark, instance)
     tests = {agent: pseudo_tests(benchmark, instance, agent) for agent in (GOLDEN, NULL)}
-    unknown = ["no test baseline is recorded: PASS cannot be known"] if baseline.bounds is None else []
+    unknown = ["no test baseline is recorded: PASS is unknown"] if baseline.bounds is None else []
     directions = (("additive", rules.positive), ("reductive", rules.negative))
-    return _Known(
+    return _InstanceData(
         rules=rules,
-        correctness={agent: correctness(counts, baseline) for agent, counts in tests.items()},
-        reasons=(
-            *_texts_amiss(benchmark, instance),
-            *_tests_amiss(tests[GOLDEN], "R∘X*"),
-            *_tests_amiss(tests[NULL], "R"),
+        pass_results={agent: correctness(counts, baseline) for agent, counts in tests.items()},
+        problems=(
+            *_description_problems(benchmark, instance),
+            *_test_suite_problem(tests[GOLDEN], "R∘X*"),
+            *_test_suite_problem(tests[NULL], "R"),
         ),
         notes=(
             *(f"there are no {name} rules" for name, found in directions if not found),
@@ -152,25 +154,27 @@ def _known(benchmark: Benchmark, instance: Instance) -> _Known:
     )
 
 
-async def _pseudo_agents(bench: Bench, instance: Instance, known: _Known) -> tuple[Evaluation, Evaluation]:
+async def _evaluate_pseudo_agents(
+    bench: Bench, instance: Instance, data: _InstanceData
+) -> tuple[Evaluation, Evaluation]:
     trees = await materialise(bench.benchmark.origin(instance), bench.cache)
     golden = await golden_patch(bench.benchmark, instance, trees, bench.scratch)
-    null, best = [
+    null_evaluation, golden_evaluation = [
         await evaluate(
-            known.rules,
+            data.rules,
             trees.base,
             patch,
             bench.scanner,
             scratch=bench.scratch,
-            correctness=known.correctness[agent],
+            correctness=data.pass_results[agent],
             engine=bench.engine,
         )
         for agent, patch in ((NULL, NULL_PATCH), (GOLDEN, golden))
     ]
-    return best, null
+    return golden_evaluation, null_evaluation
 
 
-def _texts_amiss(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
+def _description_problems(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
     for track in Track:
         try:
             benchmark.description(instance, track)
@@ -178,36 +182,36 @@ def _texts_amiss(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
             yield from error.problems
 
 
-def _tests_amiss(tests: TestCounts | None, tree: str) -> Iterator[str]:
-    """Say what keeps a test suite from telling anything (CodeTaste §3.3)."""
+def _test_suite_problem(tests: TestCounts | None, tree: str) -> Iterator[str]:
+    """Yield why a test suite is not valid, if it is not (CodeTaste §3.3)."""
     if tests is not None and not tests.is_valid:
         why = f" ({tests.error})" if tests.error else ""
         yield (
-            f"the tests on {tree} say too little: {tests.passed} of {tests.total} passed{why}; "
-            f"it takes {LEAST_TESTS} tests and {LEAST_PASSED:.0%} passed"
+            f"the tests on {tree} are not valid: {tests.passed} of {tests.total} passed{why}; "
+            f"at least {LEAST_TESTS} tests and {LEAST_PASSED:.0%} passed are required"
         )
 
 
-def _amiss(evaluation: Evaluation, what: str, wanted: float) -> Iterator[str]:
-    """Say why the rate of ``evaluation`` is not the one it must be."""
+def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterator[str]:
+    """Yield why the IFR of ``evaluation`` is not the expected one, if it is not."""
     if evaluation.counts is None:
-        yield f"{what} has no score: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
+        yield f"{patch} has no score: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
         return
     rate = ifr(evaluation.counts)
-    if rate == wanted:
+    if rate == expected:
         return
-    lacking, remaining = set(evaluation.lacking), set(evaluation.remaining)
-    matching = [rule.id for rule in evaluation.rules.positive if rule.id not in lacking]
-    gone = [rule.id for rule in evaluation.rules.negative if rule.id not in remaining]
-    sides = (
-        ("additive rules match nothing", evaluation.lacking if wanted else ()),
-        ("reductive rules still match", evaluation.remaining if wanted else ()),
-        ("additive rules match R", () if wanted else matching),
-        ("reductive rules match nothing in R", () if wanted else gone),
+    unmet_additive, unmet_reductive = set(evaluation.lacking), set(evaluation.remaining)
+    met_additive = [rule.id for rule in evaluation.rules.positive if rule.id not in unmet_additive]
+    met_reductive = [rule.id for rule in evaluation.rules.negative if rule.id not in unmet_reductive]
+    causes = (
+        ("additive rules match nothing", evaluation.lacking if expected else ()),
+        ("reductive rules still match", evaluation.remaining if expected else ()),
+        ("additive rules match R", () if expected else met_additive),
+        ("reductive rules match nothing in R", () if expected else met_reductive),
     )
-    told = "; ".join(f"{how}: {len(names)} ({_some(names)})" for how, names in sides if names)
-    yield f"{what} has IFR {rate:.3f} and not {wanted:.0f}: {told}"
+    details = "; ".join(f"{cause}: {len(names)} ({_first(names)})" for cause, names in causes if names)
+    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {details}"
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
+def _first(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])

@@ -1,4 +1,4 @@
-"""Reading files that nobody vouches for: bounded, regular, below one folder, never by a link out of it."""
+"""Safe reading of untrusted files: size limits, regular files only, no symlink out of the root."""
 
 from __future__ import annotations
 
@@ -17,99 +17,98 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 JSON_BYTES = 16 * 1024**2
-_SHOWN = 120
-_TAIL = 256
-_MOST = 1e15
-"""No count, cost or duration is larger."""
+_MAX_TEXT_CHARS = 120
+_TAIL_BYTES = 256
+_MAX_NUMBER = 1e15
+"""No valid count, cost or duration is larger."""
 
 
 class Faulty(Exception):
-    """A file that is there cannot be used; ``kind`` and the text say why."""
+    """An existing file cannot be used; ``kind`` and the text give the reason."""
 
     def __init__(self, kind: ProblemKind, text: str) -> None:
         super().__init__(text)
         self.kind = kind
 
 
-def printable(text: str, limit: int = _SHOWN) -> str:
-    r"""Return a stranger's text for one line: what is not printable is spelt out (``\x1b``); cut off."""
-    flat = "".join(char if char.isprintable() else _escaped(char) for char in text[: limit + 1])
+def printable(text: str, limit: int = _MAX_TEXT_CHARS) -> str:
+    r"""Return untrusted text as one line: non-printable characters escaped (``\x1b``), truncated."""
+    flat = "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for char in text[: limit + 1]
+    )
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
-
-
 def read_file(path: Path, root: str, limit: int) -> bytes:
-    """Return the bytes of ``path``; ``root`` is the real path of the folder that it may be in.
+    """Return the bytes of ``path``; ``root`` is the real path of the folder that must contain it.
 
     Raises:
-        FileNotFoundError: there is none.
-        Faulty: it leads out, is no file, cannot be read, or has more than ``limit`` bytes.
+        FileNotFoundError: the file does not exist.
+        FileProblem: it is a link out of ``root`` or not a file, cannot be read, or exceeds ``limit`` bytes.
     """
-    with _opened(path, root, limit) as file:
+    with _open_file(path, root, limit) as file:
         try:
             return file.read(limit)
         except OSError as error:
-            raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_reason(error)}") from None
+            raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
 
 
 def copy_file(path: Path, to: Path, root: str, limit: int) -> int:
-    """Copy ``path`` to the new file ``to``, making folders as needed; returns its size in bytes.
+    """Copy ``path`` to the new file ``to``, creating folders as needed; return its size in bytes.
 
     Raises:
-        FileNotFoundError: there is none.
-        Faulty: as ``read_file``.
+        FileNotFoundError: the file does not exist.
+        FileProblem: as ``read_file``.
         OSError: ``to`` cannot be written.
     """
-    with _opened(path, root, limit) as file:
+    with _open_file(path, root, limit) as file:
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("xb") as target:
             shutil.copyfileobj(file, target, 1 << 20)
             return target.tell()
 
 
-def _opened(path: Path, root: str, limit: int) -> BinaryIO:
+def _open_file(path: Path, root: str, limit: int) -> BinaryIO:
     try:
-        descriptor = _open(path, root)
+        descriptor = _open_descriptor(path, root)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_reason(error)}") from None
+        raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
     info = os.fstat(descriptor)
     if stat.S_ISREG(info.st_mode) and info.st_size <= limit:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     if not stat.S_ISREG(info.st_mode):
-        raise Faulty(ProblemKind.UNREADABLE, "is no regular file")
+        raise Faulty(ProblemKind.UNREADABLE, "is not a regular file")
     raise Faulty(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")
 
 
 def ends_whole(path: Path, root: str) -> bool:
-    """Whether a file ends as JSON objects do.
+    """Whether a file ends like a JSON object.
 
     Raises:
-        FileNotFoundError: there is none.
-        Faulty: as ``read_file``, whatever its size.
+        FileNotFoundError: the file does not exist.
+        FileProblem: as ``read_file``, without a size limit.
     """
-    with _opened(path, root, sys.maxsize) as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-        return file.read(_TAIL).rstrip().endswith(b"}")
+    with _open_file(path, root, sys.maxsize) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        return file.read(_TAIL_BYTES).rstrip().endswith(b"}")
 
 
 def is_folder(path: Path) -> bool:
-    """Whether ``path`` is a folder or leads to one; False where that cannot be told."""
-    return os.path.isdir(path)  # noqa: PTH112 - a Path raises where a folder above may not be entered
+    """Whether ``path`` is a folder or a link to one; False if that cannot be determined."""
+    return os.path.isdir(path)  # noqa: PTH112 - a Path raises if a parent folder is not accessible
 
 
 def is_link(path: Path) -> bool:
-    """Whether ``path`` is a link; False where that cannot be told."""
+    """Whether ``path`` is a link; False if that cannot be determined."""
     return os.path.islink(path)  # noqa: PTH114 - as above
 
 
 def file_size(path: Path) -> int | None:
-    """Return the size of the file that ``path`` is or leads to, None where there is none."""
+    """Return the size of the file ``path``, links followed; None if it does not exist."""
     try:
         return path.stat().st_size
     except (OSError, ValueError):
@@ -120,8 +119,8 @@ def read_object(path: Path, root: str, limit: int = JSON_BYTES) -> dict[str, Any
     """Return the JSON object in ``path``.
 
     Raises:
-        FileNotFoundError: there is none.
-        Faulty: as ``read_file``; or it is truncated, or no JSON object.
+        FileNotFoundError: the file does not exist.
+        FileProblem: as ``read_file``; or it is truncated, or not a JSON object.
     """
     content = read_file(path, root, limit)
     try:
@@ -129,36 +128,35 @@ def read_object(path: Path, root: str, limit: int = JSON_BYTES) -> dict[str, Any
     except (ValueError, RecursionError) as error:
         raise no_json(content, error) from None
     if not isinstance(value, dict):
-        raise Faulty(ProblemKind.LAYOUT, "is no JSON object")
+        raise Faulty(ProblemKind.LAYOUT, "is not a JSON object")
     return value
 
 
 def no_json(content: bytes, error: Exception) -> Faulty:
-    """Say what is wrong with ``content``, which made a JSON reader raise ``error``: cut off, or never any."""
+    """Return the problem with ``content`` if a JSON parser raised ``error``: truncated, or not JSON."""
     ended = isinstance(error, json.JSONDecodeError) and (
         error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
     )
-    cut = ended or not content.rstrip().endswith(b"}")
-    kind = ProblemKind.TRUNCATED if cut else ProblemKind.UNREADABLE
-    return Faulty(kind, f"is {'truncated' if cut else 'no JSON'} ({printable(str(error), 80)})")
+    truncated = ended or not content.rstrip().endswith(b"}")
+    kind = ProblemKind.TRUNCATED if truncated else ProblemKind.UNREADABLE
+    return Faulty(kind, f"is {'truncated' if truncated else 'not JSON'} ({printable(str(error), 80)})")
 
 
 def number(value: object, name: str) -> float | None:
     """Return a quantity from JSON; None for null.
 
     Raises:
-        Faulty: it is no finite number of zero or more.
+        FileProblem: it is not a finite number of zero or more.
     """
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_shown(value)}, no number")
+        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a number")
     if isinstance(value, float) and not math.isfinite(value):
         raise Faulty(ProblemKind.NUMBER, f"{name} is {value}")
-    if not 0 <= value <= _MOST:
-        raise Faulty(
-            ProblemKind.NUMBER, f"{name} is {_shown(value)}, {'negative' if value < 0 else 'too large'}"
-        )
+    if not 0 <= value <= _MAX_NUMBER:
+        fault = "negative" if value < 0 else "too large"
+        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, {fault}")
     return float(value)
 
 
@@ -166,32 +164,32 @@ def count(value: object, name: str) -> int | None:
     """Return a whole number from JSON; None for null.
 
     Raises:
-        Faulty: it is none of zero or more.
+        FileProblem: it is not a whole number of zero or more.
     """
     found = number(value, name)
     if found is not None and found != int(found):
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_shown(value)}, no whole number")
+        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a whole number")
     return None if found is None else int(found)
 
 
 def fraction(value: object, name: str) -> float | None:
-    """Return a share of 0..1 from JSON; None for null.
+    """Return a fraction of 0..1 from JSON; None for null.
 
     Raises:
-        Faulty: it is none.
+        FileProblem: it is not a number of 0..1.
     """
     found = number(value, name)
     if found is not None and found > 1:
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_shown(value)}, more than 1")
+        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, more than 1")
     return found
 
 
-def text(value: object, limit: int = _SHOWN) -> str:
-    """Return a text from JSON for one line, "" for anything else."""
+def text(value: object, limit: int = _MAX_TEXT_CHARS) -> str:
+    """Return a JSON string as one printable line, "" for any other value."""
     return printable(value, limit) if isinstance(value, str) else ""
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     try:
@@ -200,7 +198,7 @@ def _shown(value: object) -> str:
         return "a very long number"
 
 
-def _open(path: Path, root: str) -> int:
+def _open_descriptor(path: Path, root: str) -> int:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags)
@@ -209,9 +207,9 @@ def _open(path: Path, root: str) -> int:
             raise
     real = os.path.realpath(path)
     if os.path.commonpath((real, root)) != root:
-        raise Faulty(ProblemKind.LINK, "is a link that leads out; it is not followed")
+        raise Faulty(ProblemKind.LINK, "is a link out of the folder that is read; it is not followed")
     return os.open(real, flags)
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

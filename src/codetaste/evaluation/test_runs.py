@@ -1,8 +1,8 @@
-"""Which programs run tests: the runners of the field, by name and by what they are told.
+"""Decide whether a program runs tests, from its name and arguments.
 
-A run that only lists, compiles or explains is none (``--collect-only``, ``--no-run``, ``--help``), nor is a
-script of the agent's own making. A repository's own script counts when it is called ``run_tests``,
-``runtests`` and the like. Whether the tests passed is not asked.
+Invocations that only list, compile or explain tests do not count (``--collect-only``, ``--no-run``,
+``--help``), nor do scripts that the agent wrote itself. A repository's own script counts if its name is
+``run_tests``, ``runtests`` or similar. Whether the tests pass does not matter.
 """
 
 from __future__ import annotations
@@ -24,91 +24,91 @@ _SUFFIX = re.compile(r"\.(?:py|js|cjs|mjs|rb|php|pl|sh|bash)$")
 def runs_tests(program: Program) -> bool:
     """Whether a program runs tests."""
     name, arguments = program.name, program.arguments
-    explains = runners.EXPLAINS | runners.EXPLAINS_HERE.get(name, frozenset())
-    if not explains.isdisjoint(arguments):
+    no_run_options = runners.EXPLAINS | runners.EXPLAINS_HERE.get(name, frozenset())
+    if not no_run_options.isdisjoint(arguments):
         return False
     if runners.INTERPRETER.fullmatch(name):
-        return _interpreted(arguments)
+        return _interpreter_runs_tests(arguments)
     if name == "coverage":
-        return arguments[:1] == ("run",) and _interpreted(arguments[1:])
-    return _called(program.path, arguments)
+        return arguments[:1] == ("run",) and _interpreter_runs_tests(arguments[1:])
+    return _file_runs_tests(program.path, arguments)
 
 
-def _called(path: str, arguments: Sequence[str]) -> bool:
-    """Whether the program or script at ``path`` runs tests when it is told ``arguments``."""
+def _file_runs_tests(path: str, arguments: Sequence[str]) -> bool:
+    """Whether the program or script at ``path`` runs tests with ``arguments``."""
     name = basename(path)
     stem = _SUFFIX.sub("", name)
-    own = runners.SCRIPT_PATH.fullmatch(path) and not path.startswith(runners.SYSTEM_FOLDERS)
-    if own or name in runners.RUNNERS or stem in runners.RUNNERS or runners.OWN_SCRIPT.fullmatch(stem):
+    test_script = runners.SCRIPT_PATH.fullmatch(path) and not path.startswith(runners.SYSTEM_FOLDERS)
+    if test_script or not runners.RUNNERS.isdisjoint((name, stem)) or runners.OWN_SCRIPT.fullmatch(stem):
         return True
     if name in runners.MAVEN:
-        return _maven(arguments)
+        return _maven_runs_tests(arguments)
     if name in runners.GRADLE:
-        return _gradle(arguments)
+        return _gradle_runs_tests(arguments)
     if name in runners.PACKAGE_MANAGERS:
-        return _package_script(arguments)
-    return _told(stem, [word for word in arguments if not word.startswith(("-", "+"))])
+        return _package_script_runs_tests(arguments)
+    return _subcommand_runs_tests(stem, [word for word in arguments if not word.startswith(("-", "+"))])
 
 
-def _told(name: str, words: Sequence[str]) -> bool:
-    """Whether a program runs tests when it is told ``words``, options left out."""
+def _subcommand_runs_tests(name: str, words: Sequence[str]) -> bool:
+    """Whether a program runs tests with the non-option arguments ``words``."""
     if name in runners.TASK_RUNNERS:
-        return any(_is_task(word) for word in words if "=" not in word)
+        return any(_is_test_task(word) for word in words if "=" not in word)
     if name in runners.SCRIPT_RUNNERS and words and words[0] in runners.SCRIPT_WORDS:
-        return any(_is_task(word) for word in words[1:])
+        return any(_is_test_task(word) for word in words[1:])
     return bool(words) and words[0] in runners.SUBCOMMANDS.get(name, ())
 
 
-def _is_task(word: str) -> bool:
-    named = runners.TASK.fullmatch(word) and not runners.OTHER_TASK.fullmatch(word)
-    return word == "check" or bool(named)
+def _is_test_task(word: str) -> bool:
+    matches = runners.TASK.fullmatch(word) and not runners.OTHER_TASK.fullmatch(word)
+    return word == "check" or bool(matches)
 
 
-def _interpreted(arguments: Sequence[str]) -> bool:
-    """Whether an interpreter's module or script runs tests; code that stands in the command runs none."""
+def _interpreter_runs_tests(arguments: Sequence[str]) -> bool:
+    """Whether an interpreter's module or script runs tests; inline code does not count."""
     for at, word in enumerate(arguments):
         rest = arguments[at + 1 :]
         if word == "--test":
             return True
         if word == "-m":
-            return bool(rest) and _module(rest[0], rest[1:])
+            return bool(rest) and _module_runs_tests(rest[0], rest[1:])
         if word in {"-c", "-e", "-"}:
             return False
         if not word.startswith("-"):
-            return _called(word, rest)
+            return _file_runs_tests(word, rest)
     return False
 
 
-def _module(module: str, arguments: Sequence[str]) -> bool:
+def _module_runs_tests(module: str, arguments: Sequence[str]) -> bool:
     if module == "coverage":
-        return arguments[:1] == ("run",) and _interpreted(arguments[1:])
+        return arguments[:1] == ("run",) and _interpreter_runs_tests(arguments[1:])
     if module == "django":
         return arguments[:1] == ("test",)
     return module in runners.MODULES or module.endswith((".runtests", ".run_tests"))
 
 
-def _maven(arguments: Sequence[str]) -> bool:
+def _maven_runs_tests(arguments: Sequence[str]) -> bool:
     skipped = any(re.fullmatch(r"-D(?:skipTests|maven\.test\.skip)(?:=true)?", word) for word in arguments)
     return not skipped and not runners.MAVEN_PHASES.isdisjoint(arguments)
 
 
-def _gradle(arguments: Sequence[str]) -> bool:
-    """Whether a task of tests is asked for: ``build`` and ``check`` too, unless theirs are left out."""
-    left_out = {
+def _gradle_runs_tests(arguments: Sequence[str]) -> bool:
+    """Whether a test task is requested: ``build`` and ``check`` count unless their tests are excluded."""
+    excluded = {
         arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word in {"-x", "--exclude-task"}
     }
-    asked = {
+    tasks = {
         word.rpartition(":")[2]
         for word in arguments
-        if word not in left_out and runners.GRADLE_TASK.fullmatch(word)
+        if word not in excluded and runners.GRADLE_TASK.fullmatch(word)
     }
-    if any(word.endswith("test") for word in left_out):
-        asked -= {"build", "check"}
-    return bool(asked)
+    if any(word.endswith("test") for word in excluded):
+        tasks -= {"build", "check"}
+    return bool(tasks)
 
 
-def _package_script(arguments: Sequence[str]) -> bool:
-    """Whether ``npm``, ``yarn``, ``pnpm`` or ``bun`` run a script of tests, or a runner by its name."""
+def _package_script_runs_tests(arguments: Sequence[str]) -> bool:
+    """Whether ``npm``, ``yarn``, ``pnpm`` or ``bun`` run a test script, or a test runner by its name."""
     words: list[str] = []
     skip = False
     for word in arguments:
@@ -122,4 +122,4 @@ def _package_script(arguments: Sequence[str]) -> bool:
         return True
     if words and words[0] in {"run", "run-script", "exec", "dlx", "x"}:
         words = words[1:]
-    return bool(words) and (_is_task(words[0]) or _called(words[0], words[1:]))
+    return bool(words) and (_is_test_task(words[0]) or _file_runs_tests(words[0], words[1:]))

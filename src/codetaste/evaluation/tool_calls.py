@@ -1,4 +1,4 @@
-"""Tool calls in what a model said, whatever the protocol and the program: commands for a shell, and edits."""
+"""Shell commands and edits in model messages of any protocol and agent."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ _EDIT_TOOLS = frozenset(
         "str_replace_based_edit_tool",
     }
 )
-_LOOKS = frozenset({"view", "undo_edit"})
-"""What an edit tool may be told that is no edit."""
-_MOST_ARGUMENT = 1_000_000
+_NOT_EDITS = frozenset({"view", "undo_edit"})
+"""Commands of edit tools that do not edit."""
+_MAX_ARGUMENT_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool that is counted.
+    """One call of a shell tool or an edit tool.
 
     Attributes:
-        shell: the text for a shell; None for an edit.
-        every: whether it is an edit that replaces every place.
+        shell_text: the text for the shell; None for an edit.
+        replaces_all: whether it is an edit that replaces all occurrences.
     """
 
     shell: str | None = None
     every: bool = False
 
 
-def tool_calls(said: Any) -> Iterator[ToolCall]:  # noqa: ANN401 - JSON
-    """Yield the calls in one message or item of any protocol; what is of another shape is passed over.
+def tool_calls(message: Any) -> Iterator[ToolCall]:  # noqa: ANN401 - JSON
+    """Yield the counted calls in one message or item of any protocol; anything else is skipped.
 
-    Understood are messages of Anthropic's protocol, items of OpenAI's Responses, messages of Chat
-    Completions, messages of our own transcripts, and items in the events of Codex.
+    Supported are messages of Anthropic's protocol, items of OpenAI's Responses, messages of Chat Completions,
+    messages of our own transcripts, and items in the events of Codex.
     """
-    if not isinstance(said, dict):
+    if not isinstance(message, dict):
         return
-    match said.get("type"):
+    match message.get("type"):
         case "command_execution" | "file_change" as kind:
-            yield from _call(kind, said)
+            yield from _call(kind, message)
         case "local_shell_call":
-            yield from _call("local_shell", said.get("action"))
+            yield from _call("local_shell", message.get("action"))
         case "function_call" | "custom_tool_call":
-            yield from _call(said.get("name"), said.get("arguments", said.get("input")))
-    if said.get("role") == "assistant":
-        yield from _in_message(said)
+            yield from _call(message.get("name"), message.get("arguments", message.get("input")))
+    if message.get("role") == "assistant":
+        yield from _in_message(message)
 
 
 def _in_message(message: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -89,32 +89,29 @@ def _listed(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _name(name: object) -> str:
-    return name.lower() if isinstance(name, str) else ""
-
-
-def _call(tool: object, given: object) -> Iterator[ToolCall]:
-    name, arguments = _name(tool), _arguments(given)
+def _call(tool: object, raw_arguments: object) -> Iterator[ToolCall]:
+    name = tool.lower() if isinstance(tool, str) else ""
+    arguments = _arguments(raw_arguments)
     if name in _SHELL_TOOLS:
         command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
-        yield ToolCall(shell=_shell(command))
-    elif name in _EDIT_TOOLS and arguments.get("command") not in _LOOKS:
+        yield ToolCall(shell=_command_text(command))
+    elif name in _EDIT_TOOLS and arguments.get("command") not in _NOT_EDITS:
         edits = [arguments, *_listed(arguments.get("edits"))]
         yield ToolCall(every=any(edit.get("replace_all") is True for edit in edits))
 
 
-def _arguments(given: object) -> Mapping[str, Any]:
-    """Return a call's arguments; text that is no JSON object is the input of a tool without a schema."""
-    if isinstance(given, str) and len(given) <= _MOST_ARGUMENT:
+def _arguments(raw: object) -> Mapping[str, Any]:
+    """Return a call's arguments; text that is not a JSON object is the input of a tool without a schema."""
+    if isinstance(raw, str) and len(raw) <= _MAX_ARGUMENT_CHARS:
         try:
-            given = json.loads(given)
+            raw = json.loads(raw)
         except (ValueError, RecursionError):
             return {}
-    return given if isinstance(given, dict) else {}
+    return raw if isinstance(raw, dict) else {}
 
 
-def _shell(command: object) -> str:
-    """Return the text of a command that is given as text, or as a list of words."""
+def _command_text(command: object) -> str:
+    """Return the text of a command that is a string or a list of words."""
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         return shlex.join(command)
     return command if isinstance(command, str) else ""

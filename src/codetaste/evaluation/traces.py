@@ -1,4 +1,4 @@
-"""What an agent did, read from where it is written down: transcripts of a run, logs of published outputs."""
+"""Count an agent's activity from the transcripts of a run or the logs of published outputs."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ if TYPE_CHECKING:
     from codetaste.evaluation.tool_calls import ToolCall
 
 PUBLISHED_LOG = "inference.out"
-"""What the published harness keeps of what the agent's container printed."""
+"""File in which the published harness stores the output of the agent's container."""
 _STEP = "execute"
-_LINE = 16 * 1024**2
-"""A longer line is passed over."""
-_MOST_SHELL = 16 * 1024**2
-"""Characters of shell that are read of one trial; commands beyond are not read."""
+_MAX_LINE_BYTES = 16 * 1024**2
+"""A longer line is skipped."""
+_MAX_SHELL_CHARS = 16 * 1024**2
+"""Shell text parsed per trial; further commands count as unread."""
 _ATTEMPT = re.compile(r"\.attempt-(\d+)\.jsonl")
-_CALLS = (b"function_call", b"custom_tool_call", b"local_shell_call", b"tool_use", b"tool_calls")
-"""Words of which one stands in every part that has calls."""
+_CALL_MARKS = (b"function_call", b"custom_tool_call", b"local_shell_call", b"tool_use", b"tool_calls")
+"""Each message part with tool calls contains one of these."""
 
 
 def run_activity(run: Path, trial_key: str) -> Activity | None:
-    """Count what an agent did in the execution step of a trial of ours; blocking.
+    """Count what an agent did in the execution step of a trial of a run.
 
-    Read is the transcript of our own loop, or the last one of a program in which its model answered; what the
-    program printed where there is none. What cannot be read is passed over.
+    The source is the transcript of our own agent loop, or the last transcript of a CLI agent with a model
+    reply, or the CLI agent's output if it has no transcript. Unreadable parts are skipped.
 
     Args:
         run: the run's folder.
-        trial_key: what its jobs' keys begin with: ``infer/<agent>/<track>/<mode>/<instance>[/attempt-n]``.
+        trial_key: prefix of its jobs' keys: ``infer/<agent>/<track>/<mode>/<instance>[/attempt-n]``.
 
     Returns:
-        None where there is no transcript: what the agent did is not known then.
+        None if there is no transcript and no output, so that the activity is unknown.
     """
     own = run / "transcripts" / trial_key / f"{_STEP}.jsonl"
     if own.is_file():
         return count(_own_calls(own))
     transcripts = _attempts(run / "transcripts" / trial_key)
-    answered = next((found for path in transcripts if (found := _Said.read(path)).answers), None)
-    if answered is not None:
-        return count(answered.calls(Blobs(run / "blobs")))
+    with_replies = next((found for path in transcripts if (found := _Transcript.read(path)).replies), None)
+    if with_replies is not None:
+        return count(with_replies.calls(Blobs(run / "blobs")))
     if transcripts:
         return Activity()
-    printed = _attempts(run / "events" / trial_key)
-    return count(calls_in_output(_lines(printed[0]))) if printed else None
+    outputs = _attempts(run / "events" / trial_key)
+    return count(calls_in_output(_lines(outputs[0]))) if outputs else None
 
 
 def published_activity(folder: Path) -> Activity | None:
-    """Count what an agent did by the log that the published harness left beside its patch; blocking.
+    """Count what an agent did from the log that the published harness stored beside its patch.
 
     Returns:
-        None where there is no log, or none that tells of any call: a program that does not say what it does
-        cannot be told from one that does nothing.
+        None if there is no log or it contains no call: an agent that does not log its calls cannot be
+        distinguished from one that makes none.
     """
     log = folder / PUBLISHED_LOG
     if not log.is_file():
@@ -74,36 +74,34 @@ def published_activity(folder: Path) -> Activity | None:
 
 
 def count(calls: Iterable[ToolCall]) -> Activity:
-    """Count calls by what they do."""
-    commands = edits = every = patches = 0
-    known: dict[str, Deeds] = {}
-    seen: list[Deeds] = []
-    left = _MOST_SHELL
+    """Count calls by their traits."""
+    edits = replace_all = 0
+    traits_by_text: dict[str, Deeds] = {}
+    commands: list[Deeds] = []
+    left = _MAX_SHELL_CHARS
     for call in calls:
         if call.shell is None:
             edits += 1
-            every += call.every
+            replace_all += call.every
             continue
-        commands += 1
-        if call.shell not in known:
+        if call.shell not in traits_by_text:
             left -= len(call.shell)
-            known[call.shell] = deeds(call.shell) if left >= 0 else Deeds(whole=False)
-        seen.append(known[call.shell])
-    patches = sum(deed.patches for deed in seen)
+            traits_by_text[call.shell] = deeds(call.shell) if left >= 0 else Deeds(whole=False)
+        commands.append(traits_by_text[call.shell])
     return Activity(
-        commands=commands,
-        test_runs=sum(deed.tests for deed in seen),
-        bulk_edits=sum(deed.bulk for deed in seen),
-        wide_edits=sum(deed.wide for deed in seen),
-        scripted_edits=sum(deed.scripted for deed in seen),
-        edits=edits + patches,
-        replace_all=every,
-        unread=sum(not deed.whole for deed in seen),
+        commands=len(commands),
+        test_runs=sum(each.tests for each in commands),
+        bulk_edits=sum(each.bulk for each in commands),
+        wide_edits=sum(each.wide for each in commands),
+        scripted_edits=sum(each.scripted for each in commands),
+        edits=edits + sum(each.patches for each in commands),
+        replace_all=replace_all,
+        unread=sum(not each.whole for each in commands),
     )
 
 
 def _attempts(folder: Path) -> list[Path]:
-    """Return the files of a program's attempts at the step, the last one first."""
+    """Return the files of a CLI agent's attempts at the step, the last one first."""
     found = [
         (int(each[1]), path)
         for path in folder.glob(f"{_STEP}.attempt-*.jsonl")
@@ -113,15 +111,15 @@ def _attempts(folder: Path) -> list[Path]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file that are not absurdly long; a file that cannot be read has none."""
+    """Yield the lines of a file except for overlong ones; an unreadable file has none."""
     try:
         with path.open("rb") as file:
-            whole = True
-            while line := file.readline(_LINE):
+            at_line_start = True
+            while line := file.readline(_MAX_LINE_BYTES):
                 ended = line.endswith(b"\n")
-                if whole and (ended or len(line) < _LINE):
+                if at_line_start and (ended or len(line) < _MAX_LINE_BYTES):
                     yield line
-                whole = ended
+                at_line_start = ended
     except OSError:
         return
 
@@ -148,40 +146,40 @@ def _unpacked(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 @dataclass(slots=True)
-class _Said:
-    """What a transcript of the gateway has of a model's answers: the names of their parts, and the parts."""
+class _Transcript:
+    """The model replies in a gateway transcript: the names of their parts, and the parts as JSON lines."""
 
-    answers: int = 0
-    said: list[str] = field(default_factory=list)
+    replies: int = 0
+    part_names: list[str] = field(default_factory=list)
     parts: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> _Said:
-        """Read a transcript; requests and answers that failed are passed over."""
+    def read(cls, path: Path) -> _Transcript:
+        """Read a transcript; requests and failed replies are skipped."""
         found = cls()
         for line in _lines(path):
             if b'"kind":"message"' in line:
-                if b'"kept":' in line or any(word in line for word in _CALLS):
+                if b'"kept":' in line or any(mark in line for mark in _CALL_MARKS):
                     part = _parsed(line)
                     found.parts.setdefault(str(part.get("part")), line)
             elif b'"reply":' in line:
                 reply = _parsed(line)
                 if isinstance(reply.get("reply"), int) and not reply.get("error"):
-                    found.answers += 1
+                    found.replies += 1
                     names = reply.get("said")
-                    found.said += map(str, names if isinstance(names, list) else ())
+                    found.part_names += map(str, names if isinstance(names, list) else ())
         return found
 
     def calls(self, blobs: Blobs) -> Iterator[ToolCall]:
-        """Yield the calls of all answers, in order."""
-        for name in self.said:
+        """Yield the calls of all replies, in order."""
+        for name in self.part_names:
             part = _parsed(self.parts.get(name, b""))
-            value = _kept(part["kept"], blobs) if "kept" in part else part.get("value")
+            value = _blob_part(part["kept"], blobs) if "kept" in part else part.get("value")
             yield from tool_calls(_unpacked(value))
 
 
-def _kept(digest: object, blobs: Blobs) -> Any:  # noqa: ANN401 - JSON
-    """Read a long part beside the journal; None where it is missing or damaged."""
+def _blob_part(digest: object, blobs: Blobs) -> Any:  # noqa: ANN401 - JSON
+    """Read a long part from the blobs beside the journal; None if it is missing or damaged."""
     if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What all trials of one reading share: benchmark, baselines, the null agent's scan, and what is wrong."""
+"""Shared state while reading the trials of one tree: benchmark, baselines, null agent's scan, problems."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RUNS = "baseline_results"
 
 @dataclass(slots=True)
 class Context:
-    """One reading. Trials come in the order of their instances: what is kept is of the last one.
+    """Shared state of one reading. Trials are read in the order of their instances; only the last is cached.
 
     Attributes:
-        run: what the run is called.
+        run_name: name of the run or folder.
         root: the real path of the folder that is read.
-        outputs: the folder that has the tracks, where there is one.
-        benchmark: whose trials these are, if anybody knows.
-        problems: what is wrong, in the order it was found.
+        outputs: the folder with the tracks, if there is one.
+        benchmark: benchmark of the trials, if it is known.
+        problems: the problems found so far, in order.
     """
 
     run: str
@@ -45,58 +45,58 @@ class Context:
     _null: tuple[str, Coverage | str] = ("", "")
 
     def __post_init__(self) -> None:
-        """Look instances up by their path, not by their id: two paths may have one."""
+        """Index instances by path, not by id: two paths can have the same id."""
         if self.benchmark is not None:
             self._instances = {instance.path: instance for instance in self.benchmark.instances}
 
-    def report(self, label: str, fault: Faulty) -> None:
-        """Name what is wrong with a file or folder."""
-        self.problems.append(Problem(fault.kind, label, printable(str(fault), 400)))
+    def report(self, label: str, problem: Faulty) -> None:
+        """Add a problem with the file or folder ``label``."""
+        self.problems.append(Problem(problem.kind, label, printable(str(problem), 400)))
 
-    def instance(self, place: Place) -> Instance | None:
-        """Return the row of the benchmark's table that ``place`` belongs to; None where nobody knows one."""
-        return self._instances.get(place.path)
+    def instance(self, trial: Place) -> Instance | None:
+        """Return the benchmark's instance of ``trial``; None if it is unknown."""
+        return self._instances.get(trial.path)
 
-    def baseline(self, place: Place) -> RecordedBaseline:
-        """Return the baseline of a trial's instance: the benchmark's, else what lies beside the outputs."""
-        if self._baseline[0] != place.path:
-            self._baseline = (place.path, self._find_baseline(place))
+    def baseline(self, trial: Place) -> RecordedBaseline:
+        """Return the baseline of a trial's instance: the benchmark's, else the one beside the outputs."""
+        if self._baseline[0] != trial.path:
+            self._baseline = (trial.path, self._find_baseline(trial))
         return self._baseline[1]
 
-    def null_coverage(self, place: Place) -> Coverage | str:
-        """Return C_{Γ⁻}(R) from the null agent's evaluation, or why there is none."""
-        if self._null[0] != place.path:
-            self._null = (place.path, self._find_null(place))
+    def null_coverage(self, trial: Place) -> Coverage | str:
+        """Return C_{Γ⁻}(R) from the null agent's evaluation, or the reason why it is unavailable."""
+        if self._null[0] != trial.path:
+            self._null = (trial.path, self._find_null(trial))
         return self._null[1]
 
-    def _find_baseline(self, place: Place) -> RecordedBaseline:
-        instance = self.instance(place) or Instance(place.owner, place.repo, place.hash8, "")
-        places = [] if self.benchmark is None else [self.benchmark]
+    def _find_baseline(self, trial: Place) -> RecordedBaseline:
+        instance = self.instance(trial) or Instance(trial.owner, trial.repo, trial.hash8, "")
+        benchmarks = [] if self.benchmark is None else [self.benchmark]
         if self.outputs is not None and is_folder(self.outputs.parent / RUNS):
-            places.append(Benchmark(self.outputs.parent, ()))
+            benchmarks.append(Benchmark(self.outputs.parent, ()))
         found = RecordedBaseline()
-        for each in places:
+        for each in benchmarks:
             try:
                 recorded = read_baseline(each, instance)
             except ConfigError as error:
-                self.report(f"{RUNS}/{place.path}", Faulty(ProblemKind.UNREADABLE, error.problems[0]))
+                self.report(f"{RUNS}/{trial.path}", Faulty(ProblemKind.UNREADABLE, error.problems[0]))
                 continue
-            for fault in recorded.faults:
-                self.report(f"{RUNS}/{place.path}", Faulty(ProblemKind.UNREADABLE, fault))
+            for problem in recorded.faults:
+                self.report(f"{RUNS}/{trial.path}", Faulty(ProblemKind.UNREADABLE, problem))
             if recorded.source == RUNS:
                 return recorded
             found = found if found.bounds is not None else recorded
         return found
 
-    def _find_null(self, place: Place) -> Coverage | str:
+    def _find_null(self, trial: Place) -> Coverage | str:
         if self.outputs is None:
-            return "the pseudo agents' outputs are not here"
-        folder = self.outputs / PSEUDO / "direct" / place.path / NULL / "evaluation"
-        label = f"{PSEUDO}/direct/{place.path}/{NULL}/evaluation/{NEGATIVE_SARIF}"
+            return "the pseudo agents' outputs are missing"
+        folder = self.outputs / PSEUDO / "direct" / trial.path / NULL / "evaluation"
+        label = f"{PSEUDO}/direct/{trial.path}/{NULL}/evaluation/{NEGATIVE_SARIF}"
         try:
             return read_coverage(folder / NEGATIVE_SARIF, self.root)
         except FileNotFoundError:
             return "the null agent's rules_negative.sarif is missing"
-        except Faulty as fault:
-            self.report(label, fault)
-            return f"the null agent's rules_negative.sarif {fault}"
+        except Faulty as problem:
+            self.report(label, problem)
+            return f"the null agent's rules_negative.sarif {problem}"

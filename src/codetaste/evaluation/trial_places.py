@@ -1,4 +1,4 @@
-"""Where trials lie in a tree of outputs: the published layout and attempts, walked without following links.
+"""Find the trials in a tree of outputs: the published layout plus attempts, without following links.
 
 ::
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,16 +32,16 @@ FILES = frozenset({
     "plan_metadata.json", "multiplan_metadata.json", "multiplan_generation_metadata.json", "judge.out",
     "refactoring_plan.md", "refactoring_plans",
 })  # fmt: skip
-"""Any of these makes a folder a trial's."""
+"""A folder that contains any of these is a trial's folder."""
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,5})")
 _HASH8 = re.compile(r"[0-9a-f]{8}")
-_SILENT = re.compile(r"\.|__MACOSX")
-_MOST_NESTED = 3
+_IGNORED = re.compile(r"\.|__MACOSX")
+_MAX_AGENT_DEPTH = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One trial's folder; ``track`` and ``mode`` are "" where the path does not say."""
+    """One trial's folder; ``track`` and ``mode`` are "" if the path does not contain them."""
 
     folder: Path
     label: str
@@ -55,7 +55,7 @@ class Place:
 
     @property
     def pseudo(self) -> bool:
-        """Whether it lies among the pseudo agents."""
+        """Whether it is in the pseudo agents' track."""
         return self.track == PSEUDO
 
     @property
@@ -74,9 +74,9 @@ class Found:
     """The trials below a root, in the order of their instances.
 
     Attributes:
-        outputs: the folder that has the tracks; None where the root is below them and does not say.
-        places: the trials.
-        problems: what is there and is none.
+        outputs: the folder with the tracks; None if the root is below them and its path does not show it.
+        trials: the trials' folders.
+        problems: folders that are not trials, and other problems.
     """
 
     outputs: Path | None
@@ -88,23 +88,23 @@ def find_places(root: Path) -> Found:
     """Walk ``root``: a run, its outputs, one track, one mode, or a folder of owners.
 
     Raises:
-        ConfigError: there is no such folder, or it has not the published layout.
+        ConfigError: the folder does not exist, or it does not have the published layout.
     """
     if not is_folder(root):
         raise ConfigError(f"{printable(str(root), 300)}: no such folder")
     walk = _Walk(root)
     outputs, starts = _starts(root, walk)
-    places = [place for folder, track, mode in starts for place in walk.instances(folder, track, mode)]
-    if not places and not walk.problems:
-        walk.problem(root, ProblemKind.INSTANCES, "there is no trial in it")
-    order = sorted(places, key=_order)
-    return Found(outputs, tuple(order), tuple(walk.problems))
+    trials = [trial for folder, track, mode in starts for trial in walk.instances(folder, track, mode)]
+    if not trials and not walk.problems:
+        walk.problem(root, ProblemKind.INSTANCES, "it contains no trial")
+    trials.sort(key=_sort_key)
+    return Found(outputs, tuple(trials), tuple(walk.problems))
 
 
-def _order(place: Place) -> tuple[object, ...]:
-    """Put pseudo agents first in their instance: what lies elsewhere under their names is not taken."""
-    track = TRACKS.index(place.track) if place.track else 0
-    return place.path, not place.pseudo, track, place.mode, place.agent, place.attempt
+def _sort_key(trial: Place) -> tuple[object, ...]:
+    """Sort the pseudo agents' track first in an instance: later trials with their names are duplicates."""
+    track = TRACKS.index(trial.track) if trial.track else 0
+    return trial.path, not trial.pseudo, track, trial.mode, trial.agent, trial.attempt
 
 
 def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
@@ -115,20 +115,20 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
     if names & set(TRACKS):
         tracks = [entry for entry in walk.folders(root) if walk.expected(entry, TRACKS, "track")]
         return root, [start for entry in tracks for start in _modes(Path(entry.path), entry.name, walk)]
-    here = Path(os.path.abspath(root))  # noqa: PTH100 - "." and ".." have no name, and links keep theirs
-    if here.name in TRACKS and names & set(MODES):
-        return here.parent, _modes(root, here.name, walk)
-    if here.name in MODES and (above := here.resolve().parent).name in TRACKS:
-        return above.parent, [(root, above.name, here.name)]
+    absolute = Path(os.path.abspath(root))  # noqa: PTH100 - "." and ".." have no name; links keep their name
+    if absolute.name in TRACKS and names & set(MODES):
+        return absolute.parent, _modes(root, absolute.name, walk)
+    if absolute.name in MODES and (parent := absolute.resolve().parent).name in TRACKS:
+        return parent.parent, [(root, parent.name, absolute.name)]
     if names & set(MODES):
         return None, _modes(root, "", walk)
-    if here.name == "outputs" and not names:
+    if absolute.name == "outputs" and not names:
         return root, []
     if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
         return None, [(root, "", "")]
     raise ConfigError(
-        f"{printable(str(root), 300)}: no trials there; expected a run's folder, or outputs in the published "
-        "layout (outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>)"
+        f"{printable(str(root), 300)}: contains no trials; expected a run's folder, or outputs in the "
+        "published layout (outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>)"
     )
 
 
@@ -145,7 +145,7 @@ def _third_level(root: Path, walk: _Walk) -> Iterator[Path]:
 
 
 class _Walk:
-    """A walk below one root that gathers what is wrong there."""
+    """A walk below one root that collects the problems it finds."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -155,17 +155,18 @@ class _Walk:
     def label(self, path: Path) -> str:
         return printable(os.path.relpath(path, self.root), 300)
 
-    def problem(self, path: Path, kind: ProblemKind, said: str) -> None:
-        self.problems.append(Problem(kind, self.label(path), said))
+    def problem(self, path: Path, kind: ProblemKind, text: str) -> None:
+        self.problems.append(Problem(kind, self.label(path), text))
 
     def leads_out(self, path: Path) -> bool:
-        out = os.path.commonpath((os.path.realpath(path), self.real)) != self.real
-        if out:
-            self.problem(path, ProblemKind.LINK, "is a link that leads out; it is not followed")
-        return out
+        outside = os.path.commonpath((os.path.realpath(path), self.real)) != self.real
+        if outside:
+            text = "is a link out of the folder that is read; it is not followed"
+            self.problem(path, ProblemKind.LINK, text)
+        return outside
 
     def folders(self, path: Path, *, quiet: bool = False) -> list[os.DirEntry[str]]:
-        """Return the folders in ``path``, sorted; links to folders are no folders."""
+        """Return the folders in ``path``, sorted; links to folders are not included."""
         try:
             with os.scandir(path) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
@@ -175,7 +176,7 @@ class _Walk:
             return []
         chosen = []
         for entry in found:
-            if _SILENT.match(entry.name):
+            if _IGNORED.match(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 chosen.append(entry)
@@ -186,7 +187,7 @@ class _Walk:
     def expected(self, entry: os.DirEntry[str], names: tuple[str, ...], what: str) -> bool:
         if entry.name in names:
             return True
-        self.problem(Path(entry.path), ProblemKind.LAYOUT, f"is no {what} ({', '.join(names)}); not read")
+        self.problem(Path(entry.path), ProblemKind.LAYOUT, f"is not a {what} ({', '.join(names)}); not read")
         return False
 
     def instances(self, folder: Path, track: str, mode: str) -> Iterator[Place]:
@@ -197,14 +198,14 @@ class _Walk:
                     if not (
                         _HASH8.fullmatch(base.name) and is_path_name(owner.name) and is_path_name(repo.name)
                     ):
-                        said = "is no <owner>/<repo>/<eight digits of the base commit>; not read"
-                        self.problem(path, ProblemKind.LAYOUT, said)
+                        text = "is not <owner>/<repo>/<eight digits of the base commit>; not read"
+                        self.problem(path, ProblemKind.LAYOUT, text)
                         continue
-                    start = Place(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
+                    template = Place(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
                     for agent in self.folders(path):
-                        yield from self._agent(Path(agent.path), agent.name, start, 1)
+                        yield from self._trials_of_agent(Path(agent.path), agent.name, template, 1)
 
-    def _agent(self, folder: Path, name: str, at: Place, depth: int) -> Iterator[Place]:
+    def _trials_of_agent(self, folder: Path, name: str, template: Place, depth: int) -> Iterator[Place]:
         try:
             names = {entry.name for entry in os.scandir(folder)}
         except OSError as error:
@@ -213,17 +214,17 @@ class _Walk:
         inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in FILES]
         attempts = [(entry, match) for entry in inner if (match := _ATTEMPT.fullmatch(entry.name))]
         if names & FILES or not (inner or depth > 1):
-            yield self._place(folder, name, at, 1)
-        elif not attempts and inner and depth < _MOST_NESTED:
-            said = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"
-            self.problem(folder, ProblemKind.NAME, said)
+            yield self._trial(folder, name, template, 1)
+        elif not attempts and inner and depth < _MAX_AGENT_DEPTH:
+            text = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"
+            self.problem(folder, ProblemKind.NAME, text)
             for entry in inner:
-                yield from self._agent(Path(entry.path), f"{name}/{entry.name}", at, depth + 1)
+                agent = f"{name}/{entry.name}"
+                yield from self._trials_of_agent(Path(entry.path), agent, template, depth + 1)
         elif not attempts:
-            self.problem(folder, ProblemKind.LAYOUT, "has nothing of a trial in it; not read")
+            self.problem(folder, ProblemKind.LAYOUT, "contains no files of a trial; not read")
         for entry, match in sorted(attempts, key=lambda pair: int(pair[1][1])):
-            yield self._place(Path(entry.path), name, at, int(match[1]))
+            yield self._trial(Path(entry.path), name, template, int(match[1]))
 
-    def _place(self, folder: Path, agent: str, at: Place, attempt: int) -> Place:
-        label = self.label(folder)
-        return Place(folder, label, at.track, at.mode, at.owner, at.repo, at.hash8, agent, attempt)
+    def _trial(self, folder: Path, agent: str, template: Place, attempt: int) -> Place:
+        return replace(template, folder=folder, label=self.label(folder), agent=agent, attempt=attempt)

@@ -1,4 +1,4 @@
-"""One trial's folder made a record, whoever wrote it; what is wrong is reported and costs no other value."""
+"""Read one trial's folder, our own or published, into a record; a problem affects only one value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from codetaste.source.patch import MAX_PATCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from codetaste.evaluation.activity import Activity
     from codetaste.evaluation.trial_context import Context
@@ -38,234 +37,230 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trial_story import Story
     from codetaste.evaluation.trial_values import Result
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,99}")
-_SHOWN_NAME = 100
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,99}")
+_MAX_NAME_CHARS = 100
 
 
-def read_trial(place: Place, context: Context) -> TrialRecord | None:
-    """Return the record of the trial at ``place``; None where the benchmark has no such instance."""
-    instance = context.instance(place)
+def read_trial(trial: Place, context: Context) -> TrialRecord | None:
+    """Return the record of ``trial``; None if the benchmark does not have its instance."""
+    instance = context.instance(trial)
     if context.benchmark is not None and instance is None:
-        said = f"the benchmark has no instance {printable(place.path)}; it is left out"
-        context.report(place.label, Faulty(ProblemKind.UNKNOWN_INSTANCE, said))
+        text = f"the benchmark has no instance {printable(trial.path)}; it is left out"
+        context.report(trial.label, Faulty(ProblemKind.UNKNOWN_INSTANCE, text))
         return None
-    pseudo = place.pseudo or place.agent in {GOLDEN, NULL}
-    story = read_story(
-        place.folder, context.root, place.mode, pseudo=pseudo, report=_reporter(context, place.label)
+    pseudo = trial.pseudo or trial.agent in {GOLDEN, NULL}
+    metadata = read_story(
+        trial.folder,
+        context.root,
+        trial.mode,
+        pseudo=pseudo,
+        report=lambda name, problem: context.report(f"{trial.label}/{name}", problem),
     )
-    result, fault = _result(place, context)
-    values, ours = _values(place, story, result, fault, context)
-    track, mode = _track(place, story, context, pseudo=pseudo)
+    result, problem = _result(trial, context)
+    scores, own = _scores(trial, metadata, result, problem, context)
+    track, mode = _track(trial, metadata, context, pseudo=pseudo)
     return TrialRecord(
         run=context.run,
-        source=Source.CODETASTE if ours and pseudo else story.source,
-        agent=_agent(place, story, result, context),
-        model=story.model,
-        harness=story.harness,
+        source=Source.CODETASTE if own and pseudo else metadata.source,
+        agent=_agent(trial, metadata, result, context),
+        model=metadata.model,
+        harness=metadata.harness,
         track=track,
         mode=mode,
-        instance=place.instance,
-        repository=f"{place.owner}/{place.repo}",
+        instance=trial.instance,
+        repository=f"{trial.owner}/{trial.repo}",
         language=instance.language if instance else "",
         category=printable(instance.category) if instance else "",
-        attempt=place.attempt,
-        finish_reason=story.finish_reason,
-        status=values.status,
-        why=values.why,
-        folder=place.folder,
-        tests=values.tests,
-        passed=values.passed,
-        ifr=values.ifr,
-        ifr_plus=values.ifr_plus,
-        ifr_minus=values.ifr_minus,
-        prec=values.prec,
-        prec_plus=values.prec_plus,
-        prec_minus=values.prec_minus,
-        added=values.added,
-        removed=values.removed,
-        cost_usd=story.cost_usd,
-        time_s=story.time_s,
-        turns=story.turns,
-        tool_calls=story.tool_calls,
-        activity=_activity(place, context),
-        published=_published(place, story, result, values, context),
-        scored_by=values.scored_by,
-        rules_sha256=values.rules_sha256,
-        notes=values.notes,
+        attempt=trial.attempt,
+        finish_reason=metadata.finish_reason,
+        status=scores.status,
+        why=scores.why,
+        folder=trial.folder,
+        tests=scores.tests,
+        passed=scores.passed,
+        ifr=scores.ifr,
+        ifr_plus=scores.ifr_plus,
+        ifr_minus=scores.ifr_minus,
+        prec=scores.prec,
+        prec_plus=scores.prec_plus,
+        prec_minus=scores.prec_minus,
+        added=scores.added,
+        removed=scores.removed,
+        cost_usd=metadata.cost_usd,
+        time_s=metadata.time_s,
+        turns=metadata.turns,
+        tool_calls=metadata.tool_calls,
+        activity=_activity(trial, context),
+        published=_published(trial, metadata, result, scores, context),
+        scored_by=scores.scored_by,
+        rules_sha256=scores.rules_sha256,
+        notes=scores.notes,
     )
 
 
-def _reporter(context: Context, label: str) -> Any:  # noqa: ANN401 - a Report
-    return lambda name, fault: context.report(f"{label}/{name}", fault)
-
-
-def _agent(place: Place, story: Story, result: Result | None, context: Context) -> str:
-    """Return the agent's id: its own, as the published harness groups by it, else its folder's name."""
-    told = result.agent.get("id") if result is not None else ""
-    name = story.agent or (told if isinstance(told, str) else "") or place.agent
-    if name != place.agent and not {GOLDEN, NULL}.isdisjoint((name, place.agent)):
-        # Else a trial of an agent would be a reference, and in no count, or a reference an agent.
-        said = f"calls itself {printable(name)!r} in the folder of {printable(place.agent)}, which counts"
-        context.report(f"{place.label}/{AGENT}", Faulty(ProblemKind.NAME, said))
-        name = place.agent
-    shown = printable(name, _SHOWN_NAME)
-    if not _PLAIN_NAME.fullmatch(name):
-        said = f"the agent's id {shown!r} is no plain name (letters, digits, '.', '_', '+', '@', '-')"
-        context.report(f"{place.label}/{AGENT}", Faulty(ProblemKind.NAME, said))
+def _agent(trial: Place, metadata: Story, result: Result | None, context: Context) -> str:
+    """Return the agent's id: from its metadata, by which the published harness groups, else its folder."""
+    recorded = result.agent.get("id") if result is not None else ""
+    name = metadata.agent or (recorded if isinstance(recorded, str) else "") or trial.agent
+    if name != trial.agent and not {GOLDEN, NULL}.isdisjoint((name, trial.agent)):
+        # Otherwise an agent's trial would be taken for a pseudo agent's and not counted, or the reverse.
+        text = f"has the id {printable(name)!r} in the folder of {printable(trial.agent)}, which is used"
+        context.report(f"{trial.label}/{AGENT}", Faulty(ProblemKind.NAME, text))
+        name = trial.agent
+    shown = printable(name, _MAX_NAME_CHARS)
+    if not _SAFE_NAME.fullmatch(name):
+        text = f"the agent's id {shown!r} is not a plain name (letters, digits, '.', '_', '+', '@', '-')"
+        context.report(f"{trial.label}/{AGENT}", Faulty(ProblemKind.NAME, text))
     return shown
 
 
-def _track(place: Place, story: Story, context: Context, *, pseudo: bool) -> tuple[str, str]:
+def _track(trial: Place, metadata: Story, context: Context, *, pseudo: bool) -> tuple[str, str]:
     """Return track and mode: the folder's, else those of the metadata."""
     if pseudo:
         return "", "direct"
-    told = (story.track, story.mode)
-    known = story.track in set(Track) and story.mode in MODES
-    if not place.track:
-        if not known:
-            said = "neither the folder nor the metadata say which track and mode it belongs to"
-            context.report(place.label, Faulty(ProblemKind.LAYOUT, said))
-        return told if known else ("", "")
-    if any(told) and told != (place.track, place.mode):
-        said = f"says {printable('/'.join(told))} in the folder of {place.track}/{place.mode}"
-        context.report(f"{place.label}/{METADATA}", Faulty(ProblemKind.LAYOUT, said))
-    return place.track, place.mode
+    recorded = (metadata.track, metadata.mode)
+    valid = metadata.track in set(Track) and metadata.mode in MODES
+    if not trial.track:
+        if not valid:
+            text = "neither the folder nor the metadata contain its track and mode"
+            context.report(trial.label, Faulty(ProblemKind.LAYOUT, text))
+        return recorded if valid else ("", "")
+    if any(recorded) and recorded != (trial.track, trial.mode):
+        text = f"has {printable('/'.join(recorded))} in the folder of {trial.track}/{trial.mode}"
+        context.report(f"{trial.label}/{METADATA}", Faulty(ProblemKind.LAYOUT, text))
+    return trial.track, trial.mode
 
 
-def _result(place: Place, context: Context) -> tuple[Result | None, str]:
-    """Return what ``evaluation_result.json`` says, and what is wrong with it."""
-    folder = place.folder / "evaluation"
+def _result(trial: Place, context: Context) -> tuple[Result | None, str]:
+    """Return the content of ``evaluation_result.json``, and what is wrong with it."""
+    folder = trial.folder / "evaluation"
     try:
-        _no_link(folder)
+        if is_link(folder):
+            raise Faulty(ProblemKind.LINK, "its folder is a link, which is not followed")  # noqa: TRY301
         result = read_result(read_object(folder / RESULT, context.root))
     except FileNotFoundError:
         return None, ""
-    except Faulty as fault:
-        context.report(f"{place.label}/evaluation/{RESULT}", fault)
-        return None, f"{RESULT} {fault}"
-    label = f"{place.label}/evaluation/{RESULT}"
+    except Faulty as problem:
+        context.report(f"{trial.label}/evaluation/{RESULT}", problem)
+        return None, f"{RESULT} {problem}"
+    label = f"{trial.label}/evaluation/{RESULT}"
     if result.odd_tests:
-        said = "agent_test_metrics are no counts of tests: taken as not recorded"
-        context.report(label, Faulty(ProblemKind.NUMBER, said))
-    wrong = _other_commit(place, result, context)
-    if wrong:
-        context.report(label, Faulty(ProblemKind.OTHER_COMMIT, wrong))
-    return result, wrong
+        text = "agent_test_metrics are not valid test counts: taken as not recorded"
+        context.report(label, Faulty(ProblemKind.NUMBER, text))
+    mismatch = _other_commit(trial, result, context)
+    if mismatch:
+        context.report(label, Faulty(ProblemKind.OTHER_COMMIT, mismatch))
+    return result, mismatch
 
 
-def _other_commit(place: Place, result: Result, context: Context) -> str:
-    """Return how the commits of an evaluation differ from the instance's, "" where they do not."""
-    instance = context.instance(place)
-    for key, name in (("base_hash", "commit_hash"), ("golden_hash", "golden_commit_hash")):
-        told = result.instance.get(key)
-        wanted = getattr(instance, name) if instance else (place.hash8 if key == "base_hash" else "")
-        if isinstance(told, str) and not told.startswith(wanted):
-            return f"its {key} is {printable(told[:12])}, the instance's is {wanted[:12]}"
+def _other_commit(trial: Place, result: Result, context: Context) -> str:
+    """Return how the commits of an evaluation differ from the instance's, "" if they do not."""
+    instance = context.instance(trial)
+    base, golden = (instance.commit_hash, instance.golden_commit_hash) if instance else (trial.hash8, "")
+    for key, expected in (("base_hash", base), ("golden_hash", golden)):
+        recorded = result.instance.get(key)
+        if isinstance(recorded, str) and not recorded.startswith(expected):
+            return f"its {key} is {printable(recorded[:12])}, the instance's is {expected[:12]}"
     return ""
 
 
-def _values(
-    place: Place, story: Story, result: Result | None, fault: str, context: Context
+def _scores(
+    trial: Place, metadata: Story, result: Result | None, problem: str, context: Context
 ) -> tuple[Values, bool]:
-    """Return the trial's values, and whether they are from our own ``scores.json``."""
-    own = _own(place, context)
-    if own is not None and not (fault and result):
+    """Return the trial's scores, and whether they are from our own ``scores.json``."""
+    own = _own_scores(trial, context)
+    if own is not None and not (problem and result):
         return own, True
-    if result is not None and not fault:
-        return evaluated(place, result, context), False
-    if fault:
+    if result is not None and not problem:
+        return evaluated(trial, result, context), False
+    if problem:
         status = TrialStatus.UNREADABLE if result is None else TrialStatus.NOT_SCORED
-        return Values(status, fault), False
-    if file_size(place.folder / "evaluation" / SCORES) is not None:
+        return Values(status, problem), False
+    if file_size(trial.folder / "evaluation" / SCORES) is not None:
         return Values(TrialStatus.NOT_SCORED, f"its {SCORES} cannot be used"), False
-    return without_evaluation(place, story, context), False
+    return without_evaluation(trial, metadata, context), False
 
 
-def _own(place: Place, context: Context) -> Values | None:
-    """Return what our ``scores.json`` says, if it is there and of this patch."""
-    path = place.folder / "evaluation" / SCORES
-    if is_link(path.parent):  # which has been reported
+def _own_scores(trial: Place, context: Context) -> Values | None:
+    """Return the scores in our ``scores.json``, if it exists and is of this patch."""
+    path = trial.folder / "evaluation" / SCORES
+    if is_link(path.parent):  # already reported
         return None
-    label = f"{place.label}/evaluation/{SCORES}"
+    label = f"{trial.label}/evaluation/{SCORES}"
     try:
         scores = read_object(path, context.root)
     except FileNotFoundError:
         return None
-    except Faulty as fault:
-        context.report(label, fault)
+    except Faulty as problem:
+        context.report(label, problem)
         return None
     try:
-        _check_patch(scores, place, context)
+        _check_patch(scores, trial, context)
         return own_values(scores)
     except FileNotFoundError:
-        context.report(f"{place.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
-    except Faulty as fault:
-        context.report(label, fault)
-        if fault.kind is ProblemKind.STALE:  # and so is what was written with it
-            return Values(TrialStatus.NOT_SCORED, f"its {SCORES} {fault}")
+        context.report(f"{trial.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
+    except Faulty as problem:
+        context.report(label, problem)
+        if problem.kind is ProblemKind.STALE:  # the files written with it are stale too
+            return Values(TrialStatus.NOT_SCORED, f"its {SCORES} {problem}")
     return None
 
 
-def _no_link(folder: Path) -> None:
-    if is_link(folder):
-        raise Faulty(ProblemKind.LINK, "its folder is a link, which is not followed")
-
-
-def _check_patch(scores: Mapping[str, Any], place: Place, context: Context) -> None:
-    """Check that the scores are of the patch beside them; one that was too large to be read has its size."""
-    told = scores.get("patch_sha256")
-    if scores.get("status") == Status.TOO_LARGE and not told:
-        same = file_size(place.folder / PATCH) == scores.get("patch_bytes")
+def _check_patch(scores: Mapping[str, Any], trial: Place, context: Context) -> None:
+    """Check that the scores are of the trial's patch, by size if the patch was too large to be read."""
+    digest = scores.get("patch_sha256")
+    if scores.get("status") == Status.TOO_LARGE and not digest:
+        same = file_size(trial.folder / PATCH) == scores.get("patch_bytes")
     else:
-        patch = read_file(place.folder / PATCH, context.root, MAX_PATCH_BYTES)
-        same = told == hashlib.sha256(patch).hexdigest()
+        patch = read_file(trial.folder / PATCH, context.root, MAX_PATCH_BYTES)
+        same = digest == hashlib.sha256(patch).hexdigest()
     if not same:
-        raise Faulty(ProblemKind.STALE, f"is of another {PATCH} than the one beside it")
+        raise Faulty(ProblemKind.STALE, f"is of another {PATCH} than the trial's")
 
 
-def _activity(place: Place, context: Context) -> Activity | None:
+def _activity(trial: Place, context: Context) -> Activity | None:
     try:
-        return read_activity(place.folder / "evaluation")
+        return read_activity(trial.folder / "evaluation")
     except ValueError as error:
-        said = f"cannot be read: {str(error).rpartition(': ')[2]}"
-        context.report(f"{place.label}/evaluation/activity.json", Faulty(ProblemKind.UNREADABLE, said))
+        text = f"cannot be read: {str(error).rpartition(': ')[2]}"
+        context.report(f"{trial.label}/evaluation/activity.json", Faulty(ProblemKind.UNREADABLE, text))
         return None
 
 
 def _published(
-    place: Place, story: Story, result: Result | None, values: Values, context: Context
+    trial: Place, metadata: Story, result: Result | None, scores: Values, context: Context
 ) -> PublishedValues | None:
-    """Return what the published harness takes of this trial into its means; None where it takes nothing.
+    """Return the values of this trial that the published harness averages; None if it drops the trial.
 
-    It loads ``evaluation_result.json`` alone, by models of its own, drops what has no track and mode, and
-    knows no attempts but the first.
+    It reads only ``evaluation_result.json``, validated by its own models, drops trials without track and
+    mode, and reads only first attempts.
     """
-    if result is None or not result.loads or place.attempt > 1:
+    if result is None or not result.loads or trial.attempt > 1:
         return None
-    if place.agent in {GOLDEN, NULL}:
-        if not place.pseudo:
+    if trial.agent in {GOLDEN, NULL}:
+        if not trial.pseudo:
             return None
-    elif not (story.loads and story.track and story.mode):
+    elif not (metadata.loads and metadata.track and metadata.mode):
         return None
     counts = result.counts
     total = counts.positive_total + counts.negative_total
-    followed = counts.positive_matched + counts.negative_total - counts.negative_matched
+    met = counts.positive_matched + counts.negative_total - counts.negative_matched
     return PublishedValues(
-        passed=_published_pass(place, result, context),
-        ifr=followed / total if total else 1.0,
+        passed=_published_pass(trial, result, context),
+        ifr=met / total if total else 1.0,
         ifr_plus=counts.positive_matched / counts.positive_total if counts.positive_total else 1.0,
         ifr_minus=1 - counts.negative_matched / counts.negative_total if counts.negative_total else 1.0,
-        prec=values.prec,
-        prec_plus=values.prec_plus,
-        prec_minus=values.prec_minus,
-        cost_usd=story.known_usd,
+        prec=scores.prec,
+        prec_plus=scores.prec_plus,
+        prec_minus=scores.prec_minus,
+        cost_usd=metadata.known_usd,
     )
 
 
-def _published_pass(place: Place, result: Result, context: Context) -> float | None:
-    """Its ``test_success``: nothing without environment or runs of a baseline, 0 without results."""
-    told = result.instance.get("has_execution_environment")
-    baseline = context.baseline(place)
-    if not told or baseline.bounds is None or baseline.source != RUNS:
+def _published_pass(trial: Place, result: Result, context: Context) -> float | None:
+    """Its ``test_success``: None without an environment or recorded baseline runs, 0 without results."""
+    has_environment = result.instance.get("has_execution_environment")
+    baseline = context.baseline(trial)
+    if not has_environment or baseline.bounds is None or baseline.source != RUNS:
         return None
     return float(result.tests is not None and passes(result.tests, baseline.bounds))

@@ -1,4 +1,4 @@
-"""What is told of a trial beside its patch: who did it, how it ended, what it cost and how long it took."""
+"""Metadata of a trial: its agent and model, how it ended, its cost and its time."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _STEPS = {
     "plan": ("plan_metadata.json",),
     "multiplan": ("multiplan_generation_metadata.json", "multiplan_metadata.json"),
 }
-"""What the published harness leaves of the steps before the execution."""
+"""Metadata files of the steps before the execution in the published layout, by mode."""
 _UNKNOWN_COST = -1.0
-"""What the published harness writes where it does not know a cost."""
+"""The published harness writes this for an unknown cost."""
 
-_Read = TypeVar("_Read")
+_Value = TypeVar("_Value")
 Report: TypeAlias = "Callable[[str, Faulty], None]"
-"""Takes a file's name and what is wrong with it."""
+"""Called with a file's name and the problem with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """As told; "" and None are "nobody says".
+    """Metadata as recorded in the trial's files; "" and None are unknown.
 
     Attributes:
-        agent: the agent's own id for itself, as it stands there.
+        agent_id: the agent's id, unchanged.
         model: the model's name.
-        harness: the agent program's name.
-        source: whose files these are.
-        finish_reason: how it ended.
-        track: "instructed" or "open", as the metadata have it.
-        mode: as the metadata have it.
-        cost_usd: all steps together; None where one of them is not known.
-        known_usd: what is known of it, as the published harness adds it up.
+        harness: the CLI agent's name.
+        source: the program that wrote the files.
+        finish_reason: how the trial ended.
+        track: "instructed" or "open", from the metadata.
+        mode: from the metadata.
+        cost_usd: US dollars, all steps together; None if the cost of one is unknown.
+        known_cost_usd: sum of the known costs, as the published harness adds them up.
         time_s: seconds, all steps together.
-        turns: model replies.
-        tool_calls: of the agent.
-        message: the agent's last words, or why it ended, one line.
-        interrupted: why this is no outcome, but only what there was so far.
-        loads: whether the published harness could read the metadata.
+        turns: number of model replies.
+        tool_calls: number of the agent's tool calls.
+        message: the agent's last message, or why it ended, one line.
+        interruption: why these are partial outputs of an interrupted execution, "" for an outcome.
+        loadable: whether the published harness could read the metadata.
     """
 
     agent: str = ""
@@ -68,8 +68,8 @@ class Story:
 
 
 @dataclass(slots=True)
-class _Effort:
-    """Costs and times that add up, as long as all are known."""
+class _StepTotals:
+    """Sums of costs and times over steps, and whether any of them is unknown."""
 
     usd: float = 0.0
     known_usd: float | None = None
@@ -77,12 +77,12 @@ class _Effort:
     cost_open: bool = False
     time_open: bool = False
 
-    def add(self, cost: float | None, theirs: float | None, seconds: float | None) -> None:
-        """Add a step; ``theirs`` is what the published harness takes it to have cost, if it can load it."""
+    def add(self, cost: float | None, published: float | None, seconds: float | None) -> None:
+        """Add a step; ``published`` is its cost as the published harness reads it, None if it cannot."""
         if cost is not None:
             self.usd += cost
-        if theirs is not None and theirs >= 0:
-            self.known_usd = (self.known_usd or 0.0) + theirs
+        if published is not None and published >= 0:
+            self.known_usd = (self.known_usd or 0.0) + published
         if seconds is not None:
             self.time_s = (self.time_s or 0.0) + seconds
         self.cost_open |= cost is None
@@ -90,49 +90,49 @@ class _Effort:
 
 
 def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Report) -> Story:
-    """Read what is told of the trial in ``folder``.
+    """Read the metadata of the trial in ``folder``.
 
     Args:
-        folder: the trial's.
-        root: the real path of the folder that all files must be in.
-        mode: as its place says, "" where that does not say.
-        pseudo: whether it is a pseudo agent, of whom nobody tells a cost.
-        report: is told of each file that is wrong.
+        folder: the trial's folder.
+        root: the real path of the folder that must contain all files.
+        mode: the mode in the folder's path, "" if it has none.
+        pseudo: whether it is a pseudo agent's trial, which may have no metadata and no cost.
+        report: called for each file with a problem.
     """
-    config = _object(folder, root, AGENT, report)
-    metadata = _object(folder, root, METADATA, _quiet if pseudo else report)
-    more = metadata.get("additional")
-    more = more if isinstance(more, dict) else {}
-    ours = "codetaste_version" in more
-    effort = _Effort()
+    config = _read_json(folder, root, AGENT, report)
+    metadata = _read_json(folder, root, METADATA, _ignore if pseudo else report)
+    additional = metadata.get("additional")
+    additional = additional if isinstance(additional, dict) else {}
+    own = "codetaste_version" in additional
+    totals = _StepTotals()
     if metadata:
         cost = (
             None
             if pseudo and metadata.get("cost_usd") is None
             else _cost(metadata, METADATA, "cost_usd", report)
         )
-        effort.add(cost, _their_cost(metadata), _seconds(metadata, METADATA, report))
+        totals.add(cost, _published_cost(metadata), _seconds(metadata, METADATA, report))
         steps = _STEPS.get(mode or text(metadata.get("mode")), ())
-        for name in () if ours or pseudo else steps:
-            _add_step(effort, folder, root, name, report)
+        for name in () if own or pseudo else steps:
+            _add_step(totals, folder, root, name, report)
     agent, model = config.get("agent"), config.get("model")
     identity = config.get("id")
     return Story(
         agent=identity if isinstance(identity, str) else "",
         model=text(model.get("name")) if isinstance(model, dict) else "",
         harness=text(agent.get("name")) if isinstance(agent, dict) else "",
-        source=Source.CODETASTE if ours else Source.PUBLISHED,
+        source=Source.CODETASTE if own else Source.PUBLISHED,
         finish_reason=text(metadata.get("finish_reason")),
         track=text(metadata.get("description_type")),
         mode=text(metadata.get("mode")),
-        cost_usd=effort.usd if metadata and not effort.cost_open else None,
-        known_usd=effort.known_usd,
-        time_s=None if effort.time_open else effort.time_s,
-        turns=_tried(METADATA, report, lambda: count(more.get("turns"), "turns")),
-        tool_calls=_tried(METADATA, report, lambda: count(more.get("tool_calls"), "tool_calls")),
-        message=text(more.get("message") or more.get("error") or more.get("error_message")),
-        interrupted=text(more.get("interrupted")),
-        loads=_loads(metadata),
+        cost_usd=totals.usd if metadata and not totals.cost_open else None,
+        known_usd=totals.known_usd,
+        time_s=None if totals.time_open else totals.time_s,
+        turns=_try_read(METADATA, report, lambda: count(additional.get("turns"), "turns")),
+        tool_calls=_try_read(METADATA, report, lambda: count(additional.get("tool_calls"), "tool_calls")),
+        message=text(additional.get("message") or additional.get("error") or additional.get("error_message")),
+        interrupted=text(additional.get("interrupted")),
+        loads=_loadable(metadata),
     )
 
 
@@ -140,66 +140,63 @@ FINISH_REASONS = frozenset({
     "success", "timeout", "execution_error", "error", "unknown", "budget_exceeded", "error_planmode",
     "error_multiplan", "error_judge",
 })  # fmt: skip
-"""Those of the published layout; the published harness reads no metadata with another."""
-_LOADED_MODES = (None, "direct", "plan", "multiplan")
+"""Finish reasons of the published layout; the published harness rejects metadata with any other."""
+_LOADABLE_MODES = (None, "direct", "plan", "multiplan")
 
 
-def _loads(metadata: Mapping[str, Any]) -> bool:
+def _loadable(metadata: Mapping[str, Any]) -> bool:
     return (
         metadata.get("finish_reason") in [*FINISH_REASONS]
-        and _lax(metadata.get("cost_usd", _UNKNOWN_COST)) is not None
-        and metadata.get("mode") in _LOADED_MODES
+        and _lax_number(metadata.get("cost_usd", _UNKNOWN_COST)) is not None
+        and metadata.get("mode") in _LOADABLE_MODES
     )
 
 
-def _their_cost(metadata: Mapping[str, Any]) -> float | None:
-    """Return the cost that the published harness reads of a step; None where it cannot load the step."""
-    return _lax(metadata.get("cost_usd", _UNKNOWN_COST)) if _loads(metadata) else None
+def _published_cost(metadata: Mapping[str, Any]) -> float | None:
+    """Return the cost of a step that the published harness reads; None if it cannot load the step."""
+    return _lax_number(metadata.get("cost_usd", _UNKNOWN_COST)) if _loadable(metadata) else None
 
 
-def _lax(value: object) -> float | None:
-    """Return what the published models take as a number: true and text like "2.5" among them."""
+def _lax_number(value: object) -> float | None:
+    """Return a value that the published models accept as a number, including true and text like "2.5"."""
     try:
         return float(value) if isinstance(value, bool | int | float | str) else None
     except (ValueError, OverflowError):
         return None
 
 
-def _add_step(effort: _Effort, folder: Path, root: str, name: str, report: Report) -> None:
-    step = _object(folder, root, name, report)
+def _add_step(totals: _StepTotals, folder: Path, root: str, name: str, report: Report) -> None:
+    step = _read_json(folder, root, name, report)
     if name == "multiplan_metadata.json":
-        # Its times begin with the plans', whose metadata tell them too.
-        loads = step.get("finish_reason") in [*FINISH_REASONS] and isinstance(step.get("start_time"), str)
-        theirs = _lax(step.get("judge_cost_usd")) if loads else None
-        effort.add(_cost(step, name, "judge_cost_usd", report), theirs, _judging(step, name, report))
+        # Its start and end times include the plans, which their own metadata count already.
+        loadable = step.get("finish_reason") in [*FINISH_REASONS] and isinstance(step.get("start_time"), str)
+        published = _lax_number(step.get("judge_cost_usd")) if loadable else None
+        key = "judge_latency_seconds"
+        seconds = _try_read(name, report, lambda: number(step.get(key), key))
+        totals.add(_cost(step, name, "judge_cost_usd", report), published, seconds)
     else:
-        effort.add(_cost(step, name, "cost_usd", report), _their_cost(step), _seconds(step, name, report))
-
-
-def _judging(step: Mapping[str, Any], name: str, report: Report) -> float | None:
-    key = "judge_latency_seconds"
-    return _tried(name, report, lambda: number(step.get(key), key))
+        totals.add(_cost(step, name, "cost_usd", report), _published_cost(step), _seconds(step, name, report))
 
 
 def _cost(data: Mapping[str, Any], name: str, key: str, report: Report) -> float | None:
     if not data or data.get(key) == _UNKNOWN_COST:
         return None
     if data.get(key) is None:
-        said = "null" if key in data else "missing"
-        report(name, Faulty(ProblemKind.NUMBER, f"{key} is {said}: what it cost is not known"))
+        value = "null" if key in data else "missing"
+        report(name, Faulty(ProblemKind.NUMBER, f"{key} is {value}: the cost is unknown"))
         return None
-    return _tried(name, report, lambda: number(data[key], key))
+    return _try_read(name, report, lambda: number(data[key], key))
 
 
 def _seconds(data: Mapping[str, Any], name: str, report: Report) -> float | None:
-    begun, ended = _moment(data.get("start_time")), _moment(data.get("finish_time"))
-    if begun is None or ended is None:
+    start, finish = _parse_time(data.get("start_time")), _parse_time(data.get("finish_time"))
+    if start is None or finish is None:
         return None
-    seconds = (ended - begun).total_seconds()
-    return _tried(name, report, lambda: number(seconds, "finish_time - start_time"))
+    seconds = (finish - start).total_seconds()
+    return _try_read(name, report, lambda: number(seconds, "finish_time - start_time"))
 
 
-def _moment(value: object) -> datetime | None:
+def _parse_time(value: object) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -207,23 +204,23 @@ def _moment(value: object) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
-def _tried(name: str, report: Report, read: Callable[[], _Read]) -> _Read | None:
+def _try_read(name: str, report: Report, read: Callable[[], _Value]) -> _Value | None:
     try:
         return read()
-    except Faulty as fault:
-        report(name, fault)
+    except Faulty as problem:
+        report(name, problem)
         return None
 
 
-def _quiet(_name: str, _fault: Faulty) -> None:
-    """Nobody expects that file."""
+def _ignore(_name: str, _problem: Faulty) -> None:
+    """Report nothing: the file is optional."""
 
 
-def _object(folder: Path, root: str, name: str, report: Report) -> dict[str, Any]:
+def _read_json(folder: Path, root: str, name: str, report: Report) -> dict[str, Any]:
     try:
         return read_object(folder / name, root)
     except FileNotFoundError:
         report(name, Faulty(ProblemKind.MISSING, "is missing"))
-    except Faulty as fault:
-        report(name, fault)
+    except Faulty as problem:
+        report(name, problem)
     return {}

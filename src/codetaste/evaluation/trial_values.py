@@ -1,4 +1,4 @@
-"""The values of one trial, from our ``scores.json`` or from the published ``evaluation_result.json``."""
+"""The scores of one trial, from our ``scores.json`` or from the published ``evaluation_result.json``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STATUS = {
     Status.UNPARSABLE_PATCH: TrialStatus.DOES_NOT_APPLY,
     Status.TOO_LARGE: TrialStatus.DOES_NOT_APPLY,
 }
-_MOST_NOTES = 100
+_MAX_NOTES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What ``TrialRecord`` has of a trial's worth, under the same names."""
+    """The fields of ``TrialRecord`` that come from an evaluation, under the same names."""
 
     status: TrialStatus
     why: str = ""
@@ -47,10 +47,10 @@ class Values:
 
 
 def own_values(scores: Mapping[str, Any]) -> Values:
-    """Return what our ``scores.json`` says.
+    """Return the scores in our ``scores.json``.
 
     Raises:
-        Faulty: a value in it is none.
+        FileProblem: a value in it is invalid.
     """
     try:
         status = Status(str(scores.get("status")))
@@ -60,7 +60,7 @@ def own_values(scores: Mapping[str, Any]) -> Values:
     if not (passed is None or isinstance(passed, bool)):
         raise Faulty(ProblemKind.NUMBER, "passed is neither true nor false")
     notes = scores.get("notes")
-    notes = notes[:_MOST_NOTES] if isinstance(notes, list) else []
+    notes = notes[:_MAX_NOTES] if isinstance(notes, list) else []
     why = text(scores.get("why"), 300)
     if status is Status.NO_RULES:
         why = why or "no rules: IFR is not defined"
@@ -90,16 +90,16 @@ def _rules(digests: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What ``evaluation_result.json`` says.
+    """The content of ``evaluation_result.json``.
 
     Attributes:
-        counts: of the rules.
-        tests: of the test run, None where it has none.
-        instance: ``instance_metadata``.
-        agent: ``agent_config``.
-        inference: ``inference_metadata``, None where the published harness looks for the file beside.
-        loads: whether the published harness could read it.
-        odd_tests: whether it has test results that are no counts.
+        rule_counts: counts of rules.
+        tests: results of the test run, None if it has none.
+        instance_metadata: its ``instance_metadata``.
+        agent_config: its ``agent_config``.
+        inference_metadata: its own, None if the published harness reads ``inference_metadata.json`` instead.
+        loadable: whether the published harness could read it.
+        invalid_tests: whether it has test results that are not valid counts.
     """
 
     counts: RuleCounts
@@ -112,10 +112,10 @@ class Result:
 
 
 def read_result(data: Mapping[str, Any]) -> Result:
-    """Return what ``evaluation_result.json`` says.
+    """Return the content of ``evaluation_result.json``.
 
     Raises:
-        Faulty: the counts of rules are missing or make no sense.
+        FileProblem: the counts of rules are missing or inconsistent.
     """
     metrics = data.get("agent_rule_metrics")
     if not isinstance(metrics, dict):
@@ -151,12 +151,12 @@ def read_result(data: Mapping[str, Any]) -> Result:
 
 
 def result_values(result: Result, *, tests_ran: bool) -> Values:
-    """Return what a whole published evaluation says; ``tests_ran`` without results is a crash (0, 0)."""
+    """Return the scores of a complete published evaluation; a test run without results is a crash (0, 0)."""
     counts = result.counts
-    ruled = counts.positive_total + counts.negative_total
+    rules = counts.positive_total + counts.negative_total
     return Values(
         TrialStatus.SCORED,
-        "" if ruled else "no rules: IFR is not defined",
+        "" if rules else "no rules: IFR is not defined",
         result.tests or (CRASHED if tests_ran else None),
         ifr=ifr(counts),
         ifr_plus=ifr_plus(counts),
@@ -165,7 +165,7 @@ def result_values(result: Result, *, tests_ran: bool) -> Values:
 
 
 def _loads_agent(config: object) -> bool:
-    """Whether the published models take ``config`` as an agent's."""
+    """Whether the published models accept ``config`` as an agent's configuration."""
     if not isinstance(config, dict) or not isinstance(config.get("id"), str):
         return False
     parts = [config.get(name) for name in ("agent", "model")]
