@@ -21,12 +21,15 @@ import anyio
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, Text
 from codetaste.llm.metered import metered
-from codetaste.orchestration import Job, JobContext, Json, Limits, Status, open_session
+from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.money import Limits
+from codetaste.orchestration.session import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from codetaste.llm.metered import MeteredModel
+    from codetaste.orchestration.journal import Json
 
 SLOTS, PAID, CALLS = 10, 3, 2
 BUDGET = Limits(usd=Decimal(100))

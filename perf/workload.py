@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from codetaste.orchestration import Job, JobContext, Json, Limits, Session, Status, open_session
+from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.money import Limits
+from codetaste.orchestration.session import Session, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from codetaste.llm.messages import Request
+    from codetaste.orchestration.journal import Json
 
 BUDGET = Limits(usd=Decimal(1000))
 IDLE_S = 5.0

@@ -87,7 +87,7 @@ async def test_a_stored_text_that_is_gone_keeps_no_other_rules_from_being_writte
     outcomes = {key: Outcome(key, Status.DONE, value) for key, value in values.items()}
     with pytest.raises(ExceptionGroup) as caught:
         await write_products([lost, kept], outcomes, around, blobs)
-    assert "is missing; put it back, or rerun the job" in str(caught.value.exceptions[0])
+    assert "is missing; restore it, or rerun the job" in str(caught.value.exceptions[0])
     assert rules_file(kept, around).is_file()
 
 

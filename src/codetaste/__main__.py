@@ -8,7 +8,7 @@ from codetaste.early import leave_quietly
 def main() -> None:
     """Run the command line."""
     leave_quietly()
-    from codetaste.cli import main as command  # noqa: PLC0415 - Ctrl-C is taken care of first
+    from codetaste.cli import main as command  # noqa: PLC0415 - after the handler of Ctrl-C is set
 
     command()
 

@@ -1,6 +1,6 @@
-"""From a config to the things it names: benchmark, tools, models, rule engine and shell.
+"""Resolve what a config names (benchmark, instances, tools, agents), and open models, rule engine and shell.
 
-Whatever a person wrote that does not exist is found here, all of it at once, before anything is started.
+Names in the config that do not exist are reported here, all together, before anything is started.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What a config names, found and checked; nothing is started yet."""
+    """A config with everything that it names resolved and checked; nothing is started yet."""
 
     config: Config
     base_dir: Path
@@ -53,36 +53,36 @@ class Assembly:
     instances: tuple[Instance, ...]
     tools: tuple[Tool, ...]
     adapters: Mapping[str, Adapter] = field(default_factory=dict)
-    """Of the agents that some track uses and that are programs, by the agent's id."""
+    """Adapters of the CLI agents that some track uses, by the agent's id."""
 
     def used_models(self) -> tuple[ModelConfig, ...]:
-        """The models that some flow of the config uses."""
+        """Return the models that some flow of the config uses."""
         wanted = set(self.config.discover.models) if self.config.discover else set()
         wanted |= {agent.model for agent in self.config.used_agents()}
         wanted |= {track.judge for track in self.config.tracks if track.judge is not None}
         return tuple(model for model in self.config.models if model.id in wanted)
 
     def rules(self) -> RulesConfig:
-        """``[rules]``, its paths made whole."""
+        """Return ``[rules]`` with absolute paths."""
         rules = self.config.rules
-        given = {"opengrep": rules.opengrep, "cache": rules.cache}
-        whole = {
+        paths = {"opengrep": rules.opengrep, "cache": rules.cache}
+        absolute = {
             name: (self.base_dir / path.expanduser()).absolute()
-            for name, path in given.items()
+            for name, path in paths.items()
             if isinstance(path, Path)
         }
-        return rules.model_copy(update=whole)
+        return rules.model_copy(update=absolute)
 
     def prices(self) -> dict[str, PriceEntry]:
-        """What the models that some flow uses cost, by id, and who says so."""
+        """Return the prices of the used models with their sources, by id."""
         return {model.id: price_entry(model) for model in self.used_models()}
 
 
 def assemble(config: Config, base_dir: Path) -> Assembly:
-    """Find what ``config`` names; its paths are relative to ``base_dir``.
+    """Resolve what ``config`` names; its paths are relative to ``base_dir``.
 
     Raises:
-        ConfigError: one line for each thing that is not there or does not fit.
+        ConfigError: one line for each name that does not exist or is not allowed there.
     """
     problems: list[str] = []
     benchmark: Benchmark | None = None
@@ -101,18 +101,18 @@ def assemble(config: Config, base_dir: Path) -> Assembly:
         if config.run.budget_usd is not None or config.discover.budget_usd is not None:
             for name in dict.fromkeys(config.discover.models):
                 problems.extend(budget_problems(config.model_by_id(name)))
-    found = adapters_of(config.used_agents(), config.tracks, config.models, base_dir)
-    problems.extend(found.problems)
+    agents = adapters_of(config.used_agents(), config.tracks, config.models, base_dir)
+    problems.extend(agents.problems)
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
-    return Assembly(config, base_dir, benchmark, instances, tools, found.by_agent)
+    return Assembly(config, base_dir, benchmark, instances, tools, agents.by_agent)
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
     """Open the benchmark that ``[benchmark]`` names.
 
     Raises:
-        ConfigError: it is not there, or something in it is wrong.
+        ConfigError: it does not exist or is invalid.
     """
     repos: Path | None = None
     if config.repos is not None:
@@ -125,24 +125,24 @@ def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
 
 
 def cache_dir(warn: Callable[[str], None]) -> Path:
-    """Where trees, archives, clones and matches are kept between runs: ``$XDG_CACHE_HOME/codetaste``.
+    """Return the folder that caches trees, archives, clones and matches: ``$XDG_CACHE_HOME/codetaste``.
 
-    Where that cannot be written, ``warn`` is told, and it is a temporary folder of this user's. Blocks.
+    If it is not writable, a temporary folder of this user is used instead, and reported through ``warn``.
     """
     from codetaste.rules.engine_install import own_temporary_folder  # noqa: PLC0415 - not for a dry run
 
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    home = os.path.expanduser("~")  # noqa: PTH111 - Path's own fails where a user has no home
-    usual = (Path(given) if Path(given).is_absolute() else Path(home) / ".cache") / "codetaste"
-    reason = _unwritable(usual)
-    if not reason or (instead := own_temporary_folder()) is None or _unwritable(instead):
-        return usual
-    warn(f"{usual}: {reason}, so it is no cache; {instead} is taken instead")
-    return instead
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.expanduser fails if the user has no home
+    default = (Path(xdg) if Path(xdg).is_absolute() else Path(home) / ".cache") / "codetaste"
+    reason = _unwritable(default)
+    if not reason or (fallback := own_temporary_folder()) is None or _unwritable(fallback):
+        return default
+    warn(f"{default}: {reason}, so it cannot be the cache; {fallback} is used instead")
+    return fallback
 
 
 def _unwritable(folder: Path) -> str:
-    """Say why nothing can be written to ``folder``, which is made; "" if something can."""
+    """Return why ``folder``, which is created, cannot be written; "" if it can."""
     if not folder.is_absolute():
         return "this user has no home"
     try:
@@ -157,13 +157,13 @@ def _unwritable(folder: Path) -> str:
 async def open_scanner(
     config: RulesConfig, ignore: str, warn: Callable[[str], None], *, cache: Path | None = None
 ) -> tuple[Scanner, Engine]:
-    """Find the rule engine, and return a scanner that leaves out what ``ignore`` (a file's text) says.
+    """Find the rule engine, and return it with a scanner that skips files matching ``ignore`` (file text).
 
-    ``warn`` is told, from any thread, what a person should know while scans go on. ``cache`` is what
-    ``cache_dir`` said, where it was asked before.
+    ``warn`` is called, from any thread, with messages for the user during scans. ``cache`` is the result of
+    ``cache_dir``, if it is already known.
 
     Raises:
-        ToolMissing: there is no engine; the message says how to get it.
+        ToolMissing: there is no engine; the message says how to install it.
     """
     from codetaste.rules.cache_keys import engine_name  # noqa: PLC0415 - not for a dry run
     from codetaste.rules.cache_store import MatchStore  # noqa: PLC0415
@@ -192,12 +192,12 @@ async def surroundings(
     sandbox: SandboxConfig,
     warn: Callable[[str], None],
 ) -> Surroundings:
-    """Find the rule engine and a way to contain commands, and try both.
+    """Find and try the rule engine and the containment of commands for rule discovery.
 
-    ``warn`` is told, from any thread, what a person should know later on.
+    ``warn`` is called, from any thread, with later messages for the user.
 
     Raises:
-        ToolMissing: one of them cannot be had here; the message says how to get it.
+        ToolMissing: one of them is not available; the message says how to install it.
     """
     from codetaste.flows import discover  # noqa: PLC0415 - not for a dry run
     from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415
@@ -231,21 +231,21 @@ async def surroundings(
 
 
 def ripgrep() -> Path | None:
-    """The ripgrep that was installed with codetaste, or the system's."""
+    """Return the path of the ripgrep installed with codetaste, or of the system's."""
     import shutil  # noqa: PLC0415 - small, but only here
     import sysconfig  # noqa: PLC0415
 
-    ours = Path(sysconfig.get_path("scripts")) / "rg"
-    found = str(ours) if ours.is_file() else shutil.which("rg")
-    return Path(found) if found else None
+    packaged = Path(sysconfig.get_path("scripts")) / "rg"
+    path = str(packaged) if packaged.is_file() else shutil.which("rg")
+    return Path(path) if path else None
 
 
 @asynccontextmanager
 async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dict[str, MeteredModel]]:
-    """Make the models that the flows use, by id; closed at the end.
+    """Create the models that the flows use, by id, and close them at the end.
 
     Raises:
-        ConfigError: one line for each model that cannot be made (a script or a key that is not there).
+        ConfigError: one line for each model that cannot be created (a missing script or key).
     """
     from codetaste.llm.limiters import Limiters  # noqa: PLC0415 - not for a dry run
     from codetaste.llm.metered import metered  # noqa: PLC0415
@@ -268,10 +268,10 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
 
 
 def model_digest(config: ModelConfig, base_dir: Path) -> str:
-    """What decides the replies of a model, as a hash: not where it is reached nor what it costs."""
+    """Return a hash of the settings that decide a model's replies, without its address and price."""
     settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
-    where, _, function = config.model.rpartition(":")
-    if config.provider == "scripted" and (script := base_dir / where).is_file():
-        # What the file says decides, not where it lies.
+    path, _, function = config.model.rpartition(":")
+    if config.provider == "scripted" and (script := base_dir / path).is_file():
+        # The content of the file decides, not its path.
         settings |= {"model": function, "script": sha256(script.read_bytes()).hexdigest()}
     return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

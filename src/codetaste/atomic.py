@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under a temporary name, made durable, renamed."""
+"""Atomic file writes: write under a temporary name, fsync, rename; and removal of stale temporary files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
+_TEMPORARY_NAME = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
-    """Put ``content`` at ``path``, making folders as needed; blocks, so call it from a worker thread.
+    """Write ``content`` to ``path`` and create its folders as needed. Call it from a worker thread.
 
     Raises:
-        StorageFull: no space left; what was at ``path`` is still there.
-        JournalError: it cannot be written for another reason.
+        StorageFull: no space left; the previous file at ``path`` is unchanged.
+        JournalError: the file cannot be written for another reason.
     """
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
@@ -34,7 +34,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            _sync(path.parent)
+            _sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -45,13 +45,13 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what writers that were killed have left below ``folder``; blocks, as it looks at every file."""
+    """Remove temporary files of killed writers below ``folder``. Call it from a worker thread."""
     for path in folder.rglob(".*.tmp"):
-        if (left := _TEMPORARY.fullmatch(path.name)) and not _alive(int(left[1])):
+        if (match := _TEMPORARY_NAME.fullmatch(path.name)) and not _process_exists(int(match[1])):
             path.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def _process_exists(process: int) -> bool:
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -61,8 +61,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _sync(folder: Path) -> None:
-    """Make a rename in ``folder`` durable."""
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

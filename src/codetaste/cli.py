@@ -1,4 +1,4 @@
-"""The ``codetaste`` command: each subcommand builds what it needs and calls the rooms below."""
+"""The ``codetaste`` command and the arguments of its subcommands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codetaste.commands.evaluate import evaluate
 from codetaste.commands.import_ import import_
 from codetaste.commands.report import report
 from codetaste.commands.tool_app import tool_app
-from codetaste.run import run as run_command
+from codetaste.run import run as run_config
 
 _JSON = Parameter(name="--json", negative=())
 
@@ -26,9 +26,9 @@ app = App(
     version=__version__,
 )
 rules_app = App(name="rules", help="Work with OpenGrep rules.")
-image_app = App(name="image", help="The images that coding agents' containers are made of.")
-agents_app = App(name="agents", help="Command-line coding agents: what there is, what is installed.")
-app.command(run_command, name="run")
+image_app = App(name="image", help="Build and list the images of coding agents' containers.")
+agents_app = App(name="agents", help="List and install command-line coding agents.")
+app.command(run_config, name="run")
 app.command(evaluate)
 app.command(report)
 app.command(import_, name="import")
@@ -49,14 +49,14 @@ def status(
     watch: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Say how far a run has come, live or finished: who waits for what, what was spent, tried again, failed.
+    """Show the progress of a run, live or finished: jobs, waits, costs, retries and failures.
 
     Args:
-        run: Its folder (runs/NAME), or its name.
-        all_: List all jobs, however many there are.
-        job: Tell all that is known of the jobs whose key fits this glob: calls, waits, notes, log.
-        watch: Draw it again every second until the run ends; elsewhere than on a terminal, wait for the end.
-        json_: Say it as JSON.
+        run: The run's folder (runs/NAME), or its name.
+        all_: List all jobs.
+        job: Show all details of the jobs whose key matches this glob: calls, waits, notes, log.
+        watch: Refresh every second until the run ends; without a terminal, only wait for the end.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import status as watching  # noqa: PLC0415 - only here
 
@@ -77,20 +77,20 @@ def limit(
     reset: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Change the limits of a run while it is under way, or for its next session; say which hold.
+    """Change the limits of a run while it is under way, or for its next session; print the limits in force.
 
-    What is changed holds until it is changed again, or until the config says something new of that limit. A
-    budget that is lowered below what is spent refuses further calls; what is in flight is finished.
+    A changed limit holds until it is changed again, or until its value in the config changes. A budget below
+    the money already spent refuses further calls; calls in flight finish.
 
     Args:
-        run: Its folder (runs/NAME), or its name.
+        run: The run's folder (runs/NAME), or its name.
         budget_usd: US dollars for the whole run, or "none".
         time_limit: Wall time of the whole run, such as 2h, or "none".
-        jobs: Jobs in flight.
-        sandboxes: Sandboxes at once.
-        model: Requests to a model in flight, as ID=8. May be given several times.
-        reset: Go back to what the config says, except for what is given beside it.
-        json_: Say it as JSON.
+        jobs: Maximum number of running jobs.
+        sandboxes: Maximum number of sandboxes.
+        model: Maximum number of requests in flight to a model, as ID=8. May be given several times.
+        reset: Return to the limits of the config, except for those given with this option.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import limit as limiting  # noqa: PLC0415 - only here
 
@@ -100,15 +100,15 @@ def limit(
 
 @app.command
 def settle(run: Path, call: str = "", /, *, usd: str = "", json_: Annotated[bool, _JSON] = False) -> int:
-    """Say what a call cost whose cost is unknown, as the provider's own record has it; or list such calls.
+    """Record the real cost of a call whose cost is unknown, from the provider's bill; or list such calls.
 
-    A call that was cut off is charged at the most that it could cost until its real cost is known.
+    An interrupted call is charged at its maximum cost until its real cost is known.
 
     Args:
-        run: Its folder (runs/NAME), or its name; nobody may be at work on it.
+        run: The run's folder (runs/NAME), or its name; no process may be working on it.
         call: The call's name; without it the calls of unknown cost are listed.
-        usd: What it cost, in US dollars; 0 where it was not billed.
-        json_: Say it as JSON.
+        usd: The cost in US dollars; 0 if the call was not billed.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import settle as settling  # noqa: PLC0415 - only here
 
@@ -118,19 +118,19 @@ def settle(run: Path, call: str = "", /, *, usd: str = "", json_: Annotated[bool
 
 @app.command
 def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
-    """Say what works on this machine, and how to get the rest.
+    """Check which tools, sandboxes and keys work on this machine, and say how to install the rest.
 
     Args:
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import doctor as examination  # noqa: PLC0415 - only here
 
-    def answer() -> int:
+    def examine_and_print() -> int:
         report = anyio.run(examination.examine)
         say(examination.to_json(report) if json_ else examination.render(report))
         return 0 if report.usable else 1
 
-    return guarded(answer, as_json=json_)
+    return guarded(examine_and_print, as_json=json_)
 
 
 @agents_app.default
@@ -138,7 +138,7 @@ def list_agents(*, json_: Annotated[bool, _JSON] = False) -> int:
     """List the command-line agents that a config can name, their releases and options.
 
     Args:
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import agents  # noqa: PLC0415 - only here
 
@@ -147,11 +147,11 @@ def list_agents(*, json_: Annotated[bool, _JSON] = False) -> int:
 
 @agents_app.command
 def install(*names: str, json_: Annotated[bool, _JSON] = False) -> int:
-    """Install agents now; a run installs what it needs by itself.
+    """Install agents now; a run installs missing agents itself.
 
     Args:
-        names: NAME or NAME@VERSION, or the folder of one of your own; default all, in their default releases.
-        json_: Say it as JSON.
+        names: NAME or NAME@VERSION, or the folder of your own agent; default all, in their default releases.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import agents  # noqa: PLC0415 - only here
 
@@ -166,15 +166,15 @@ def check(
     instance: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Count every published rule in R and in R∘X*, and list those whose metadata say otherwise.
+    """Count the matches of every published rule in R and in R∘X*, and list rules whose metadata differ.
 
-    Instances without rules or clone are listed as skipped. Exit code 1 if any rule disagrees.
+    Instances without rules or clone are listed as skipped. Exit code 1 if any rule differs.
 
     Args:
         benchmark: A folder in the published layout.
         repos: A folder of clones OWNER/REPO; otherwise each instance's own origin is used.
         instance: Globs on instance ids; default all.
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands.rules import check_published  # noqa: PLC0415 - only here
 
@@ -192,16 +192,16 @@ def build_image(
     socket: Path | None = None,
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Build an image for coding agents: a lean Debian, where no registry can be reached, or your own.
+    """Build an image for coding agents: a lean Debian, which needs no image registry, or your own.
 
     Args:
         lean: Debian with git, Python and ripgrep, from this machine's package mirrors, by mmdebstrap.
-        dockerfile: A folder with a Dockerfile; all of it is sent to the engine.
-        name: What to call the image; the lean one has a name already.
-        mirror_less: Leave no package mirrors in the lean image.
-        engine: docker, podman, or auto: whichever answers.
-        socket: Where it listens; otherwise DOCKER_HOST, CONTAINER_HOST and the usual places.
-        json_: Say it as JSON.
+        dockerfile: A folder with a Dockerfile; the whole folder is sent to the engine.
+        name: Name of the image; the lean image has a default name.
+        mirror_less: Remove the package mirrors from the lean image.
+        engine: docker, podman, or auto for the first that responds.
+        socket: The engine's socket; default DOCKER_HOST, CONTAINER_HOST or the usual paths.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
@@ -214,12 +214,12 @@ def build_image(
 def list_images(
     *, engine: str = "auto", socket: Path | None = None, json_: Annotated[bool, _JSON] = False
 ) -> int:
-    """List the images that codetaste made.
+    """List the images that codetaste built.
 
     Args:
-        engine: docker, podman, or auto: whichever answers.
-        socket: Where it listens.
-        json_: Say it as JSON.
+        engine: docker, podman, or auto for the first that responds.
+        socket: The engine's socket.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
@@ -235,13 +235,13 @@ def remove_image(
     socket: Path | None = None,
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Remove an image that codetaste made.
+    """Remove an image that codetaste built.
 
     Args:
         name: The image.
-        engine: docker, podman, or auto: whichever answers.
-        socket: Where it listens.
-        json_: Say it as JSON.
+        engine: docker, podman, or auto for the first that responds.
+        socket: The engine's socket.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 

@@ -1,11 +1,11 @@
-"""What every command has in common: its streams, how its errors are said, and its exit code.
+"""Standard streams, error messages and exit codes of every command.
 
-Standard output belongs to the result. Whatever a user's tools and scripts print while a command works goes to
-standard error, so that ``--json`` is JSON and nothing else: one document, the result or the error::
+Standard output is for the result only. Output of a user's tools and scripts during a command goes to standard
+error, so that ``--json`` prints exactly one JSON document, the result or the error::
 
     {"error": {"cause": "config", "messages": ["x.toml: no such file"]}, "exit_code": 2}
 
-People read what is wrong on standard error in either case.
+Error messages for humans go to standard error in either case.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _BAD_INPUT, _STOPPED, _NO_READER = 2, 130, 141
 
 @dataclass(slots=True)
 class _Result:
-    """Where the result goes, and whether any of it has been said."""
+    """Stream of the result, and whether any of it has been printed."""
 
     stream: TextIO
-    said: bool = False
+    printed: bool = False
 
 
 _result: ContextVar[_Result | None] = ContextVar("result", default=None)
 
 
 def launch(app: App) -> NoReturn:
-    """Run the command line of a program and leave with its exit code."""
+    """Run the command line of a program and exit with its exit code."""
     from cyclopts import CycloptsError  # noqa: PLC0415 - the program has imported it
 
     try:
         app(exit_on_error=False)
     except CycloptsError as error:
-        # It has told people already.
+        # cyclopts has already printed the error for humans.
         if "--json" in sys.argv:
             with contextlib.suppress(OSError, CodetasteError):
                 say(error_json(Cause.CONFIG, [str(error)], _BAD_INPUT))
@@ -57,69 +57,69 @@ def launch(app: App) -> NoReturn:
 
 
 def guarded(command: Callable[[], int], *, as_json: bool = False) -> int:
-    """Run a command and return its exit code; what is wrong is said in one line each, on standard error.
+    """Run a command and return its exit code; error messages go to standard error, one line each.
 
-    The code is 2 for bad input or a missing tool, 1 for other errors, 130 for Ctrl-C, 141 for a reader gone.
-    ``as_json``: what is wrong is the result, too, unless there is one already.
+    The code is 2 for bad input or a missing tool, 1 for other errors, 130 for Ctrl-C, 141 for a closed pipe.
+    ``as_json``: errors are also printed as the JSON result, unless a result was printed before.
     """
     _open_streams()
     result = _Result(sys.stdout)
     before = _result.set(result)
-    alone = in_good_order()
+    restored = in_good_order()
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return command()
     except BaseException as error:
-        fault = _fault_of(error)
-        if fault is None:
+        failure = _failure_of(error)
+        if failure is None:
             raise
-        if as_json and not result.said and fault.exit_code != _NO_READER:
+        if as_json and not result.printed and failure.exit_code != _NO_READER:
             with contextlib.suppress(OSError, CodetasteError):
-                say(error_json(fault.cause, fault.messages, fault.exit_code))
-        if not fault.handled:
+                say(error_json(failure.cause, failure.messages, failure.exit_code))
+        if not failure.handled:
             raise
-        for message in fault.messages if fault.exit_code != _STOPPED else ():
+        for message in failure.messages if failure.exit_code != _STOPPED else ():
             tell(f"codetaste: {message}")
-        return fault.exit_code
+        return failure.exit_code
     finally:
         _result.reset(before)
-        if alone:
+        if restored:
             leave_quietly()
 
 
 def error_json(cause: Cause, messages: Sequence[str], exit_code: int) -> str:
-    """Say what is wrong as JSON."""
-    said = {"error": {"cause": cause.value, "messages": list(messages)}, "exit_code": exit_code}
-    return json.dumps(said, indent=2)
+    """Return the JSON document of an error."""
+    data = {"error": {"cause": cause.value, "messages": list(messages)}, "exit_code": exit_code}
+    return json.dumps(data, indent=2)
 
 
 def result_stream() -> TextIO:
-    """Return where results go."""
+    """Return the stream that results go to."""
     result = _result.get()
     return sys.stdout if result is None else result.stream
 
 
 def say(text: str) -> None:
-    """Write a piece of the result to standard output.
+    """Write a part of the result to standard output.
 
     Raises:
-        BrokenPipeError: nobody reads it any more.
-        CodetasteError: it cannot be written.
+        BrokenPipeError: the reader has closed the pipe.
+        CodetasteError: standard output cannot be written.
     """
     result = _result.get()
     if result is not None:
-        result.said = True
+        result.printed = True
     try:
         print(text, file=result_stream(), flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
-        _discard_output()
+        _discard(result_stream())
         raise CodetasteError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def tell(text: str) -> None:
-    """Write a line for the person who watches to standard error, if that can be written."""
+    """Write a line for the user to standard error; write errors are ignored."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -127,12 +127,12 @@ def tell(text: str) -> None:
 
 
 def _open_streams() -> None:
-    """Make sure that the three standard streams are there and take any text."""
+    """Make sure that the three standard streams are open and accept any text."""
     for descriptor in range(_DESCRIPTORS):
         try:
             os.fstat(descriptor)
         except OSError:
-            # Else the journal might be given this number, and get what others write to their errors.
+            # Otherwise the journal might get this descriptor, and receive what other code writes to stderr.
             os.open(os.devnull, os.O_RDWR)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -142,19 +142,15 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _discard_output() -> None:
-    _discard(result_stream())
-
-
 def _discard(stream: TextIO) -> None:
-    """Send what is still to be written nowhere: the interpreter would stumble over it at its end."""
+    """Discard buffered output: otherwise the interpreter fails to flush it at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @dataclass(frozen=True, slots=True)
-class _Fault:
-    """What a command that failed comes to; one that is not ``handled`` is a fault of the program."""
+class _CommandFailure:
+    """Exit code and messages of a failed command; one that is not ``handled`` is a fault of the program."""
 
     exit_code: int
     cause: Cause
@@ -162,28 +158,28 @@ class _Fault:
     handled: bool = True
 
 
-def _fault_of(error: BaseException) -> _Fault | None:
-    """Return what went wrong; None where somebody leaves on purpose."""
+def _failure_of(error: BaseException) -> _CommandFailure | None:
+    """Return the failure that ``error`` means; None for a deliberate exit."""
     errors = list(_leaves(error))
     if any(isinstance(each, KeyboardInterrupt) for each in errors):
-        return _Fault(_STOPPED, Cause.CANCELLED, ("stopped",))
+        return _CommandFailure(_STOPPED, Cause.CANCELLED, ("stopped",))
     if any(isinstance(each, BrokenPipeError) for each in errors):
-        # Whoever read our output has gone, as in "codetaste status RUN | head"; nothing more can be said.
-        _discard_output()
-        return _Fault(_NO_READER, Cause.CANCELLED, ())
+        # The reader has closed the pipe, as in "codetaste status RUN | head"; nothing more can be printed.
+        _discard(result_stream())
+        return _CommandFailure(_NO_READER, Cause.CANCELLED, ())
     if any(isinstance(each, SystemExit | GeneratorExit) for each in errors):
         return None
     if all(isinstance(each, PermissionError) and each.filename for each in errors):
-        # A path that somebody named leads through a folder that may not be entered: asking for it raises.
-        said = [f"{each.filename}: {each.strerror}" for each in errors if isinstance(each, OSError)]
-        return _Fault(_BAD_INPUT, Cause.CONFIG, tuple(said))
+        # A path of the user leads through a folder without access permission: even ``exists`` raises then.
+        lines = [f"{each.filename}: {each.strerror}" for each in errors if isinstance(each, OSError)]
+        return _CommandFailure(_BAD_INPUT, Cause.CONFIG, tuple(lines))
     known = [each for each in errors if isinstance(each, CodetasteError)]
     if len(known) < len(errors):
-        said = [f"{type(each).__name__}: {each}" for each in errors if not isinstance(each, CodetasteError)]
-        return _Fault(1, Cause.FAULT, tuple(said), handled=False)
+        lines = [f"{type(each).__name__}: {each}" for each in errors if not isinstance(each, CodetasteError)]
+        return _CommandFailure(1, Cause.FAULT, tuple(lines), handled=False)
     bad_input = any(isinstance(each, ConfigError | ToolMissing | SandboxMissing) for each in known)
     messages = tuple(line for each in known for line in str(each).splitlines())
-    return _Fault(_BAD_INPUT if bad_input else 1, known[0].cause, messages)
+    return _CommandFailure(_BAD_INPUT if bad_input else 1, known[0].cause, messages)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -1,6 +1,6 @@
-"""The config of a run: one TOML file, typed, with every mistake in it reported at once.
+"""The config of a run: one typed TOML file, whose errors are all reported together.
 
-The model of each section stands beside what the section configures; here they come together.
+The model of each section is defined next to the code that it configures; this module combines them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
 class RunConfig(Section):
-    """``[run]``: what the run is called, where it goes, and what it may use in all."""
+    """``[run]``: name and location of the run, and its limits."""
 
     name: str = Field(pattern=NAME_PATTERN)
     """The folder under ``out``."""
     out: Path = Path("runs")
-    """Where runs go; relative to where the command is started."""
+    """Folder of all runs, relative to the working directory of the command."""
     budget_usd: Usd | None = None
     """US dollars for all flows, models and agents together."""
     time_limit: Seconds | None = None
@@ -47,7 +47,7 @@ class RunConfig(Section):
 
 
 class Config(Section):
-    """A whole config file. A flow's section that is present is a flow that runs; tracks are inference."""
+    """A whole config file. Each section of a flow that is present enables the flow; tracks are inference."""
 
     run: RunConfig
     benchmark: BenchmarkConfig
@@ -60,70 +60,70 @@ class Config(Section):
     evaluate: EvaluateConfig | None = None
 
     def model_by_id(self, name: str) -> ModelConfig:
-        """Return the model that the file calls ``name``; it was checked to be there."""
+        """Return the model with the id ``name``, which was checked to exist."""
         return next(model for model in self.models if model.id == name)
 
     def used_agents(self) -> list[AgentConfig]:
-        """The agents that some track uses."""
+        """Return the agents that some track uses."""
         return [agent for agent in self.agents if any(track.takes(agent.id) for track in self.tracks)]
 
     def labels(self) -> dict[str, str]:
-        """What to call each model before people, by id: one that a program plays says so."""
-        played = {model.id for model in self.models if model.provider == "scripted"}
+        """Return the display name of each model, by id: scripted models are marked as such."""
+        scripted = {model.id for model in self.models if model.provider == "scripted"}
         return {
-            model.id: f"{model.id}, scripted" if model.id in played - {"scripted"} else model.id
+            model.id: f"{model.id}, scripted" if model.id in scripted - {"scripted"} else model.id
             for model in self.models
         }
 
 
 def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
-    """Read a config file, with ``settings`` like "run.budget_usd=5" laid over it.
+    """Read a config file; ``settings`` like "run.budget_usd=5" override its values.
 
     Raises:
-        ConfigError: one line for each mistake, with file, key, and the nearest valid name.
+        ConfigError: one line for each problem, with file, key, and the closest valid name.
     """
     import tomli  # noqa: PLC0415 - only here
 
     try:
         raw = tomli.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file{_nearest_file(path)}") from None
+        raise ConfigError(f"{path}: no such file{_suggest_file(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     except (tomli.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     for setting in settings:
-        _lay_over(raw, setting)
+        _override(raw, setting)
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
         raise ConfigError(*(f"{path}: {line}" for line in mistakes(error, raw, Config))) from None
-    problems = [f"{path}: {line}" for line in _undefined_ids(config)]
+    problems = [f"{path}: {line}" for line in _cross_section_problems(config)]
     if problems:
         raise ConfigError(*problems)
     return config
 
 
-def _nearest_file(path: Path) -> str:
+def _suggest_file(path: Path) -> str:
     folder = path.parent if path.parent.is_dir() else Path()
     return suggestion(path.name, [each.name for each in folder.glob("*.toml")])
 
 
-def _lay_over(raw: dict[str, Any], setting: str) -> None:
-    """Put ``a.b=c`` into ``raw``; ``models.ID.key`` and ``models.0.key`` reach into lists of tables."""
+def _override(raw: dict[str, Any], setting: str) -> None:
+    """Apply ``a.b=c`` to ``raw``; ``models.ID.key`` and ``models.0.key`` address tables in lists."""
     key, separator, text = setting.partition("=")
     parts = key.strip().split(".")
     if not separator or not all(parts):
         raise ConfigError(f"--set {shown(setting)}: write it as section.key=value")
     node: Any = raw
     for part in parts[:-1]:
-        node = _step(node, part, setting)
+        node = _child(node, part, setting)
     if not isinstance(node, dict):
         raise ConfigError(f"--set {shown(setting)}: {'.'.join(parts[:-1])} is not a table")
     node[parts[-1]] = _toml_value(text)
 
 
-def _step(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML data
+def _child(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML data
     if isinstance(node, dict):
         return node.setdefault(part, {})
     if isinstance(node, list):
@@ -131,12 +131,12 @@ def _step(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML dat
         tables |= {str(table["id"]): table for table in node if isinstance(table, dict) and "id" in table}
         if part in tables:
             return tables[part]
-        raise ConfigError(f"--set {shown(setting)}: there is no {part!r}{suggestion(part, list(tables))}")
+        raise ConfigError(f"--set {shown(setting)}: no table {part!r}{suggestion(part, list(tables))}")
     raise ConfigError(f"--set {shown(setting)}: {part!r} is not a table")
 
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
-    """Read ``text`` as a TOML value, and as plain words where it is none."""
+    """Parse ``text`` as a TOML value; text that is not TOML is a string."""
     import tomli  # noqa: PLC0415 - only here
 
     try:
@@ -145,15 +145,15 @@ def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
         return text
 
 
-def _undefined_ids(config: Config) -> Iterator[str]:
-    """What single sections cannot see: ids used twice, and ids that nobody defines."""
+def _cross_section_problems(config: Config) -> Iterator[str]:
+    """Find problems between sections: ids that are used twice or not defined."""
     known = [model.id for model in config.models]
-    for name in _twice(known):
+    for name in _duplicates(known):
         yield f"models[{name}].id: used twice"
     for name in config.discover.models if config.discover else ():
         if name not in known:
             yield f"discover.models: no [[models]] has the id {name!r}{suggestion(name, known)}"
-    for name in _twice([agent.id for agent in config.agents]):
+    for name in _duplicates([agent.id for agent in config.agents]):
         yield f"agents[{name}].id: used twice"
     for agent in config.agents:
         if agent.model not in known:
@@ -162,17 +162,17 @@ def _undefined_ids(config: Config) -> Iterator[str]:
                 f"{suggestion(agent.model, known)}"
             )
     for number, track in enumerate(config.tracks):
-        for problem in _in_track(track, config):
+        for problem in _track_problems(track, config):
             yield f"tracks[{number}]{problem}"
-    yield from _tracks_alike(config)
-    yield from _in_evaluation(config)
+    yield from _duplicate_tracks(config)
+    yield from _evaluation_problems(config)
 
 
-def _twice(names: Sequence[str]) -> list[str]:
+def _duplicates(names: Sequence[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
 
 
-def _in_track(track: TrackConfig, config: Config) -> Iterator[str]:
+def _track_problems(track: TrackConfig, config: Config) -> Iterator[str]:
     known = [model.id for model in config.models]
     if track.judge is not None and track.judge not in known:
         yield f".judge: no [[models]] has the id {track.judge!r}{suggestion(track.judge, known)}"
@@ -181,37 +181,37 @@ def _in_track(track: TrackConfig, config: Config) -> Iterator[str]:
         if name not in agents:
             yield f".agents: no [[agents]] has the id {name!r}{suggestion(name, agents)}"
     if not agents:
-        yield ": there are no [[agents]] to work on it"
+        yield ": no [[agents]] are configured"
 
 
-def _in_evaluation(config: Config) -> Iterator[str]:
-    """What is scored goes by the agent's id, and two of these are taken; rules must be found by somebody."""
+def _evaluation_problems(config: Config) -> Iterator[str]:
+    """Check that agent ids do not clash with the pseudo agents and that ``evaluate.rules`` names a finder."""
     if config.evaluate is None:
         return
     for agent in config.agents:
         if agent.id in {GOLDEN, NULL}:
-            yield f"agents[{agent.id}].id: is that of a pseudo agent, which [evaluate] adds; take another one"
+            yield f"agents[{agent.id}].id: [evaluate] adds a pseudo agent of this id; use another id"
     by = config.evaluate.discovered_by
     if by is None:
         return
     finders = config.discover.models if config.discover else ()
     if by not in finders:
         yield (
-            f"evaluate.rules: [discover] does not have the model {by!r}{suggestion(by, finders)}; "
+            f"evaluate.rules: [discover] has no model {by!r}{suggestion(by, finders)}; "
             'write "benchmark" for the benchmark\'s own rules'
         )
 
 
-def _tracks_alike(config: Config) -> Iterator[str]:
-    """Two tables that ask for the same trials would fight over the same folders."""
-    taken: dict[tuple[str, str], int] = {}
+def _duplicate_tracks(config: Config) -> Iterator[str]:
+    """Find tables that define the same trials: these would use the same folders."""
+    numbers: dict[tuple[str, str], int] = {}
     for number, track in enumerate(config.tracks):
         for name in dict.fromkeys(agent.id for agent in config.agents):
             if not track.takes(name):
                 continue
-            first = taken.setdefault((track.name, name), number)
+            first = numbers.setdefault((track.name, name), number)
             if first != number:
                 yield (
-                    f"tracks[{number}]: tracks[{first}] has {track.name} for the agent {name!r} already; "
-                    "for more trials of it set attempts"
+                    f"tracks[{number}]: tracks[{first}] already has {track.name} for the agent {name!r}; "
+                    "to run more trials set attempts"
                 )

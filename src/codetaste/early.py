@@ -1,6 +1,6 @@
-"""Ctrl-C before a command has begun: while Python still imports there is nothing to put in order.
+"""Ctrl-C while Python is still importing: exit at once, since there is nothing to clean up.
 
-Only the programs call this, first of all; importing codetaste leaves a process' signals alone.
+Only program entry points call this, before anything else; importing codetaste changes no signal handlers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _STOPPED = 130
 
 
 def leave_quietly() -> None:
-    """From now on Ctrl-C ends the process at once with exit code 130, unless it is ignored altogether."""
+    """Make Ctrl-C end the process at once with exit code 130, unless SIGINT is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, _exit)
 
 
 def in_good_order() -> bool:
-    """From now on Ctrl-C raises KeyboardInterrupt again; whether it did not before."""
-    if signal.getsignal(signal.SIGINT) is not _leave:
+    """Make Ctrl-C raise KeyboardInterrupt again; returns whether that changed the handler."""
+    if signal.getsignal(signal.SIGINT) is not _exit:
         return False
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return True
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
+def _exit(_number: int, _frame: FrameType | None) -> None:
     os._exit(_STOPPED)

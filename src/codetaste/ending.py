@@ -1,4 +1,4 @@
-"""What a run ends with: its products in their places, a line for each result, its agents compared."""
+"""Collect the results of a run after its last job: products, summary lines, and the comparison of agents."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the flows of a run need, as far as they have anything to do.
+    """Shared context of a run: its folder, its models, and the context of each enabled flow.
 
-    ``config`` is what the run's folder keeps of its config, JSON.
+    ``config`` is the run's config as JSON, as stored in its folder.
     """
 
     out: Path
@@ -48,78 +48,78 @@ class Ground:
 
 
 async def concluded(
-    wanted: Agenda, outcomes: Mapping[str, Outcome], ground: Ground, session: Session
+    agenda: Agenda, outcomes: Mapping[str, Outcome], context: Ground, session: Session
 ) -> list[Line]:
-    """Put what was found into its place; return a line for each failed need, pass, trial and scoring.
+    """Write the products; return a summary line for each failed need, pass, trial and evaluation.
 
     Raises:
-        JournalError: something cannot be read or written; StorageFull among them.
-        ExceptionGroup: of such; all that could be written is there.
+        JournalError: a file cannot be read or written, also as StorageFull.
+        ExceptionGroup: several such errors; everything that could be written is written.
     """
-    lines, blobs = _failed_needs(wanted, outcomes), session.record.blobs
-    if ground.around is not None:
-        await products.write_products(wanted.passes, outcomes, ground.around, blobs)
-        lines.extend(_pass_lines(wanted, outcomes, ground.around))
+    lines, blobs = _failed_needs(agenda, outcomes), session.record.blobs
+    if context.around is not None:
+        await products.write_products(agenda.passes, outcomes, context.around, blobs)
+        lines.extend(_pass_lines(agenda, outcomes, context.around))
     trials: dict[str, Outcome] = {}
-    if ground.site is not None:
+    if context.site is not None:
         budget = session.budget.child("infer")
-        trials = await conclude(wanted.steps, outcomes, ground.site, budget, blobs)
+        trials = await conclude(agenda.steps, outcomes, context.site, budget, blobs)
     scores: dict[str, Outcome] = {}
-    if ground.lab is not None:
+    if context.lab is not None:
         if not session.scheduler.draining:
-            scores = await conclude_scores(wanted.scorings, outcomes, trials, ground.lab, blobs)
+            scores = await conclude_scores(agenda.scorings, outcomes, trials, context.lab, blobs)
         else:
-            scores = {each.key: outcomes[each.key] for each in wanted.scorings}
-        await to_thread.run_sync(ground.lab.sweep)
+            scores = {each.key: outcomes[each.key] for each in agenda.scorings}
+        await to_thread.run_sync(context.lab.sweep)
     return [
         *lines,
-        *_trial_lines(wanted, outcomes, trials, scores, ground),
-        *_score_lines(wanted, scores, ground),
+        *_trial_lines(agenda, outcomes, trials, scores, context),
+        *_score_lines(agenda, scores, context),
     ]
 
 
-def _pass_lines(wanted: Agenda, outcomes: Mapping[str, Outcome], around: Surroundings) -> Iterator[Line]:
-    for each in wanted.passes:
+def _pass_lines(agenda: Agenda, outcomes: Mapping[str, Outcome], around: Surroundings) -> Iterator[Line]:
+    for each in agenda.passes:
         outcome = outcomes[each.key]
         path = str(products.rules_file(each, around)) if outcome.usable else ""
         yield Line(outcome, each.title, each.model_id, discover.found(outcome), path)
 
 
 def _trial_lines(
-    wanted: Agenda,
+    agenda: Agenda,
     outcomes: Mapping[str, Outcome],
     trials: Mapping[str, Outcome],
     scores: Mapping[str, Outcome],
-    ground: Ground,
+    context: Ground,
 ) -> Iterator[Line]:
-    worth = {each.trial.key: scores[each.key].value for each in wanted.scorings if each.trial is not None}
-    for step in wanted.steps:
+    values = {each.trial.key: scores[each.key].value for each in agenda.scorings if each.trial is not None}
+    for step in agenda.steps:
         trial = step.trial
         if trial.key not in trials:
             yield Line(outcomes[step.key], step.title, step.model_id)
         elif step.kind is StepKind.EXECUTE:
-            outcome, value = trials[trial.key], worth.get(trial.key)
-            path = str(output_folder(ground.out, trial)) if outcome.usable else ""
+            outcome, value = trials[trial.key], values.get(trial.key)
+            path = str(output_folder(context.out, trial)) if outcome.usable else ""
             scored = f"; {evaluate.found(value)}" if evaluate.routine(value) else ""
             yield Line(outcome, trial.title, trial.agent.model, f"{found(outcome.value)}{scored}", path)
 
 
-def _score_lines(wanted: Agenda, scores: Mapping[str, Outcome], ground: Ground) -> Iterator[Line]:
-    for scoring in wanted.scorings:
-        outcome = scores[scoring.key]
-        path = str(scored_folder(ground.out, scoring)) if outcome.usable else ""
-        text, told_elsewhere = evaluate.found(outcome.value), bool(wanted.steps)
-        quiet = told_elsewhere and evaluate.routine(outcome.value)
-        yield Line(outcome, scoring.title, "", text, path, quiet=quiet)
+def _score_lines(agenda: Agenda, scores: Mapping[str, Outcome], context: Ground) -> Iterator[Line]:
+    for task in agenda.scorings:
+        outcome = scores[task.key]
+        path = str(scored_folder(context.out, task)) if outcome.usable else ""
+        # With trials in the run, the line of the trial has the scores already.
+        quiet = bool(agenda.steps) and evaluate.routine(outcome.value)
+        yield Line(outcome, task.title, "", evaluate.found(outcome.value), path, quiet=quiet)
 
 
-def _failed_needs(wanted: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]:
-    titles = {each.sources: f"sources of {each.instance.id}" for each in wanted.passes}
-    for step in wanted.steps:
+def _failed_needs(agenda: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]:
+    titles = {each.sources: f"sources of {each.instance.id}" for each in agenda.passes}
+    for step in agenda.steps:
         titles.setdefault(step.sources, f"sources of {step.trial.instance.id}")
         titles.setdefault(step.install, f"the program of {step.trial.agent.id}")
-    for scoring in wanted.scorings:
-        titles.setdefault(scoring.sources, f"sources of {scoring.instance.id}")
+    for task in agenda.scorings:
+        titles.setdefault(task.sources, f"sources of {task.instance.id}")
     return [
         Line(outcomes[key], title, "")
         for key, title in titles.items()
@@ -127,21 +127,21 @@ def _failed_needs(wanted: Agenda, outcomes: Mapping[str, Outcome]) -> list[Line]
     ]
 
 
-def folders(wanted: Agenda, outcomes: Mapping[str, Outcome], ground: Ground) -> dict[str, Path]:
-    """Name the folders of what was found."""
+def folders(agenda: Agenda, outcomes: Mapping[str, Outcome], context: Ground) -> dict[str, Path]:
+    """Return the folders of the products, by their titles in the summary."""
     named: dict[str, Path] = {}
-    if ground.around is not None:
-        for each in wanted.passes:
+    if context.around is not None:
+        for each in agenda.passes:
             if outcomes[each.key].usable:
-                named[f"what {each.label} found"] = products.product(each, ground.around)
-    if ground.site is not None:
-        named["what the agents changed"] = outputs_root(ground.out)
-    elif ground.lab is not None:
-        named["what was scored"] = outputs_root(ground.out)
+                named[f"what {each.label} found"] = products.product(each, context.around)
+    if context.site is not None:
+        named["what the agents changed"] = outputs_root(context.out)
+    elif context.lab is not None:
+        named["what was scored"] = outputs_root(context.out)
     return named
 
 
-def compared(wanted: Agenda, lab: Laboratory) -> tuple[Comparison, list[str]]:
-    """Compare the agents by what lies in the run's folder, and say what is odd there; blocks."""
-    records, notes = comparables(lab.out, lab.benchmark, wanted.scorings, references=lab.config.references)
+def compared(agenda: Agenda, lab: Laboratory) -> tuple[Comparison, list[str]]:
+    """Compare the agents by the results in the run's folder; also returns notes on irregular results."""
+    records, notes = comparables(lab.out, lab.benchmark, agenda.scorings, references=lab.config.references)
     return compare(records.records), notes

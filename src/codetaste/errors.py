@@ -4,31 +4,31 @@
 
     CodetasteError
     ├── ConfigError          bad config, command line or benchmark data; lists every problem found
-    ├── ToolMissing          a program that is needed is not on this machine
-    ├── SourceError          a repository, commit or archive cannot be had
-    │   ├── UnsafeArchive    … because it tries to leave the place it is unpacked into
-    │   ├── PatchError       a patch is no unified diff; carries the line
-    │   │   └── PatchTooLarge … or is larger than what is read
-    │   └── PatchDoesNotApply … to the tree it is said to be made for
+    ├── ToolMissing          a required program is not on this machine
+    ├── SourceError          a repository, commit or archive is unavailable
+    │   ├── UnsafeArchive    … because it tries to leave the folder it is unpacked into
+    │   ├── PatchError       a patch is not a unified diff; carries the line
+    │   │   └── PatchTooLarge … or exceeds the size limit
+    │   └── PatchDoesNotApply … to the tree it was made for
     ├── RuleError            a rule is malformed; carries file and line
     ├── EngineError          the rule engine itself failed
     ├── SandboxError         a command could not be started or contained
-    │   └── SandboxMissing   … because the engine or the image for it is not on this machine
+    │   └── SandboxMissing   … because its engine or image is not on this machine
     ├── ToolError            an agent's tool refuses; the text is meant for the model
-    ├── BudgetExceeded       a call does not fit into what is left
-    ├── DeadlineExceeded     a job outlived its time limit
+    ├── BudgetExceeded       a call does not fit into the remaining budget
+    ├── DeadlineExceeded     a job exceeded its time limit
     ├── ModelError           a language model gave no usable reply
     │   ├── RateLimited      the provider asks to wait
     │   ├── ModelUnavailable connection lost, server error, overloaded
-    │   ├── ModelRefused     the provider will not serve this request, now or later
+    │   ├── ModelRefused     the provider refuses this request for good
     │   ├── MalformedReply   the reply makes no sense
-    │   └── CassetteMiss     a replayed conversation left its recording
-    ├── MalformedRequest     a program asks the gateway for what makes no sense
+    │   └── CassetteMiss     a replayed conversation differs from its recording
+    ├── MalformedRequest     a client sends the gateway an invalid request
     └── JournalError         the run directory cannot be read or written
         ├── RunBusy          another process owns it
         └── StorageFull      no space left
 
-An error is raised where the fault is known and says what a person can do about it.
+An error is raised where the fault is known, and its message says what the user can do about it.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Cause(StrEnum):
 
 
 class CodetasteError(Exception):
-    """Every error that codetaste raises on purpose; anything else is a fault of the program."""
+    """Base of all errors that codetaste raises on purpose; any other exception is a fault of the program."""
 
     cause: ClassVar[Cause] = Cause.FAULT
 
 
 class ConfigError(CodetasteError):
-    """What a person wrote is wrong. ``problems`` has one line for each fault, all found at once."""
+    """Invalid user input. ``problems`` has one line for each problem, all reported at once."""
 
     cause = Cause.CONFIG
 
@@ -77,23 +77,23 @@ class ConfigError(CodetasteError):
 
 
 class ToolMissing(CodetasteError):
-    """A program that is needed is not here; the message says how to get it."""
+    """A required program is missing; the message says how to install it."""
 
     cause = Cause.TOOL_MISSING
 
 
 class SourceError(CodetasteError):
-    """A repository, a commit or an archive cannot be had."""
+    """A repository, commit or archive is unavailable."""
 
     cause = Cause.SOURCE
 
 
 class UnsafeArchive(SourceError):
-    """An archive holds a member that must not be unpacked."""
+    """An archive has a member that must not be unpacked."""
 
 
 class PatchError(SourceError):
-    """A patch is no unified diff. ``line`` counts from 1 in the patch, 0 when unknown."""
+    """A patch is not a unified diff. ``line`` counts from 1 in the patch, 0 when unknown."""
 
     def __init__(self, message: str, *, line: int = 0) -> None:
         super().__init__(message)
@@ -101,11 +101,11 @@ class PatchError(SourceError):
 
 
 class PatchTooLarge(PatchError):
-    """A patch has more bytes or files than are read."""
+    """A patch exceeds the limit of bytes or files."""
 
 
 class PatchDoesNotApply(SourceError):
-    """A patch does not apply to a tree; ``other_base`` says that it was made against another one."""
+    """A patch does not apply to a tree; ``other_base`` if it was made against another tree."""
 
     def __init__(self, message: str, *, other_base: bool = False) -> None:
         super().__init__(message)
@@ -113,7 +113,7 @@ class PatchDoesNotApply(SourceError):
 
 
 class RuleError(CodetasteError):
-    """A rule is malformed. ``line`` counts from 1 in the text it came from, 0 when unknown."""
+    """A rule is malformed. ``line`` counts from 1 in its source text, 0 when unknown."""
 
     cause = Cause.RULE
 
@@ -124,7 +124,7 @@ class RuleError(CodetasteError):
 
 
 class EngineError(CodetasteError):
-    """The rule engine crashed, was killed, or said something that cannot be read."""
+    """The rule engine crashed, was killed, or printed unreadable output."""
 
     cause = Cause.ENGINE
 
@@ -136,7 +136,7 @@ class SandboxError(CodetasteError):
 
 
 class SandboxMissing(SandboxError):
-    """The engine or the image that is needed is not on this machine: trying again cannot mend that."""
+    """The required engine or image is not on this machine: a retry cannot fix that."""
 
     cause = Cause.TOOL_MISSING
 
@@ -148,13 +148,13 @@ class ToolError(CodetasteError):
 
 
 class BudgetExceeded(CodetasteError):
-    """A call does not fit into what is left of a budget; it was not made."""
+    """A call does not fit into the remaining budget; it was not made."""
 
     cause = Cause.BUDGET
 
 
 class DeadlineExceeded(CodetasteError):
-    """A job outlived its time limit."""
+    """A job exceeded its time limit."""
 
     cause = Cause.DEADLINE
 
@@ -162,8 +162,8 @@ class DeadlineExceeded(CodetasteError):
 class ModelError(CodetasteError):
     """A language model gave no usable reply.
 
-    ``unbilled`` says that the provider certainly did not charge for the call; otherwise it may have.
-    ``overloaded`` says that it has too much to do: whoever calls it should call it less.
+    ``unbilled``: the provider certainly did not charge for the call; otherwise it may have.
+    ``overloaded``: the provider has too much load, and callers should slow down.
     """
 
     cause = Cause.UNAVAILABLE
@@ -172,7 +172,7 @@ class ModelError(CodetasteError):
 
 
 class RateLimited(ModelError):
-    """The provider asks to wait; ``retry_after_s`` in seconds where it said how long."""
+    """The provider asks to wait; ``retry_after_s`` in seconds, None if it did not say how long."""
 
     cause = Cause.RATE_LIMIT
     unbilled = True
@@ -186,7 +186,7 @@ class RateLimited(ModelError):
 class ModelUnavailable(ModelError):
     """The connection was lost, or the provider is failing or overloaded; by default it may have billed.
 
-    ``retry_after_s`` in seconds where the provider said how long to wait.
+    ``retry_after_s`` in seconds, None if the provider did not say how long to wait.
     """
 
     def __init__(
@@ -203,27 +203,27 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider will not serve this request: bad key, unknown model, request too large."""
+    """The provider refuses this request: bad key, unknown model, request too large."""
 
     cause = Cause.REFUSED
     unbilled = True
 
 
 class MalformedReply(ModelError):
-    """The provider's reply makes no sense."""
+    """The provider's reply is invalid."""
 
     cause = Cause.MALFORMED
 
 
 class CassetteMiss(ModelError):
-    """A replayed conversation asked something that was not recorded."""
+    """A replayed conversation made a request that was not recorded."""
 
     cause = Cause.CASSETTE
     unbilled = True
 
 
 class MalformedRequest(CodetasteError):
-    """A program that calls a model through us asks for what makes no sense; the message goes back to it."""
+    """A client of the gateway sent an invalid request; the message goes back to it."""
 
     cause = Cause.MALFORMED
 

@@ -1,4 +1,4 @@
-"""Objects named by text: ``package.module:name``, or ``path/to/file.py:name`` beside the config."""
+"""Import an object by ``package.module:name``, or by ``path/to/file.py:name`` relative to the config."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever the path names
-    """Import what ``text`` names; files are looked up from ``base_dir``.
+    """Import the object that ``text`` names; file paths are relative to ``base_dir``.
 
     Raises:
-        ConfigError: there is no such module, file or name, or importing it failed.
+        ConfigError: the module, file or name does not exist, or importing it failed.
     """
     where, separator, name = text.rpartition(":")
     if not separator or not where or not name:
@@ -37,11 +37,11 @@ def _load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise ConfigError(f"no module named {error.name!r}") from error
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"importing {name} failed: {_told(error)}") from error
+        raise ConfigError(f"importing {name} failed: {_format_error(error)}") from error
 
 
 def _load_file(path: Path) -> ModuleType:
-    """Import a file once, under a name made from its place, so that its dataclasses and pickles work."""
+    """Import a file once, under a name derived from its path, so that its dataclasses and pickles work."""
     path = path.resolve()
     if not path.is_file():
         raise ConfigError(f"no file {path}")
@@ -57,9 +57,9 @@ def _load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise ConfigError(f"importing {path} failed: {_told(error)}") from error
+        raise ConfigError(f"importing {path} failed: {_format_error(error)}") from error
     return module
 
 
-def _told(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,7 +1,7 @@
-"""The limits of a run that may change while it is under way: their names, their values, and who obeys them.
+"""Limits of a run that can be changed while it is under way: names, values, and how they are applied.
 
-They go by the config's keys. What ``codetaste limit`` wrote lies over the config, in a running process and in
-the next one, until the config says something new.
+Limits are named by their config keys. Values written by ``codetaste limit`` override the config, in a running
+process and in the next one, until the value in the config changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.session import Session
 
 BUDGET, TIME, JOBS, SANDBOXES = "run.budget_usd", "run.time_limit", "run.concurrency", "sandbox.max"
-_MOST = 100_000
+_MAX_COUNT = 100_000
 
 
 def of_model(model_id: str) -> str:
@@ -32,40 +32,40 @@ def of_model(model_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How a limit is read and said; ``none`` where there may be no limit."""
+    """How values of a limit are parsed and formatted; ``optional`` if "no limit" is allowed."""
 
-    read: Callable[[Any], Any]
-    say: Callable[[Any], str]
-    none: bool = False
+    parse: Callable[[Any], Any]
+    format: Callable[[Any], str]
+    optional: bool = False
 
 
-def _count(value: Any) -> int:  # noqa: ANN401 - from a command line or JSON
+def _parse_count(value: Any) -> int:  # noqa: ANN401 - from a command line or JSON
     try:
         count = -1 if isinstance(value, bool | float) else int(value)
     except (TypeError, ValueError):
         count = -1
-    if not 1 <= count <= _MOST:
-        raise ValueError(f"{value!r} is no whole number from 1 to {_MOST}")
+    if not 1 <= count <= _MAX_COUNT:
+        raise ValueError(f"{value!r} is not a whole number from 1 to {_MAX_COUNT}")
     return count
 
 
 _KINDS = {
-    BUDGET: _Kind(parse_usd, format_usd, none=True),
-    TIME: _Kind(parse_duration, format_duration, none=True),
+    BUDGET: _Kind(parse_usd, format_usd, optional=True),
+    TIME: _Kind(parse_duration, format_duration, optional=True),
 }
-_COUNTED = _Kind(_count, str)
+_COUNT_KIND = _Kind(_parse_count, str)
 
 
 def read_limit(name: str, value: Any) -> Any:  # noqa: ANN401 - of any kind
-    """Return the value of a limit as the program has it; None is no limit.
+    """Parse the value of a limit from a command line or JSON; None is no limit.
 
     Raises:
-        ValueError: it can be no such limit.
+        ValueError: the value is invalid for this limit.
     """
-    kind = _KINDS.get(name, _COUNTED)
-    if kind.none and (value is None or value == "none"):
+    kind = _KINDS.get(name, _COUNT_KIND)
+    if kind.optional and (value is None or value == "none"):
         return None
-    return kind.read(value)
+    return kind.parse(value)
 
 
 def plain_limit(name: str, value: Any) -> Any:  # noqa: ANN401 - of any kind
@@ -74,47 +74,47 @@ def plain_limit(name: str, value: Any) -> Any:  # noqa: ANN401 - of any kind
 
 
 def said_limit(name: str, value: Any) -> str:  # noqa: ANN401 - of any kind
-    """Say a limit to people."""
-    return "no limit" if value is None else _KINDS.get(name, _COUNTED).say(value)
+    """Format the value of a limit for humans."""
+    return "no limit" if value is None else _KINDS.get(name, _COUNT_KIND).format(value)
 
 
 def configured_limits(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits that a config has; ``data`` is the config as JSON data."""
+    """Return the limits in a config; ``data`` is the config as JSON data."""
     run = data["run"]
-    said = {
+    values = {
         BUDGET: run["budget_usd"],
         TIME: run["time_limit"],
         JOBS: run["concurrency"],
         SANDBOXES: data["sandbox"]["max"],
         **{of_model(model["id"]): model["max_concurrency"] for model in data["models"]},
     }
-    return {name: read_limit(name, value) for name, value in said.items()}
+    return {name: read_limit(name, value) for name, value in values.items()}
 
 
 def prevailing(configured: Mapping[str, Any], changes: Mapping[str, Change]) -> dict[str, Any]:
-    """Return the changed limits that hold, by name: those whose configured value is what it was then.
+    """Return the changed limits by name whose configured value has not changed since.
 
     Raises:
-        ConfigError: one of them can be no such limit.
+        ConfigError: a value is invalid for its limit.
     """
-    hold = {}
+    effective = {}
     for name, change in changes.items():
         try:
-            value, then = read_limit(name, change.value), read_limit(name, change.instead_of)
+            value, replaced = read_limit(name, change.value), read_limit(name, change.instead_of)
         except ValueError as error:
             raise ConfigError(
-                f"limits.json: {name}: {error}; `codetaste limit --reset` with the limits makes it anew"
+                f"limits.json: {name}: {error}; `codetaste limit --reset` with the limits rewrites it"
             ) from error
-        if name in configured and configured[name] == then:
-            hold[name] = value
-    return hold
+        if name in configured and configured[name] == replaced:
+            effective[name] = value
+    return effective
 
 
 @dataclass(slots=True)
 class LiveLimits:
-    """The limits of one session. ``base`` is the config as it was written, ``config`` as it holds.
+    """The limits of one session. ``base`` is the config as written, ``config`` includes the changes.
 
-    ``told`` says what is not as the config says, a line for each.
+    ``messages`` has one line for each difference from the written config.
     """
 
     base: Config
@@ -125,33 +125,35 @@ class LiveLimits:
 
     @classmethod
     def of(cls, base: Config, directory: Path) -> LiveLimits:
-        """Lay the changes that a person made to the run in ``directory`` over its config. Blocks.
+        """Apply the changes in ``directory``, the run's folder, to its config.
 
         Raises:
             ConfigError: the file with the changes is damaged.
         """
         configured = configured_limits(base.model_dump(mode="json"))
         changes = read_changes(directory)
-        hold = prevailing(configured, changes)
-        told = [
+        effective = prevailing(configured, changes)
+        messages = [
             f"{name}: {said_limit(name, value)} by `codetaste limit`; "
             f"the config says {said_limit(name, configured[name])}"
-            for name, value in hold.items()
+            for name, value in effective.items()
         ]
-        stale = sorted(changes.keys() - hold.keys())
+        stale = sorted(changes.keys() - effective.keys())
         if stale:
-            told.append(f"{', '.join(stale)}: set by `codetaste limit`, but the config is newer and holds")
-        return cls(base, _laid_over(base, hold), directory, tuple(told), configured | hold)
+            messages.append(
+                f"{', '.join(stale)}: set by `codetaste limit`, but overridden by the newer config"
+            )
+        return cls(base, _with_limits(base, effective), directory, tuple(messages), configured | effective)
 
     def forget_stale(self) -> None:
-        """Take the changes that do not hold any more out of the file, lest they come back. Blocks."""
+        """Remove overridden changes from ``limits.json``, so that they do not become effective again."""
         changes = read_changes(self.directory)
-        hold = prevailing(configured_limits(self.base.model_dump(mode="json")), changes)
-        if hold.keys() != changes.keys():
-            write_changes(self.directory, {name: changes[name] for name in hold})
+        effective = prevailing(configured_limits(self.base.model_dump(mode="json")), changes)
+        if effective.keys() != changes.keys():
+            write_changes(self.directory, {name: changes[name] for name in effective})
 
     async def begin(self, session: Session, models: Mapping[str, MeteredModel]) -> None:
-        """Make the session's limits those that hold, and journal all of them."""
+        """Set the session's limits to the effective ones, and journal all of them."""
         usd, wall_s = self.in_force[BUDGET], self.in_force[TIME]
         limits = replace(session.budget.limits, usd=usd, wall_s=wall_s)
         if limits != session.budget.limits:
@@ -161,16 +163,18 @@ class LiveLimits:
     async def obey(
         self, session: Session, models: Mapping[str, MeteredModel], changes: Mapping[str, Change]
     ) -> None:
-        """Put what has changed into force, say it, and journal it.
+        """Apply changed limits to the session and its models, note them, and journal them.
 
         Raises:
-            ConfigError: one of them can be no such limit; nothing is changed.
+            ConfigError: a value is invalid; nothing is changed.
         """
         configured = configured_limits(self.base.model_dump(mode="json"))
         wanted = configured | prevailing(configured, changes)
         unpriced = [model.id for model in models.values() if model.price is None]
         if wanted[BUDGET] is not None and wanted[BUDGET] != self.in_force[BUDGET] and unpriced:
-            raise ConfigError(f"no budget in dollars can hold: model {unpriced[0]} has no known price")
+            raise ConfigError(
+                f"a budget in dollars cannot be enforced: model {unpriced[0]} has no known price"
+            )
         new = {name: value for name, value in wanted.items() if self.in_force[name] != value}
         if not new:
             return
@@ -182,17 +186,16 @@ class LiveLimits:
                 session.resize(resource, new[name])
         for model_id, model in models.items():
             if of_model(model_id) in new:
-                # Models that a provider counts together share a limiter: the smallest of them holds.
+                # Models that a provider counts together share a limiter: the smallest limit applies.
                 together = [each for each, other in models.items() if other.limiter is model.limiter]
                 model.limiter.most = min(wanted[of_model(each)] for each in together)
         before, self.in_force = self.in_force, wanted
         self._journal(session, models)
         for name, value in new.items():
-            text = f"{name} is {said_limit(name, value)} now, was {said_limit(name, before[name])}"
-            session.tell(text)
+            session.tell(f"{name} is {said_limit(name, value)} now, was {said_limit(name, before[name])}")
 
     def _journal(self, session: Session, models: Mapping[str, MeteredModel]) -> None:
-        """Write down which limits are in force: of models, only of those that are used."""
+        """Journal the limits in force, without those of unused models."""
         unused = {of_model(model.id) for model in self.base.models if model.id not in models}
         limits = {
             name: plain_limit(name, value) for name, value in self.in_force.items() if name not in unused
@@ -200,32 +203,32 @@ class LiveLimits:
         session.record.note({"event": "obeyed", "limits": limits})
         for model_id, model in models.items():
             if (most := model.limiter.most) != self.in_force[of_model(model_id)]:
-                # Counted together with a model that is allowed less.
+                # It shares a limiter with a model whose limit is lower.
                 session.record.note({"event": "capacity", "resource": f"model {model_id}", "capacity": most})
 
 
 def slots_in_use(models: Mapping[str, MeteredModel]) -> list[str]:
-    """Say of each limiter how many requests are in flight, and why others are not; a line each."""
+    """Return one line per limiter: requests in flight, waiting and paused."""
     lines = []
     for limiter in dict.fromkeys(model.limiter for model in models.values()):
         now = limiter.statistics()
-        said = f"{limiter.name}: {now.in_flight} of {now.limit} in flight"
-        said += f" (of {now.most} at best)" if now.limit < now.most else ""
-        said += f", {now.waiting} waiting" if now.waiting else ""
-        said += f", all paused for {format_duration(now.paused_s)}" if now.paused_s else ""
-        lines.append(said)
+        line = f"{limiter.name}: {now.in_flight} of {now.limit} in flight"
+        line += f" (of {now.most} at best)" if now.limit < now.most else ""
+        line += f", {now.waiting} waiting" if now.waiting else ""
+        line += f", all paused for {format_duration(now.paused_s)}" if now.paused_s else ""
+        lines.append(line)
     return lines
 
 
-def _laid_over(config: Config, hold: Mapping[str, Any]) -> Config:
-    run = {name.removeprefix("run."): value for name, value in hold.items() if name.startswith("run.")}
+def _with_limits(config: Config, changed: Mapping[str, Any]) -> Config:
+    run = {name.removeprefix("run."): value for name, value in changed.items() if name.startswith("run.")}
     models = tuple(
-        model.model_copy(update={"max_concurrency": hold[of_model(model.id)]})
-        if of_model(model.id) in hold
+        model.model_copy(update={"max_concurrency": changed[of_model(model.id)]})
+        if of_model(model.id) in changed
         else model
         for model in config.models
     )
-    sandbox = {"max": hold[SANDBOXES]} if SANDBOXES in hold else {}
+    sandbox = {"max": changed[SANDBOXES]} if SANDBOXES in changed else {}
     return config.model_copy(
         update={
             "run": config.run.model_copy(update=run),

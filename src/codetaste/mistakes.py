@@ -1,4 +1,4 @@
-"""What is wrong in a TOML file that a person wrote: a line for each mistake, by the key as it stands."""
+"""Format pydantic validation errors of a TOML file: one line per error, with the key as in the file."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ if TYPE_CHECKING:
 
 
 def mistakes(error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]) -> Iterator[str]:
-    """Say each validation error of ``raw`` as a ``model`` in one line."""
+    """Yield one line for each error of validating ``raw`` as ``model``."""
     for fault in error.errors(include_url=False):
-        key = _key(fault["loc"], raw)
+        key = _format_key(fault["loc"], raw)
         if fault["type"] == "extra_forbidden":
             name = str(fault["loc"][-1])
             yield f"{key}: unknown key{suggestion(name, _fields_at(fault['loc'][:-1], model))}"
         elif fault["type"] == "missing":
             yield f"{key}: missing"
         else:
-            said = fault["msg"].removeprefix("Value error, ")
-            given = fault["input"]
-            told = "" if isinstance(given, dict | list) or repr(given) in said else f" (it is {given!r})"
-            yield f"{key}: {said}{told}" if key else f"{said}{told}"
+            message = fault["msg"].removeprefix("Value error, ")
+            value = fault["input"]
+            shown_value = isinstance(value, dict | list) or repr(value) in message
+            suffix = "" if shown_value else f" (it is {value!r})"
+            yield f"{key}: {message}{suffix}" if key else f"{message}{suffix}"
 
 
-_SHOWN = 20
-"""So many known names are listed: there may be thousands of jobs."""
+_MAX_LISTED = 20
+"""Maximum number of listed names: there may be thousands of jobs."""
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """Return " (did you mean 'x'?)" for the nearest of ``known``, or the known names, or nothing."""
+    """Return " (did you mean 'x'?)" for the closest of ``known``, else a list of the known names, or ""."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f" (did you mean {near[0]!r}?)"
-    some, more = sorted(known)[:_SHOWN], len(known) - _SHOWN
+    some, more = sorted(known)[:_MAX_LISTED], len(known) - _MAX_LISTED
     return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""
 
 
 def shown(text: str) -> str:
-    """Return ``text`` as it stands, and quoted where it would not stay in its line."""
+    """Return ``text``, as a Python literal if it has characters that are not printable, such as newlines."""
     return text if text.isprintable() else repr(text)
 
 
-def _key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
-    """Name a place: ``models[sonnet].price.input``; a table in a list goes by its id where it has one."""
+def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
+    """Format a location: ``models[sonnet].price.input``; tables in lists are named by their ids, if any."""
     node: Any = raw
-    said = ""
+    key = ""
     for part in location:
         try:
             node = node[part]
@@ -58,14 +59,14 @@ def _key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
             node = None
         if isinstance(part, int):
             name = node.get("id", part) if isinstance(node, dict) else part
-            said += f"[{name}]"
+            key += f"[{name}]"
         else:
-            said += f".{part}" if said else part
-    return shown(said)
+            key += f".{part}" if key else part
+    return shown(key)
 
 
 def _fields_at(location: Sequence[int | str], model: Any) -> list[str]:  # noqa: ANN401 - a type
-    """The keys that a table may have."""
+    """Return the valid keys of the table at ``location``."""
     for part in location:
         if isinstance(part, int):
             continue
@@ -77,7 +78,7 @@ def _fields_at(location: Sequence[int | str], model: Any) -> list[str]:  # noqa:
 
 
 def _model_in(annotation: Any) -> Any:  # noqa: ANN401 - a type
-    """The pydantic model inside ``tuple[Model, ...]`` or ``Model | None``."""
+    """Return the pydantic model inside ``tuple[Model, ...]`` or ``Model | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)

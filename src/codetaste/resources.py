@@ -1,6 +1,6 @@
-"""Where the files that are not code are found: ``prompts/``, ``agents/`` and ``examples/``.
+"""Locate the folders of data files: ``prompts/``, ``agents/`` and ``examples/``.
 
-They stand at the top of a checkout, and inside the package when it was installed from a wheel.
+They are at the top of a checkout, and inside the package in an installation from a wheel.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ def resource_dir(name: str) -> Path:
     for candidate in (_PACKAGE / "_data" / name, _CHECKOUT / name):
         if candidate.is_dir():
             return candidate
-    message = f"{name}/ is missing from this installation of codetaste ({_PACKAGE}); install it again"
+    message = f"{name}/ is missing from this installation of codetaste ({_PACKAGE}); reinstall codetaste"
     raise FileNotFoundError(message)

@@ -1,4 +1,4 @@
-"""Running a config: ``python -m codetaste.run config.toml``, the same as ``codetaste run config.toml``."""
+"""``codetaste run config.toml`` (also ``python -m codetaste.run``): plan and execute a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ app = App(name="codetaste.run", help="Run the flows of a config file.", version_
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a config is run. ``only`` are globs on job keys."""
+    """Command-line options of a run. ``only`` are globs on job keys."""
 
     only: tuple[str, ...] = ()
     dry_run: bool = False
@@ -61,38 +61,37 @@ def run(
     rerun: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Run the flows of a config file, going on where an earlier run of the same name ended.
+    """Run the flows of a config file, continuing where an earlier run of the same name ended.
 
     Args:
         config: The TOML file.
-        set_: Lay a value over the file: ``--set run.budget_usd=5``. May be given several times.
-        only: Run only jobs whose key fits this glob, and what they need.
-        dry_run: Show the jobs, what they need and what they can cost at most; do nothing.
-        rerun: Do finished work again (that of ``--only``, where given). What it cost stays spent; what was
-            interrupted goes on.
+        set_: Override a value of the file: ``--set run.budget_usd=5``. May be given several times.
+        only: Run only jobs whose key matches this glob, and the jobs that they need.
+        dry_run: Show the jobs, their needs and their maximum cost; run nothing.
+        rerun: Repeat finished jobs (those of ``--only``, if given). Their earlier cost stays charged;
+            interrupted jobs continue.
         json_: Print the result as JSON on standard output.
 
     Returns:
-        The exit code: 0 when every job has a result, 1 when one has none, 2 for bad input or a missing
-        tool, 130 when it was stopped.
+        The exit code: 0 if every job has a result, 1 if one has none, 2 for bad input or a missing tool,
+        130 if the run was stopped.
     """
     options = Options(only, dry_run, rerun, json_)
-    return guarded(lambda: _run(config, tuple(set_), options), as_json=json_)
 
+    def plan_and_run() -> int:
+        with like_ctrl_c():
+            planned = prepare(config, set_, options.only)
+        if options.dry_run:  # needs no event loop
+            say(plans.render(planned.plan, as_json=options.json))
+            return 0
+        return anyio.run(execute, planned, options)
 
-def _run(path: Path, settings: Sequence[str], options: Options) -> int:
-    """Plan; then show the plan, or carry it out. A dry run needs no event loop."""
-    with like_ctrl_c():
-        planned = prepare(path, settings, options.only)
-    if options.dry_run:
-        say(plans.render(planned.plan, as_json=options.json))
-        return 0
-    return anyio.run(execute, planned, options)
+    return guarded(plan_and_run, as_json=json_)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A config, all that it names, and what is to be done; nothing is started yet."""
+    """A config with everything it names resolved, and its planned work; nothing is started yet."""
 
     assembly: Assembly
     live: LiveLimits
@@ -104,7 +103,7 @@ def prepare(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) 
     """Read the config at ``path`` and plan its work.
 
     Raises:
-        ConfigError: bad input, all of it at once.
+        ConfigError: the input is invalid; all problems are reported together.
     """
     base = read_config(path, settings)
     live = LiveLimits.of(base, base.run.out / base.run.name)
@@ -119,18 +118,18 @@ def prepare(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) 
     wanted = agenda(sections, assembly.instances, config.labels(), only)
     if not wanted.chosen:
         raise ConfigError(
-            f"{path}: nothing to do: there is no section of a flow: [discover], [[tracks]] or [evaluate]"
+            f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
     wanted.check_descriptions(assembly.benchmark)
-    return Planned(assembly, live, wanted, _plan(config, wanted, assembly.prices()))
+    return Planned(assembly, live, wanted, _make_dry_run(config, wanted, assembly.prices()))
 
 
 async def execute(planned: Planned, options: Options) -> int:
-    """Carry out what is planned; see ``run`` for the exit code.
+    """Execute the plan and print its summary; see ``run`` for the exit code.
 
     Raises:
-        ConfigError: a model cannot be made.
-        ToolMissing: commands cannot be contained here, or there is no rule engine.
+        ConfigError: a model cannot be created.
+        ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
     from codetaste.report.summary import as_json, render  # noqa: PLC0415 - not for a dry run
@@ -153,7 +152,7 @@ async def execute(planned: Planned, options: Options) -> int:
     return _STOPPED
 
 
-def _plan(config: Config, wanted: Agenda, prices: Mapping[str, PriceEntry]) -> Plan:
+def _make_dry_run(config: Config, wanted: Agenda, prices: Mapping[str, PriceEntry]) -> Plan:
     planned: dict[str, PlannedJob] = {}
     for each in wanted.passes:
         planned.setdefault(each.sources, PlannedJob(each.sources, (), ""))

@@ -1,4 +1,4 @@
-"""What every section of the config has in common: unknown keys are errors, and values do not change."""
+"""Base class of every config section: unknown keys are errors, and values are immutable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """A table of the config. The text under each field is its documentation."""
+    """A table of the config. The string under each field is its documentation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -18,7 +18,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - TOML data
     """Return TOML data as JSON data.
 
     Raises:
-        ValueError: JSON cannot say it.
+        ValueError: a value has no JSON form, such as a date.
     """
     match value:
         case Decimal():

@@ -1,4 +1,4 @@
-"""Ctrl-C, a termination and a terminal that goes away: in good order, then faster, then at once."""
+"""SIGINT, SIGTERM and SIGHUP: the first stops a run cleanly, the second faster, the third at once."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.session import Session
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PATIENCE = 2
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_MAX_CLEAN_STOPS = 2
 
 
 @contextmanager
 def like_ctrl_c() -> Iterator[None]:
-    """Let a termination and a terminal that goes away raise KeyboardInterrupt, as Ctrl-C does."""
-    ours = [number for number in _STOPPING if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does."""
+    changed = [number for number in _STOP_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in changed:
         signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        for number in ours:
+        for number in changed:
             signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass(slots=True)
 class Stop:
-    """Why the user stopped the run, "" if nobody did, and what there is to be stopped."""
+    """Stop requests of the user: the name of the signal ("" if none came), and what it stops."""
 
     why: str = ""
     asked: int = 0
@@ -43,23 +43,23 @@ class Stop:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def ask(self, why: str) -> None:
-        """Stop in good order at the first request; cut clean-up short at the second; give up at the third."""
+        """Drain the run at the first request, shorten clean-up at the second, cancel all at the third."""
         self.why, self.asked = why, self.asked + 1
-        if self.session is None or self.asked > _PATIENCE:
+        if self.session is None or self.asked > _MAX_CLEAN_STOPS:
             self.scope.cancel()
         else:
             self.session.drain(why)
 
 
 async def listen(stop: Stop, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-    """Let Ctrl-C, a termination, and a terminal that goes away stop the run at any time."""
+    """Turn each SIGINT, SIGTERM and SIGHUP into a stop request, until cancelled."""
     try:
-        with anyio.open_signal_receiver(*_STOPPING) as signals:
+        with anyio.open_signal_receiver(*_STOP_SIGNALS) as signals:
             task_status.started()
             async for number in signals:
                 stop.ask(signal.Signals(number).name)
     finally:
         if stop.asked:
-            # An impatient Ctrl-C that comes while the process is leaving must not spoil its exit code.
-            for number in _STOPPING:
+            # A further Ctrl-C while the process exits must not change its exit code.
+            for number in _STOP_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Quantities as people write them in a config: ``"45m"``, ``"8GiB"``, ``3.50``."""
+"""Parse and format quantities of a config: durations (``"45m"``), sizes (``"8GiB"``), dollars (``3.50``)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _BYTES = {
     **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
     "B": 1,
 }
-_MOST_USD, _DIGITS = 10**12, 12
-"""The largest amount, and the digits after the point: within both every amount is added up exactly."""
+_MAX_USD, _MAX_DECIMALS = 10**12, 12
+"""Largest amount and number of decimals: within these limits sums of amounts are exact."""
 
 
 def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
     """Return seconds: a number is seconds already, text is like "90s", "45m", "1h30m".
 
     Raises:
-        ValueError: it is no duration above zero.
+        ValueError: ``value`` is not a duration above zero.
     """
     seconds = -1.0
     if isinstance(value, str):
@@ -35,7 +35,7 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
         with suppress(OverflowError):
             seconds = float(value)
     if not 0 < seconds < float("inf"):
-        raise ValueError(f'{value!r} is no duration: write for example "90s", "45m" or "1h30m"')
+        raise ValueError(f'{value!r} is not a duration: write for example "90s", "45m" or "1h30m"')
     return seconds
 
 
@@ -43,7 +43,7 @@ def parse_size(value: Any) -> int:  # noqa: ANN401 - from a config
     """Return bytes: a whole number is bytes already, text is like "512MiB" or "8GiB".
 
     Raises:
-        ValueError: it is no size above zero.
+        ValueError: ``value`` is not a size above zero.
     """
     size = -1
     if isinstance(value, str):
@@ -53,7 +53,7 @@ def parse_size(value: Any) -> int:  # noqa: ANN401 - from a config
     elif isinstance(value, int) and not isinstance(value, bool):
         size = value
     if size <= 0:
-        raise ValueError(f'{value!r} is no size: write for example "512MiB" or "8GiB"')
+        raise ValueError(f'{value!r} is not a size: write for example "512MiB" or "8GiB"')
     return size
 
 
@@ -61,19 +61,19 @@ def parse_usd(value: Any) -> Decimal:  # noqa: ANN401 - from a config
     """Return US dollars, exact: 0.1 is one tenth.
 
     Raises:
-        ValueError: it is no amount of zero or more.
+        ValueError: ``value`` is not an amount of zero or more.
     """
     try:
         amount = Decimal(-1) if isinstance(value, bool) else Decimal(str(value))
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or not 0 <= amount <= _MOST_USD or amount != round(amount, _DIGITS):
-        raise ValueError(f"{value!r} is no amount of US dollars")
+    if not amount.is_finite() or not 0 <= amount <= _MAX_USD or amount != round(amount, _MAX_DECIMALS):
+        raise ValueError(f"{value!r} is not an amount of US dollars")
     return amount
 
 
 def format_duration(seconds: float) -> str:
-    """Say a duration shortly: "8s", "4m05s", "2h03m"."""
+    """Format a duration: "8s", "4m05s", "2h03m"."""
     whole = max(0, round(seconds))
     if whole < 60:  # noqa: PLR2004 - a minute
         return f"{whole}s"
@@ -83,17 +83,17 @@ def format_duration(seconds: float) -> str:
 
 
 def format_usd(amount: Decimal) -> str:
-    """Say an amount of dollars: to the cent, or to four digits where it is less than a dime."""
+    """Format an amount of dollars: to the cent, or to four decimals below 10 cents."""
     return f"${amount:.2f}" if amount == 0 or amount >= Decimal("0.1") else f"${amount:.4f}"
 
 
 def exact_usd(amount: Decimal) -> str:
-    """Write an amount of dollars exactly, the same amount always in the same way."""
+    """Format an amount of dollars exactly; equal amounts give equal text."""
     return format(amount.normalize(), "f")
 
 
 def format_size(size: int) -> str:
-    """Say a size shortly: "812 B", "1.2 KiB", "8.0 GiB"."""
+    """Format a size: "812 B", "1.2 KiB", "8.0 GiB"."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:  # noqa: PLR2004 - the next unit

@@ -66,13 +66,15 @@ def test_a_benchmark_at_hand_is_put_in_its_place_and_its_keys_are_on_the_page(
     page = set(re.findall(r"`([a-z_0-9]+)`", (CHECKOUT / "docs/programs.md").read_text("utf-8")))
     assert set(told) <= page
     again = codetaste("benchmark", "fetch", "codetaste100")
-    assert "is there already; 100 instances, every task with its descriptions and rules" in again
+    assert "exists already; 100 instances, every task with its descriptions and rules" in again
     assert "no published digest is known to compare it with" in again
 
 
 def test_nothing_is_downloaded_for_a_name_that_nobody_knows(tmp_path: Path, codetaste: Typed) -> None:
     said = codetaste("benchmark", "fetch", "codetaste10", code=2)
-    assert said.startswith("codetaste: 'codetaste10' is no published benchmark; did you mean codetaste100?")
+    assert said.startswith(
+        "codetaste: 'codetaste10' is not a published benchmark; did you mean codetaste100?"
+    )
 
 
 def test_instances_are_listed_by_language_and_category(
@@ -92,7 +94,9 @@ def test_instances_are_listed_by_language_and_category(
     text = codetaste(*bench, "--language", "go")
     assert text == "made__up1-00000000  go          naming  without environment\n1 of 100 instances\n"
     assert "languages: go, javascript" in codetaste(*bench, "--language", "rust", code=2)
-    assert "fits all of this" in codetaste(*bench, "--language", "go", "--category", "api", code=2)
+    assert "matches all of these filters" in codetaste(
+        *bench, "--language", "go", "--category", "api", code=2
+    )
 
 
 def test_an_instance_is_told_in_full_and_nothing_reaches_the_terminal_raw(

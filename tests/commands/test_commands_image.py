@@ -60,7 +60,7 @@ def test_what_cannot_be_built_or_removed_is_one_line(image: Typed, lean_image: s
         (("build", "--dockerfile", str(tmp_path / "nowhere"), "--name", NAME), 2, "nowhere"),
         (("build", "--dockerfile", str(tmp_path)), 2, "--name"),
         (("build", "--lean", "--name", "Not A Name"), 2, "Not A Name"),
-        (("rm", "codetaste/never:1"), 2, "no image that codetaste made"),
+        (("rm", "codetaste/never:1"), 2, "not an image that codetaste built"),
     ]:
         done = image(*words)
         assert (done.returncode, done.stdout) == (code, ""), (words, done.stderr)

@@ -135,7 +135,7 @@ def test_an_archive_that_cannot_be_taken_leaves_nothing(
     ("args", "said"),
     [
         (["checkout", "--name", "../out"], "make a name"),
-        (["checkout", "--name", "there"], "is there already"),
+        (["checkout", "--name", "there"], "exists already"),
         (["nowhere", "--name", "x"], "no such folder or archive"),
         (["checkout", "--name", "x", "--score"], "need --benchmark"),
         (["journal", "--name", "x"], "is already a codetaste run: report it directly"),

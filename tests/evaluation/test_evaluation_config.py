@@ -52,7 +52,7 @@ def test_an_empty_section_is_enough(tmp_path: Path) -> None:
         ('rules = "mine"', "evaluate.rules: "),
         (
             'rules = "discover/m"',
-            "evaluate.rules: [discover] does not have the model 'm'; write \"benchmark\"",
+            "evaluate.rules: [discover] has no model 'm'; write \"benchmark\"",
         ),
     ],
 )
@@ -71,4 +71,4 @@ def test_rules_that_the_same_run_finds_are_taken(tmp_path: Path) -> None:
 def test_the_ids_of_pseudo_agents_are_taken_where_there_are_scores(tmp_path: Path, agent: str) -> None:
     assert read(tmp_path, AGENT.format(agent)) == []
     [said] = read(tmp_path, f"{AGENT.format(agent)}[evaluate]\n")
-    assert said.startswith(f"agents[{agent}].id: is that of a pseudo agent")
+    assert said.startswith(f"agents[{agent}].id: [evaluate] adds a pseudo agent of this id")

@@ -280,7 +280,7 @@ def test_a_cache_folder_that_cannot_be_written_is_gone_without_after_one_warning
     done = where.run("--json")
     assert done.code == 0, done.err
     assert done.err.count(str(tmp_path / "file")) == 1
-    assert f"{tmp_path / 't'}/codetaste-{os.getuid()} is taken instead" in done.err
+    assert f"{tmp_path / 't'}/codetaste-{os.getuid()} is used instead" in done.err
     product = where.out / "discover" / "m"
     check = where.cli("rules", "check", "--benchmark", str(product), "--repos", str(alpha.bench.repos))
     assert check.code == 0, check.err

@@ -33,8 +33,8 @@ def test_everything_wrong_is_told_at_once_in_a_line_each(tmp_path: Path, alpha: 
         "agents[b].model: no [[models]] has the id 'mm' (did you mean 'm'?)",
         "tracks[1].agents: no [[agents]] has the id 'c' (known: a, b)",
         "tracks[3].judge: no [[models]] has the id 'juge' (known: m)",
-        "tracks[2]: tracks[0] has open/direct for the agent 'a' already; for more trials of it set attempts",
-        "tracks[2]: tracks[0] has open/direct for the agent 'b' already; for more trials of it set attempts",
+        "tracks[2]: tracks[0] already has open/direct for the agent 'a'; to run more trials set attempts",
+        "tracks[2]: tracks[0] already has open/direct for the agent 'b'; to run more trials set attempts",
     ]
     assert not where.out.exists()
 
@@ -74,7 +74,7 @@ SINGLE = {
     ),
     "no time to plan": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nplan_time_limit = "soon"',
-        "tracks[1].plan_time_limit: 'soon' is no duration",
+        "tracks[1].plan_time_limit: 'soon' is not a duration",
     ),
     "a slash in an id": (
         '[[agents]]\nid = "a/b"\nharness = "codetaste"\nmodel = "m"',
@@ -94,7 +94,7 @@ SINGLE = {
     ),
     "no money": (
         '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\nbudget_usd = -1',
-        "agents[b].budget_usd: -1 is no amount of US dollars",
+        "agents[b].budget_usd: -1 is not an amount of US dollars",
     ),
     "no harness": ('[[agents]]\nid = "b"\nmodel = "m"', "agents[b].harness: missing"),
     "unknown harness": (

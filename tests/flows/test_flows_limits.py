@@ -137,7 +137,7 @@ def test_without_a_process_they_hold_for_the_next_session_until_the_config_is_ne
     assert json.loads((ended.out / "config.json").read_text())["run"]["budget_usd"] == "2.0"
     newer = ended.run("--json", "--set", "run.budget_usd=2.5")
     assert newer.json["money"]["limit_usd"] == "2.5"
-    assert "run.budget_usd: set by `codetaste limit`, but the config is newer and holds" in newer.err
+    assert "run.budget_usd: set by `codetaste limit`, but overridden by the newer config" in newer.err
     # What was laid over an older config does not come back with it; the others still hold.
     assert ended.run("--json").json["money"]["limit_usd"] == "2.0"
     assert json.loads((ended.out / "limits.json").read_text()).keys() == {"run.concurrency", "run.time_limit"}
@@ -174,7 +174,7 @@ def test_a_file_of_limits_that_somebody_spoilt_is_said_once_and_not_obeyed(
         assert states(where) == ["running", "running"]
     done = where.run()
     assert done.code == 2
-    assert "limits.json: not what `codetaste limit` writes" in done.err
+    assert "limits.json: not written by `codetaste limit`" in done.err
     # What the message says helps.
     assert where.cli("limit", "r", "--reset", "--jobs", "2").code == 0
     assert "2 (the config says 64)" in where.cli("limit", "r").out

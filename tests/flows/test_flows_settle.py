@@ -29,8 +29,8 @@ def test_a_call_that_a_kill_left_unknown_is_settled_once_and_the_budget_has_the_
     assert {call["model"] for call in told["unknown"]} == {"m"}
     first, second = (call["call"] for call in told["unknown"])
     for args, why in (
-        ([first], "name a call and what it cost"),
-        ([first, "--usd", "much"], "--usd: 'much' is no amount"),
+        ([first], "give a call and its cost"),
+        ([first, "--usd", "much"], "--usd: 'much' is not an amount"),
         ([first[:-1] + "7", "--usd", "1"], "the run made no call"),
     ):
         done = where.cli("settle", "r", *args)

@@ -14,7 +14,10 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, open_session
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal import Json
+from codetaste.orchestration.money import Cost, Limits
+from codetaste.orchestration.session import open_session
 
 BUDGET = Decimal("1.50")
 JOBS, TURNS = 6, 4

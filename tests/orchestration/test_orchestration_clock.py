@@ -7,10 +7,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.orchestration import Job, JobContext, Json, open_session, upkeep
+from codetaste.orchestration import upkeep
 from codetaste.orchestration.budget import Budget, Limits, Prior
 from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import read_journal
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal import Json, read_journal
+from codetaste.orchestration.session import open_session
 
 pytestmark = pytest.mark.anyio
 

@@ -65,7 +65,7 @@ def test_a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room(
     assert "Traceback" not in done.stderr
     error, first, outcomes, second = done.stdout.splitlines()
     assert error.endswith(
-        "journal.jsonl: No space left on device; make room on that disk, then give the same command again"
+        "journal.jsonl: No space left on device; free space on that disk, then repeat the command"
     )
     assert (first, second) == ("first 3", "second 0")
     assert json.loads(outcomes) == {f"job-{number}": "done" for number in range(8)}

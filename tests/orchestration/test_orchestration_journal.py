@@ -87,14 +87,14 @@ async def test_a_journal_of_a_newer_version_is_refused_and_left_alone(tmp_path: 
     path = tmp_path / "journal.jsonl"
     path.write_text('{"event":"journal","format":99}\n{"event":"from the future"}\n')
     before = path.read_bytes()
-    with pytest.raises(JournalError, match="format 99, this codetaste reads up to 1; use a newer one"):
+    with pytest.raises(JournalError, match="format 99, this codetaste reads up to 1; use a newer codetaste"):
         await write(tmp_path)
     assert path.read_bytes() == before
 
 
 async def test_another_file_of_that_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text('{"event":"login"}\n{"event":"logout"}\n')
-    with pytest.raises(JournalError, match="does not begin as a codetaste journal"):
+    with pytest.raises(JournalError, match="does not start like a codetaste journal"):
         await write(tmp_path)
 
 
@@ -230,7 +230,7 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
     blobs.path(digest).write_text("other")
     with pytest.raises(JournalError, match="damaged"):
         await blobs.fetch(digest)
-    with pytest.raises(JournalError, match="is missing; put it back"):
+    with pytest.raises(JournalError, match="is missing; restore it"):
         await blobs.fetch("ab" * 32)
 
 

@@ -16,22 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause
-from codetaste.orchestration import (
-    Cost,
-    Job,
-    JobContext,
-    Json,
-    Limits,
-    Outcome,
-    Session,
-    Status,
-    open_session,
-)
 from codetaste.orchestration.attempt import Entry
 from codetaste.orchestration.budget import Budget, Reservation
-from codetaste.orchestration.journal import read_journal
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal import Json, read_journal
 from codetaste.orchestration.means import Means, lacking
+from codetaste.orchestration.money import Cost, Limits
 from codetaste.orchestration.reservation import Request
+from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio
 Run = Callable[[JobContext], Awaitable[Json]]

@@ -12,10 +12,12 @@ import anyio
 import pytest
 
 from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalError, ModelUnavailable
-from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, Outcome, Status, open_session
 from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import read_journal
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal import Json, read_journal
+from codetaste.orchestration.money import Cost, Limits
 from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.session import open_session
 
 pytestmark = pytest.mark.anyio
 Run = Callable[[JobContext], Awaitable[Json]]
@@ -355,7 +357,7 @@ async def test_an_effect_that_is_under_way_cannot_be_begun_again(bench: Bench) -
         return None
 
     outcomes = await bench.session({"a": run})
-    assert "effect e is under way already" in outcomes["a"].error
+    assert "effect e is already under way" in outcomes["a"].error
 
 
 async def test_long_texts_survive(bench: Bench) -> None:

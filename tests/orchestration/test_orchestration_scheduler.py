@@ -17,20 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause, ConfigError, DeadlineExceeded, EngineError, ModelUnavailable, RateLimited
-from codetaste.orchestration import (
-    Cost,
-    Job,
-    JobContext,
-    Json,
-    Limits,
-    Outcome,
-    Session,
-    Status,
-    open_session,
-)
 from codetaste.orchestration.events import Event, JobFinished, JobRetrying, WaitEnded, WaitStarted
-from codetaste.orchestration.journal import read_journal
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal import Json, read_journal
+from codetaste.orchestration.money import Cost, Limits
 from codetaste.orchestration.retry import Retry, give_up
+from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio
 Run = Callable[[JobContext], Awaitable[Json]]
@@ -91,8 +83,8 @@ async def test_everything_that_cannot_work_is_said_at_once_before_anything_start
     assert set(caught.value.problems) == {
         "job twice: added twice; keys must be unique in a run",
         "job lonely: needs fien, which is not a job of this run; did you mean fine?",
-        "job big: asks for 3 cpu, there can only be 2",
-        "job odd: nobody provides the resource 'gpu'",
+        "job big: needs 3 cpu, but the capacity is 2",
+        "job odd: unknown resource 'gpu'; available: cpu",
     }
 
 

@@ -18,9 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause, ModelUnavailable, SandboxError
-from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, open_session
 from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent, Note, ToolCalled
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal import Json
+from codetaste.orchestration.money import Cost, Limits
 from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.session import open_session
 from codetaste.report.logs import MOST, Logs, log_name, logged
 
 KEY = "discover/m/tiny/additive"

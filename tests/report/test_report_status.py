@@ -13,7 +13,10 @@ import anyio
 import pytest
 
 from codetaste.errors import ConfigError, JournalError
-from codetaste.orchestration import Cost, Job, JobContext, Json, Limits, open_session
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal import Json
+from codetaste.orchestration.money import Cost, Limits
+from codetaste.orchestration.session import open_session
 from codetaste.report.job_detail import details
 from codetaste.report.run_status import RunStatus
 from codetaste.report.status import Watched

@@ -1,4 +1,4 @@
-"""``codetaste agents``: which command-line agents there are, and what is installed of them."""
+"""``codetaste agents``: list the command-line agents and their installed releases, and install them."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ _MB = 1_000_000
 
 
 def list_agents(*, as_json: bool) -> int:
-    """Print the agents that come with codetaste; returns the exit code."""
+    """Print the agents that are shipped with codetaste; returns the exit code."""
     cache = cache_dir(tell)
-    agents = [_told(load_adapter(name, Path()), cache) for name in adapter_names()]
-    say(json.dumps(agents, indent=2) if as_json else "\n".join(_lines(agents)))
+    agents = [_agent_to_json(load_adapter(name, Path()), cache) for name in adapter_names()]
+    say(json.dumps(agents, indent=2) if as_json else "\n".join(_agent_lines(agents)))
     return 0
 
 
 async def install_agents(names: Sequence[str], *, as_json: bool) -> int:
-    """Install agents, each named as NAME or NAME@VERSION, one after the other; returns the exit code.
+    """Install agents, named as NAME or NAME@VERSION, one after the other; returns the exit code.
 
     Raises:
-        ConfigError: one line for each that there is not.
-        ToolMissing: one of them cannot be installed.
+        ConfigError: one line for each name that does not exist.
+        ToolMissing: an agent cannot be installed.
     """
     cache = await to_thread.run_sync(cache_dir, tell)
-    wanted = await to_thread.run_sync(_wanted, names)
+    releases = await to_thread.run_sync(_releases, names)
     trees: list[Installed] = []
-    for adapter, version in wanted:
+    for adapter, version in releases:
         trees.append(await installed(adapter, version, cache, tell))
         if not as_json:
             say(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
     if as_json:
-        told = [{"name": each.adapter.name, **_release(each)} for each in trees]
-        say(json.dumps(told, indent=2))
+        data = [{"name": each.adapter.name, **_release_to_json(each)} for each in trees]
+        say(json.dumps(data, indent=2))
     return 0
 
 
-def _wanted(names: Sequence[str]) -> list[tuple[Adapter, str | None]]:
-    """Find what is named; a path may have an @ in it, a version cannot have a slash."""
-    wanted: list[tuple[Adapter, str | None]] = []
+def _releases(names: Sequence[str]) -> list[tuple[Adapter, str | None]]:
+    """Return the adapter and version of each name; a path may contain an @, a version no slash."""
+    releases: list[tuple[Adapter, str | None]] = []
     problems: list[str] = []
     for text in names or adapter_names():
         name, at, version = text.rpartition("@")
@@ -66,20 +66,20 @@ def _wanted(names: Sequence[str]) -> list[tuple[Adapter, str | None]]:
         except ConfigError as error:
             problems.extend(error.problems)
             continue
-        wanted.append((adapter, version or None))
+        releases.append((adapter, version or None))
     if problems:
         raise ConfigError(*problems)
-    return wanted
+    return releases
 
 
-def _told(adapter: Adapter, cache: Path) -> dict[str, Any]:
+def _agent_to_json(adapter: Adapter, cache: Path) -> dict[str, Any]:
     manifest = adapter.manifest
     return {
         "name": adapter.name,
         "about": manifest.about,
         "protocol": adapter.protocol,
         "default": manifest.default,
-        "versions": [_release(planned(adapter, version, cache)) for version in manifest.versions],
+        "versions": [_release_to_json(planned(adapter, version, cache)) for version in manifest.versions],
         "options": {
             name: {"default": option.default, "choices": list(option.choices), "about": option.about}
             for name, option in manifest.options.items()
@@ -87,13 +87,13 @@ def _told(adapter: Adapter, cache: Path) -> dict[str, Any]:
     }
 
 
-def _release(tree: Installed) -> dict[str, Any]:
-    here = is_installed(tree)
-    told = {"version": tree.version, "id": tree.id, "installed": here}
-    return {**told, "tree": str(tree.tree), "bytes": tree_bytes(tree.tree)} if here else told
+def _release_to_json(release: Installed) -> dict[str, Any]:
+    found = is_installed(release)
+    data = {"version": release.version, "id": release.id, "installed": found}
+    return {**data, "tree": str(release.tree), "bytes": tree_bytes(release.tree)} if found else data
 
 
-def _lines(agents: Sequence[dict[str, Any]]) -> list[str]:
+def _agent_lines(agents: Sequence[dict[str, Any]]) -> list[str]:
     lines = []
     for agent in agents:
         lines.append(f"{agent['name']}: {agent['about']} ({agent['protocol']})")

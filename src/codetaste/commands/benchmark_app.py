@@ -1,4 +1,4 @@
-"""``codetaste benchmark …`` as it is typed."""
+"""Arguments of ``codetaste benchmark …``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codetaste.command import guarded
 
 _JSON = Parameter(name="--json", negative=())
 
-benchmark_app = App(name="benchmark", help="Get a benchmark, look at it, and check that it is sound.")
+benchmark_app = App(name="benchmark", help="Download, list and check a benchmark.")
 
 
 @benchmark_app.command
@@ -26,17 +26,16 @@ def fetch(
     incomplete: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Bring a published benchmark to this machine: downloaded, checked, unpacked, put in place.
+    """Download a published benchmark, verify it and unpack it.
 
-    What was downloaded of an archive is not asked for again. A folder that is there already is checked and
-    left as it is.
+    An interrupted download continues. An existing folder is verified and not changed.
 
     Args:
         name: The benchmark: codetaste100.
-        to: The folder to make; default ./NAME.
-        from_: A URL, an archive or a folder to take in place of the published release.
-        incomplete: Take it although files of some instances are missing.
-        json_: Say it as JSON.
+        to: The folder to create; default ./NAME.
+        from_: A URL, an archive or a folder to use instead of the published release.
+        incomplete: Accept it although files of some instances are missing.
+        json_: Print the result as JSON.
     """
     from codetaste.commands.benchmark_fetch import fetch_release  # noqa: PLC0415 - only here
 
@@ -63,8 +62,8 @@ def list_instances(
         repos: A folder of clones OWNER/REPO.
         instance: Globs on instance ids; default all.
         language: Only those in one of these languages.
-        category: Only those whose category fits one of these globs.
-        json_: Say it as JSON.
+        category: Only those whose category matches one of these globs.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import benchmark_list  # noqa: PLC0415 - only here
 
@@ -81,13 +80,13 @@ def show(
     repos: Path | None = None,
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Tell what is known of one instance: commits, descriptions, rules, golden patch, baseline, clone.
+    """Show one instance: commits, descriptions, rules, golden patch, baseline, clone.
 
     Args:
-        instance: Its id, or a glob that fits just one.
+        instance: Its id, or a glob that matches exactly one.
         benchmark: A folder in the published layout, or "quickstart".
         repos: A folder of clones OWNER/REPO.
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import benchmark_list  # noqa: PLC0415 - only here
 
@@ -104,16 +103,16 @@ def check(
     instance: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     json_: Annotated[bool, _JSON] = False,
 ) -> int:
-    """Say which instances are sound: the human's patch follows every rule, an empty one follows none.
+    """Check which instances are sound: the human's patch follows every rule, an empty patch follows none.
 
-    Descriptions, rules, both trees and the recorded tests are looked at, too. Instances without a clone are
+    Descriptions, rules, both trees and the recorded tests are checked, too. Instances without a clone are
     listed as skipped. Exit code 1 if an instance is not sound, or none was checked.
 
     Args:
         benchmark: A folder in the published layout, or "quickstart".
         repos: A folder of clones OWNER/REPO; otherwise each instance's own origin is used.
         instance: Globs on instance ids; default all.
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands.benchmark_check import check_soundness  # noqa: PLC0415 - only here
 

@@ -1,4 +1,4 @@
-"""``codetaste benchmark check``: whether golden scores 1 and null 0 on each instance."""
+"""``codetaste benchmark check``: check that golden scores 1 and null 0 on each instance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def check_soundness(name: str, repos: Path | None, globs: tuple[str, ...],
     """Check the benchmark ``name``; returns the exit code, 1 if an instance is not sound or none was checked.
 
     Raises:
-        ConfigError: a folder is not there, a glob fits nothing, or the benchmark's table is wrong.
+        ConfigError: a folder does not exist, a glob matches nothing, or the benchmark's table is invalid.
         ToolMissing: there is no rule engine.
     """
     benchmark = await to_thread.run_sync(named_benchmark, name, repos)
@@ -44,12 +44,12 @@ async def check_soundness(name: str, repos: Path | None, globs: tuple[str, ...],
     if as_json_data:
         say(json.dumps({"engine": engine.version, **soundness_json(checked)}, indent=2))
     else:
-        say(_total(checked))
+        say(_format_total(checked))
     return 0 if all_sound(checked) else 1
 
 
-def _total(checked: list[Soundness]) -> str:
-    looked_at = [each for each in checked if not each.skipped]
-    sound = sum(bool(each.sound) for each in looked_at)
-    said = f"{sound} of {len(looked_at)} instances are sound; {len(checked) - len(looked_at)} skipped"
-    return said if looked_at else f"{said}: nothing was checked"
+def _format_total(checked: list[Soundness]) -> str:
+    not_skipped = [each for each in checked if not each.skipped]
+    sound = sum(bool(each.sound) for each in not_skipped)
+    text = f"{sound} of {len(not_skipped)} instances are sound; {len(checked) - len(not_skipped)} skipped"
+    return text if not_skipped else f"{text}: nothing was checked"

@@ -1,4 +1,4 @@
-"""``codetaste benchmark fetch``: a published benchmark brought to this machine, and what it has said."""
+"""``codetaste benchmark fetch``: download a published benchmark and print its inventory."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ from codetaste.units import format_size
 if TYPE_CHECKING:
     from codetaste.benchmark.fetch import Fetched
 
-_EVERY_S = 2.0
-_SHOWN = 5
+_PROGRESS_INTERVAL_S = 2.0
+_MAX_LISTED = 5
 
 
 async def fetch_release(name: str, to: Path | None, source: str, *, incomplete: bool, as_json: bool) -> int:
-    """Put the benchmark ``name`` at ``to``, and say what it has; returns the exit code.
+    """Download the benchmark ``name`` to ``to``, and print its inventory; returns the exit code.
 
     Raises:
-        ConfigError: nothing is known by that name, or what came is no such benchmark.
-        SourceError: it cannot be had, or is damaged.
+        ConfigError: the name is unknown, or the source is not this benchmark.
+        SourceError: the source is unavailable or damaged.
         StorageFull: no space left.
     """
     release = RELEASES.get(name)
     if release is None:
         raise ConfigError(
-            f"{printable(name, 60)!r} is no published benchmark{nearest(name, RELEASES)} "
-            f"(there is: {', '.join(RELEASES)})"
+            f"{printable(name, 60)!r} is not a published benchmark{nearest(name, RELEASES)} "
+            f"(published: {', '.join(RELEASES)})"
         )
-    place = await to_thread.run_sync(Path.expanduser, to or Path(name))
+    folder = await to_thread.run_sync(Path.expanduser, to or Path(name))
     fetched = await fetch_benchmark(
-        release, place, source=source, incomplete=incomplete, progress=Progress(name)
+        release, folder, source=source, incomplete=incomplete, progress=Progress(name)
     )
-    say(json.dumps(_told(fetched), indent=2) if as_json else _text(fetched))
+    say(json.dumps(_fetched_to_json(fetched), indent=2) if as_json else _format_fetched(fetched))
     return 0
 
 
 class Progress:
-    """Tells a person now and then how much has come: in one line of a terminal, else in a line each."""
+    """Shows download progress every few seconds: in one line of a terminal, else in a new line each time."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._said = 0.0
+        self._shown_at = 0.0
         self._started: tuple[float, int] | None = None
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Take note of ``done`` bytes of ``total``."""
+        """Report ``done`` bytes of ``total``, None if unknown."""
         now = time.monotonic()
         if self._started is None:
             self._started = (now, done)
         finished = total is not None and done >= total
-        if now - self._said < _EVERY_S and not finished:
+        if now - self._shown_at < _PROGRESS_INTERVAL_S and not finished:
             return
-        self._said = now
+        self._shown_at = now
         since, before = self._started
         rate = format_size(int((done - before) / max(now - since, 0.001)))
         of = f" of {format_size(total)} ({done / total:.0%})" if total else ""
@@ -73,7 +73,7 @@ class Progress:
             tell(line)
 
 
-def _told(fetched: Fetched) -> dict[str, Any]:
+def _fetched_to_json(fetched: Fetched) -> dict[str, Any]:
     inventory = fetched.inventory
     return {
         "folder": str(fetched.folder),
@@ -87,20 +87,20 @@ def _told(fetched: Fetched) -> dict[str, Any]:
     }
 
 
-def _text(fetched: Fetched) -> str:
+def _format_fetched(fetched: Fetched) -> str:
     inventory = fetched.inventory
-    already = "" if fetched.new else "is there already; "
+    already = "" if fetched.new else "exists already; "
     whole = "" if inventory.missing else ", every task with its descriptions and rules"
     lines = [f"{fetched.folder}: {already}{inventory.instances} instances{whole}"]
     for paths, what in ((inventory.missing, "that tasks need"), (inventory.lacking, "that test runs need")):
         if paths:
             lines.append(f"  {len(paths)} files {what} are missing or wrong, the first of them:")
-            lines += [f"    {printable(path)}" for path in paths[:_SHOWN]]
+            lines += [f"    {printable(path)}" for path in paths[:_MAX_LISTED]]
     if fetched.sha256:
-        vouched = (
+        check = (
             "as published"
             if fetched.verified
             else "no published digest is known to compare it with; a later fetch compares with this one"
         )
-        lines.append(f"  sha256 {fetched.sha256} ({vouched})")
+        lines.append(f"  sha256 {fetched.sha256} ({check})")
     return "\n".join(lines)

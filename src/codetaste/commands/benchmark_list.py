@@ -1,4 +1,4 @@
-"""``codetaste benchmark list`` and ``show``: a benchmark's instances, and all that is known of one."""
+"""``codetaste benchmark list`` and ``show``: list a benchmark's instances, or show one in detail."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from codetaste.benchmark.statistics import InstanceFacts
 
 _UNKNOWN = "?"
-_LINE = 20_000
+_MAX_LINE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which instances of which benchmark are wanted."""
+    """Arguments of ``codetaste benchmark list``."""
 
     benchmark: str
     repos: Path | None = None
@@ -38,15 +38,15 @@ class Wish:
     json: bool = False
 
 
-def list_instances(wish: Wish) -> int:
+def list_instances(arguments: Wish) -> int:
     """Print a line for each instance; returns the exit code.
 
     Raises:
-        ConfigError: there is no such benchmark, or nothing in it is wanted.
+        ConfigError: the benchmark does not exist, or no instance matches.
     """
-    benchmark = named_benchmark(wish.benchmark, wish.repos)
-    rows = [_row(benchmark, each) for each in _chosen(benchmark, wish)]
-    if wish.json:
+    benchmark = named_benchmark(arguments.benchmark, arguments.repos)
+    rows = [_row(benchmark, each) for each in _chosen(benchmark, arguments)]
+    if arguments.json:
         say(json.dumps(rows, indent=2))
         return 0
     width = max(len(row["instance"]) for row in rows)
@@ -59,42 +59,42 @@ def list_instances(wish: Wish) -> int:
 
 
 def show_instance(name: str, benchmark_name: str, repos: Path | None, *, as_json: bool) -> int:
-    """Print what is known of one instance; returns the exit code.
+    """Print the details of one instance; returns the exit code.
 
     Raises:
-        ConfigError: there is no such benchmark or instance, or the glob fits several.
+        ConfigError: the benchmark or instance does not exist, or the glob matches several.
         ToolMissing: there is a clone, but no git.
     """
     benchmark = named_benchmark(benchmark_name, repos)
     (facts,) = describe_benchmark(benchmark, [named_instance(benchmark, name)]).instances
-    told = _told(benchmark, facts)
-    say(json.dumps(told, indent=2) if as_json else _text(told))
+    data = _instance_to_json(benchmark, facts)
+    say(json.dumps(data, indent=2) if as_json else _format_instance(data))
     return 0
 
 
-def _chosen(benchmark: Benchmark, wish: Wish) -> list[Instance]:
-    languages = {each.lower() for each in wish.languages}
+def _chosen(benchmark: Benchmark, arguments: Wish) -> list[Instance]:
+    languages = {each.lower() for each in arguments.languages}
     known = {each.language for each in benchmark.instances}
-    strangers = sorted(languages - {language.lower() for language in known})
-    if strangers:
+    unknown = sorted(languages - {language.lower() for language in known})
+    if unknown:
         raise ConfigError(
             *(
                 f"no instance of {benchmark.root} is in {each!r} (languages: {', '.join(sorted(known))})"
-                for each in strangers
+                for each in unknown
             )
         )
     found = [
         each
-        for each in benchmark.select(wish.instances)
+        for each in benchmark.select(arguments.instances)
         if (not languages or each.language.lower() in languages)
-        and (not wish.categories or any(_fits(each.category, glob) for glob in wish.categories))
+        and (not arguments.categories or any(_matches(each.category, glob) for glob in arguments.categories))
     ]
     if not found:
-        raise ConfigError(f"no instance of {benchmark.root} fits all of this")
+        raise ConfigError(f"no instance of {benchmark.root} matches all of these filters")
     return found
 
 
-def _fits(category: str, glob: str) -> bool:
+def _matches(category: str, glob: str) -> bool:
     return fnmatch.fnmatchcase(category.lower(), glob.lower())
 
 
@@ -115,7 +115,7 @@ def _row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
     }
 
 
-def _told(benchmark: Benchmark, facts: InstanceFacts) -> dict[str, Any]:
+def _instance_to_json(benchmark: Benchmark, facts: InstanceFacts) -> dict[str, Any]:
     instance = facts.instance
     return {
         **_row(benchmark, instance),
@@ -125,7 +125,10 @@ def _told(benchmark: Benchmark, facts: InstanceFacts) -> dict[str, Any]:
         "descriptions": {track.value: _description(benchmark, instance, track) for track in Track},
         "rules": {"additive": facts.additive_rules, "reductive": facts.reductive_rules},
         "golden_patch": None if facts.golden is None else asdict(facts.golden),
-        "baseline": {"base_tests": _tests(facts.base_tests), "golden_tests": _tests(facts.golden_tests)},
+        "baseline": {
+            "base_tests": _test_counts(facts.base_tests),
+            "golden_tests": _test_counts(facts.golden_tests),
+        },
         "problems": list(facts.problems),
     }
 
@@ -137,41 +140,43 @@ def _description(benchmark: Benchmark, instance: Instance, track: Track) -> str 
         return None
 
 
-def _tests(metrics: Any) -> dict[str, int] | None:  # noqa: ANN401 - JSON
+def _test_counts(metrics: Any) -> dict[str, int] | None:  # noqa: ANN401 - JSON
     if metrics is None:
         return None
     names = ("passed", "failed", "skipped", "total")
     return {name: metrics[name] for name in names if type(metrics.get(name)) is int}
 
 
-def _text(told: dict[str, Any]) -> str:
-    golden = told["golden_patch"]
+def _format_instance(data: dict[str, Any]) -> str:
+    golden = data["golden_patch"]
     size = f"{golden['files']} files, +{golden['added']} -{golden['removed']} lines" if golden else _UNKNOWN
-    rules = told["rules"]
-    runs = [_run(which, told["baseline"][f"{which}_tests"]) for which in ("base", "golden")]
+    additive, reductive = (_format_count(data["rules"][each]) for each in ("additive", "reductive"))
+    runs = [_format_tests(which, data["baseline"][f"{which}_tests"]) for which in ("base", "golden")]
     lines = [
-        told["instance"],
-        f"  repository    {told['repository']}, licence {told['licence']}",
-        f"  kind          {told['language']}; {told['category']}",
-        f"  base          {told['base']}",
-        f"  golden        {told['golden']}",
+        data["instance"],
+        f"  repository    {data['repository']}, licence {data['licence']}",
+        f"  kind          {data['language']}; {data['category']}",
+        f"  base          {data['base']}",
+        f"  golden        {data['golden']}",
         f"  golden patch  {size}",
-        f"  rules         {_known(rules['additive'])} additive, {_known(rules['reductive'])} reductive",
+        f"  rules         {additive} additive, {reductive} reductive",
         f"  tests         {'; '.join(runs)}",
-        f"  clone         {told['clone'] or 'none here'}",
-        *(f"  problem       {problem}" for problem in told["problems"]),
+        f"  clone         {data['clone'] or 'none here'}",
+        *(f"  problem       {problem}" for problem in data["problems"]),
     ]
-    for track, text in told["descriptions"].items():
+    for track, text in data["descriptions"].items():
         lines += ["", f"{track}: {'there is no description' if text is None else ''}".rstrip()]
         lines += [] if text is None else [f"  {line}".rstrip() for line in text.splitlines()]
-    return "\n".join(printable(line, _LINE) for line in lines)
+    return "\n".join(printable(line, _MAX_LINE) for line in lines)
 
 
-def _run(which: str, counts: dict[str, int] | None) -> str:
+def _format_tests(which: str, counts: dict[str, int] | None) -> str:
     if not counts:
         return f"{which} {_UNKNOWN}"
-    return f"{which} {_known(counts.get('passed'))} passed, {_known(counts.get('failed'))} failed"
+    return (
+        f"{which} {_format_count(counts.get('passed'))} passed, {_format_count(counts.get('failed'))} failed"
+    )
 
 
-def _known(number: int | None) -> str:
+def _format_count(number: int | None) -> str:
     return _UNKNOWN if number is None else str(number)

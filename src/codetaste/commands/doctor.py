@@ -1,7 +1,7 @@
-"""What of codetaste works on this machine, and how to get the rest: tools, sandbox, container engines, keys.
+"""``codetaste doctor``: check which tools, sandboxes, container engines and keys work on this machine.
 
-Everything is really tried: programs are asked for their version, a command is run in the sandbox, a container
-engine is greeted on its socket. Of keys only the presence is told.
+Everything is actually tried: programs print their version, a command runs in the sandbox, a container engine
+answers on its socket. Of keys only the presence is reported.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from codetaste.sandbox.image import LEAN_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_VERSION_S = 10.0
+_VERSION_TIMEOUT_S = 10.0
 
-_GIT_FOR = "only instances whose commits come from a repository need it; the quickstart does not"
+_GIT_PURPOSE = "only instances whose commits come from a repository need it; the quickstart does not"
 _OPENGREP_WHEELS = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}
-_OPENGREP_BY_HAND = "name a program of release 1.30.0 in OPENGREP_BIN"
+_OPENGREP_FALLBACK = "name a program of release 1.30.0 in OPENGREP_BIN"
 
 ELSEWHERE = (
     "Linux x86-64: everything; codetaste is tested there.",
-    "Linux aarch64: opengrep, ripgrep and bubblewrap come with the packages too, but nobody has tested it.",
+    "Linux aarch64: opengrep, ripgrep and bubblewrap come with the packages too, but it is untested.",
     "macOS: no sandbox, so no rule agent (bubblewrap and Landlock are Linux's): use a virtual machine.",
     "macOS on Apple silicon: opengrep comes with the packages; `codetaste rules check` is untested there.",
 )
-"""What other machines can do."""
+"""What works on other platforms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked for.
+    """The result of one check.
 
     Attributes:
-        name: what it is.
-        ready: it is here and works.
+        name: what was checked.
+        ready: it is installed and works.
         needed: the main job cannot run without it.
-        detail: version and place, or what is wrong.
-        remedy: the command or the deed that mends it, "" when nothing is to be done.
+        detail: version and path, or the problem.
+        remedy: the command or the step that fixes it, "" if there is none.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a machine can do. Of the ways in ``sandbox``, best first, a run takes the first that is ready."""
+    """All findings of a machine. A run uses the first entry of ``sandbox``, best first, that is ready."""
 
     system: str
     tools: tuple[Finding, ...]
@@ -79,44 +79,44 @@ class Report:
 
     @property
     def usable(self) -> bool:
-        """True when the main job can run here."""
+        """Whether the main job can run on this machine."""
         everything = (*self.tools, *self.sandbox, *self.containers, *self.keys)
         return all(finding.ready for finding in everything if finding.needed)
 
     @property
     def contained_by(self) -> str:
-        """The way in which a run contains commands here, "" where there is none."""
+        """The name of the sandbox in which a run contains commands, "" if there is none."""
         return next((finding.name for finding in self.sandbox if finding.ready), "")
 
 
 async def examine(configs: Sequence[Path] = ()) -> Report:
-    """Look at this machine.
+    """Check this machine.
 
     Args:
-        configs: config files whose models' keys are wanted, beside those of the shipped examples.
+        configs: config files whose models' keys are checked, in addition to the shipped examples.
     """
     return Report(
         system=f"{platform.system()} {platform.machine()}",
         tools=(
-            _python(),
-            await _opengrep(),
-            _ripgrep(),
-            await _program("git", _GIT_FOR, "sudo apt-get install git"),
+            _check_python(),
+            await _check_opengrep(),
+            _check_ripgrep(),
+            await _check_program("git", _GIT_PURPOSE, "sudo apt-get install git"),
         ),
-        sandbox=await _sandbox(),
-        containers=tuple([await _engine(place) for place in places()]),
-        keys=_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
+        sandbox=await _check_sandbox(),
+        containers=tuple([await _check_engine(place) for place in places()]),
+        keys=_check_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
     )
 
 
 def to_json(report: Report) -> str:
     """Return the report as JSON."""
-    told = {"usable": report.usable, "contained_by": report.contained_by}
-    return json.dumps({**told, **asdict(report), "elsewhere": list(ELSEWHERE)}, indent=2)
+    summary = {"usable": report.usable, "contained_by": report.contained_by}
+    return json.dumps({**summary, **asdict(report), "elsewhere": list(ELSEWHERE)}, indent=2)
 
 
 def render(report: Report) -> str:
-    """Return the report as lines for people."""
+    """Return the report as text for humans."""
     shell = f"untrusted commands: {report.contained_by or 'nothing'} contains them"
     blocks = (
         ("tools", report.tools),
@@ -126,15 +126,15 @@ def render(report: Report) -> str:
     )
     lines = [f"codetaste on {report.system}"]
     for title, findings in blocks:
-        lines += ["", title, *(line for finding in findings for line in _lines(finding))]
+        lines += ["", title, *(line for finding in findings for line in _finding_lines(finding))]
     lines += ["", "other machines", *(f"  {text}" for text in ELSEWHERE), ""]
     lines.append(
-        "ready: the main job can run here" if report.usable else "not ready: mend what is marked NEEDED"
+        "ready: the main job can run here" if report.usable else "not ready: fix what is marked NEEDED"
     )
     return "\n".join(lines)
 
 
-def _lines(finding: Finding) -> list[str]:
+def _finding_lines(finding: Finding) -> list[str]:
     mark = "ok" if finding.ready else "NEEDED" if finding.needed else "-"
     lines = [f"  {mark:<7}{finding.name}: {finding.detail}"]
     return (
@@ -142,14 +142,14 @@ def _lines(finding: Finding) -> list[str]:
     )
 
 
-def _python() -> Finding:
+def _check_python() -> Finding:
     version = platform.python_version()
     return Finding("python", ready=True, needed=True, detail=f"{version} at {sys.executable}")
 
 
-async def _opengrep() -> Finding:
+async def _check_opengrep() -> Finding:
     packaged = (platform.system(), platform.machine()) in _OPENGREP_WHEELS
-    remedy = f"pip install tackbox-opengrep, or {_OPENGREP_BY_HAND}" if packaged else _OPENGREP_BY_HAND
+    remedy = f"pip install tackbox-opengrep, or {_OPENGREP_FALLBACK}" if packaged else _OPENGREP_FALLBACK
     try:
         engine = await find_engine()
     except CodetasteError as error:
@@ -159,10 +159,10 @@ async def _opengrep() -> Finding:
     return Finding("opengrep", ready=True, needed=True, detail=detail)
 
 
-def _ripgrep() -> Finding:
+def _check_ripgrep() -> Finding:
     beside = str(Path(sys.executable).parent)
     found = shutil.which("rg") or shutil.which("rg", path=beside)
-    purpose = "the rule agent's shell has it where it is here, and grep elsewhere"
+    purpose = "the rule agent's shell uses it if it is installed, and grep otherwise"
     return Finding(
         "ripgrep",
         found is not None,
@@ -172,10 +172,10 @@ def _ripgrep() -> Finding:
     )
 
 
-async def _sandbox() -> tuple[Finding, ...]:
-    """Try each way of containing commands; only when none works is any of them needed."""
-    tried = await anyio.to_thread.run_sync(probe)
-    needed = not any(report.works for report in tried)
+async def _check_sandbox() -> tuple[Finding, ...]:
+    """Try each containment engine; they are marked as needed only if none works."""
+    probes = await anyio.to_thread.run_sync(probe)
+    needed = not any(report.works for report in probes)
     return tuple(
         Finding(
             report.kind,
@@ -184,24 +184,24 @@ async def _sandbox() -> tuple[Finding, ...]:
             detail=f"{report.origin}: {', '.join(report.protections) if report.works else report.problem}",
             remedy=report.fix,
         )
-        for report in tried
+        for report in probes
     )
 
 
-async def _program(name: str, purpose: str, remedy: str) -> Finding:
+async def _check_program(name: str, purpose: str, remedy: str) -> Finding:
     found = shutil.which(name)
     if found is None:
         return Finding(name, ready=False, needed=False, detail=purpose, remedy=remedy)
-    with anyio.move_on_after(_VERSION_S):
+    with anyio.move_on_after(_VERSION_TIMEOUT_S):
         done = await anyio.run_process([found, "--version"], check=False, stderr=subprocess.STDOUT)
-        said = done.stdout.decode(errors="replace").strip().splitlines()
-        detail = f"{said[0] if said else 'no version'} at {found}"
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        detail = f"{lines[0] if lines else 'no version'} at {found}"
         return Finding(name, ready=done.returncode == 0, needed=False, detail=detail, remedy=remedy)
     return Finding(name, ready=False, needed=False, detail=f"{found} does not answer", remedy=remedy)
 
 
-async def _engine(place: Place) -> Finding:
-    """Greet the engine behind a socket, and ask what it stores files on and whether it has the lean image."""
+async def _check_engine(place: Place) -> Finding:
+    """Connect to the engine on a socket, and check its storage driver and whether it has the lean image."""
     name, socket = place.name, place.socket
     remedy = "sudo apt-get install docker.io" if name == DOCKER else ""
     if not await anyio.Path(socket).exists():
@@ -221,20 +221,20 @@ async def _engine(place: Place) -> Finding:
         detail = str(error).removeprefix(NO_ENGINE).partition("; install and start")[0]
         remedy = "sudo usermod -aG docker $USER, then log in again" if not os.access(socket, os.W_OK) else ""
         return Finding(name, ready=False, needed=False, detail=detail, remedy=remedy)
-    bound = "with quotas" if engine.quota else "no quotas: what boxes write is watched"
-    return Finding(name, ready=True, needed=False, detail=f"{about} {bound}; {LEAN_IMAGE} is there")
+    quota = "with quotas" if engine.quota else "no quotas: disk use of sandboxes is monitored"
+    return Finding(name, ready=True, needed=False, detail=f"{about} {quota}; {LEAN_IMAGE} is there")
 
 
-def _keys(configs: Sequence[Path]) -> tuple[Finding, ...]:
-    """Find which keys the configs' models want and whether they are set; nothing of their values."""
-    wanted: dict[str, list[str]] = {}
+def _check_keys(configs: Sequence[Path]) -> tuple[Finding, ...]:
+    """Check whether the keys that the configs' models need are set, without reading their values."""
+    needed_by: dict[str, list[str]] = {}
     for path in configs:
         for name in {model.key_env for model in read_config(path).models} - {None}:
-            wanted.setdefault(str(name), []).append(path.name)
-    return tuple(_key(name, files) for name, files in sorted(wanted.items()))
+            needed_by.setdefault(str(name), []).append(path.name)
+    return tuple(_check_key(name, files) for name, files in sorted(needed_by.items()))
 
 
-def _key(name: str, files: Sequence[str]) -> Finding:
-    there = bool(os.environ.get(name))
-    detail = f"{'set' if there else 'not set'}; {', '.join(files)} needs it"
-    return Finding(name, ready=there, needed=False, detail=detail, remedy=f"export {name}=…")
+def _check_key(name: str, files: Sequence[str]) -> Finding:
+    is_set = bool(os.environ.get(name))
+    detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} needs it"
+    return Finding(name, ready=is_set, needed=False, detail=detail, remedy=f"export {name}=…")

@@ -1,4 +1,4 @@
-"""``codetaste evaluate`` as it is typed."""
+"""Arguments of ``codetaste evaluate``."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def evaluate(
     exclusions: Exclusions = Exclusions.PUBLISHED,
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Score one patch: IFR and precision by the rules, PASS from recorded test results.
+    """Evaluate one patch: IFR and precision from the rules, PASS from recorded test results.
 
-    Exit code 1 if it has no score: it is no patch, does not apply, or a scan is partial.
+    Exit code 1 if it has no score: it is not a valid patch, does not apply, or a scan is partial.
 
     Args:
         benchmark: A folder in the published layout, or "quickstart".
         repos: A folder of clones OWNER/REPO; otherwise the instance's own origin is used.
-        instance: The instance's id, or a glob that fits just one.
-        patch: A file, or "golden" for the human's patch, "null" for none.
-        tests: What the test run of the patched code printed; its last line of JSON counts. Otherwise an
-            earlier evaluation beside the patch is asked.
-        out: Where results are written; default evaluation/ beside a prediction.diff, NAME-evaluation/ beside
-            another file, and nowhere for golden and null.
-        exclusions: Which files do not count for precision: those that the published harness leaves out, or
+        instance: The instance's id, or a glob that matches exactly one.
+        patch: A file, or "golden" for the human's patch, "null" for an empty patch.
+        tests: A file with the output of the test run of the patched code, whose last line of JSON is used;
+            default the test results of an earlier evaluation next to the patch.
+        out: Folder of the results; default evaluation/ next to a prediction.diff, NAME-evaluation/ next to
+            another file, and none for golden and null.
+        exclusions: Which files do not count for precision: those that the published harness excludes, or
             none.
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import scoring  # noqa: PLC0415 - only here
 
-    order = scoring.Order(benchmark, repos, instance, patch, tests, out, exclusions, json_)
-    return guarded(lambda: anyio.run(scoring.score_patch, order), as_json=json_)
+    arguments = scoring.Order(benchmark, repos, instance, patch, tests, out, exclusions, json_)
+    return guarded(lambda: anyio.run(scoring.score_patch, arguments), as_json=json_)

@@ -1,4 +1,4 @@
-"""``codetaste image``: the images that boxes are made of, built, listed and removed in a container engine."""
+"""``codetaste image``: build, list and remove the images of sandboxes in a container engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MIB = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which engine is meant, and how to answer."""
+    """The container engine to use, and the output format."""
 
     engine: str = AUTO
     socket: Path | None = None
@@ -37,7 +37,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An image to build: the lean one, or that of a folder with a Dockerfile."""
+    """The image to build: the lean image, or the one of a folder with a Dockerfile."""
 
     lean: bool = False
     dockerfile: Path | None = None
@@ -45,43 +45,47 @@ class Wanted:
     mirrors: bool = True
 
 
-async def build(wanted: Wanted, where: Where) -> int:
+async def build(image_arguments: Wanted, engine_arguments: Where) -> int:
     """Build an image and print its name and id; returns the exit code, 0.
 
     Raises:
-        ConfigError: it is not said what to build, or there is no Dockerfile.
-        ToolMissing: a program that builds it is not here.
+        ConfigError: the image to build is not given, or there is no Dockerfile.
+        ToolMissing: a program that builds it is missing.
         SandboxError: there is no engine, or it failed.
     """
-    if wanted.lean == (wanted.dockerfile is not None):
-        raise ConfigError("say what to build: either --lean, or --dockerfile with the folder that holds it")
-    if wanted.dockerfile is not None and not wanted.name:
-        raise ConfigError("--name: say what to call the image, as in --name codetaste/mine:1")
-    name = wanted.name or LEAN_IMAGE
+    if image_arguments.lean == (image_arguments.dockerfile is not None):
+        raise ConfigError("give the image to build: either --lean, or --dockerfile with its folder")
+    if image_arguments.dockerfile is not None and not image_arguments.name:
+        raise ConfigError("--name: give a name for the image, as in --name codetaste/mine:1")
+    name = image_arguments.name or LEAN_IMAGE
     split_name(name)
-    began = time.monotonic()
-    async with _engine(where) as engine:
-        if wanted.dockerfile is not None:
-            ident = await build_image(engine, wanted.dockerfile, name, "built", tell)
+    started_s = time.monotonic()
+    async with _connect(engine_arguments) as engine:
+        if image_arguments.dockerfile is not None:
+            ident = await build_image(engine, image_arguments.dockerfile, name, "built", tell)
         else:
-            ident = await build_lean(engine, name, tell, mirrors=wanted.mirrors)
-    if where.as_json:
-        say(json.dumps({"name": name, "id": ident, "seconds": round(time.monotonic() - began, 1)}, indent=2))
+            ident = await build_lean(engine, name, tell, mirrors=image_arguments.mirrors)
+    if engine_arguments.as_json:
+        say(
+            json.dumps(
+                {"name": name, "id": ident, "seconds": round(time.monotonic() - started_s, 1)}, indent=2
+            )
+        )
     else:
         say(f"{name} {ident}")
     return 0
 
 
-async def show(where: Where) -> int:
-    """Print the images that we made, a line each; returns the exit code, 0.
+async def show(engine_arguments: Where) -> int:
+    """Print the images that codetaste built, one per line; returns the exit code, 0.
 
     Raises:
-        SandboxError: there is no engine, or it does not answer.
+        SandboxError: there is no engine, or it does not respond.
     """
-    async with _engine(where) as engine:
+    async with _connect(engine_arguments) as engine:
         images = await list_images(engine)
-    if where.as_json:
-        say(json.dumps([_told(image) for image in images], indent=2))
+    if engine_arguments.as_json:
+        say(json.dumps([_image_to_json(image) for image in images], indent=2))
         return 0
     for image in images:
         built = time.strftime("%Y-%m-%d %H:%M", time.localtime(image.created))
@@ -89,23 +93,23 @@ async def show(where: Where) -> int:
     return 0
 
 
-async def remove(name: str, where: Where) -> int:
+async def remove(name: str, engine_arguments: Where) -> int:
     """Remove an image; returns the exit code, 0.
 
     Raises:
-        ConfigError: it is none of ours.
+        ConfigError: codetaste did not build the image.
         SandboxError: there is no engine, or the image is in use.
     """
-    async with _engine(where) as engine:
+    async with _connect(engine_arguments) as engine:
         known = {name for image in await list_images(engine) for name in (image.name, image.ident)}
         if name not in known:
-            raise ConfigError(f"{name}: no image that codetaste made; see: codetaste image list")
+            raise ConfigError(f"{name}: not an image that codetaste built; see: codetaste image list")
         await remove_image(engine, name)
-    say(json.dumps({"removed": name}) if where.as_json else f"removed {name}")
+    say(json.dumps({"removed": name}) if engine_arguments.as_json else f"removed {name}")
     return 0
 
 
-def _told(image: Image) -> dict[str, str | int]:
+def _image_to_json(image: Image) -> dict[str, str | int]:
     created = datetime.fromtimestamp(image.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return {
         "name": image.name,
@@ -117,9 +121,9 @@ def _told(image: Image) -> dict[str, str | int]:
 
 
 @asynccontextmanager
-async def _engine(where: Where) -> AsyncIterator[ContainerEngine]:
-    if where.engine not in {AUTO, DOCKER, PODMAN}:
-        raise ConfigError(f"--engine {where.engine}: it is one of {AUTO}, {DOCKER}, {PODMAN}")
-    async with connected(where.engine, where.socket) as engine:
+async def _connect(engine_arguments: Where) -> AsyncIterator[ContainerEngine]:
+    if engine_arguments.engine not in {AUTO, DOCKER, PODMAN}:
+        raise ConfigError(f"--engine {engine_arguments.engine}: it is one of {AUTO}, {DOCKER}, {PODMAN}")
+    async with connected(engine_arguments.engine, engine_arguments.socket) as engine:
         tell(f"{engine.kind} {engine.version} at {engine.socket}")
         yield engine

@@ -1,4 +1,4 @@
-"""``codetaste import`` as it is typed."""
+"""Arguments of ``codetaste import``."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def import_(
     score: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Take published outputs over as a run, so that they are reported beside runs of codetaste.
+    """Import published outputs as a run, to report them together with runs of codetaste.
 
-    What is wrong in single folders is named and counted; everything else is taken.
+    Problems in single folders are listed and counted; everything else is imported.
 
     Args:
         outputs: An outputs folder in the published layout, or an archive of it (zip or tar, in one piece).
-        name: What to call the run; it becomes runs/NAME.
-        out: Where runs are.
-        benchmark: The benchmark, a folder in the published layout: others' instances are left out.
+        name: Name of the run; it becomes runs/NAME.
+        out: Folder of all runs.
+        benchmark: The benchmark, a folder in the published layout; instances not in it are left out.
         repos: A folder of clones OWNER/REPO, for --score.
-        score: Score the predictions that have no evaluation.
-        json_: Say it as JSON.
+        score: Evaluate the predictions that have no evaluation.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import importing  # noqa: PLC0415 - only here
 
-    order = importing.Order(outputs, name, out, benchmark, repos, score, json_)
-    return guarded(lambda: anyio.run(importing.import_published, order), as_json=json_)
+    arguments = importing.Order(outputs, name, out, benchmark, repos, score, json_)
+    return guarded(lambda: anyio.run(importing.import_published, arguments), as_json=json_)

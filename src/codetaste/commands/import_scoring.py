@@ -1,4 +1,4 @@
-"""Scoring what an imported run has predictions and no evaluation of, one trial after the other."""
+"""Evaluate the predictions of an imported run that have no evaluation, one trial after the other."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from codetaste.evaluation.records import TrialRecord
     from codetaste.rules.scan import Scanner
 
-_JSON_BYTES = 16 * 1024**2
+_MAX_METADATA_BYTES = 16 * 1024**2
 
 
 @dataclass(slots=True)
 class Scored:
-    """How many trials were scored, and which could not be, with a line why."""
+    """The number of evaluated trials, and the folder and reason of each that could not be evaluated."""
 
     done: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
-    """What all trials are scored with."""
+class _Context:
+    """Inputs shared by the evaluation of all trials."""
 
     benchmark: Benchmark
     scanner: Scanner
@@ -54,54 +54,56 @@ class _Bench:
 
 
 async def score_unscored(run: Path, benchmark: Benchmark) -> Scored:
-    """Score each prediction of ``run`` that has no evaluation; what is wrong with one costs no other.
+    """Evaluate each prediction of ``run`` that has no evaluation; a failure does not stop the others.
 
     Raises:
         ToolMissing: there is no rule engine, or no git.
         JournalError: results cannot be written.
     """
     read = await to_thread.run_sync(read_outputs, run, benchmark)
-    wanted = [record for record in read.records if record.status is TrialStatus.NOT_SCORED]
-    scored = Scored()
-    if not wanted:
-        return scored
+    unscored = [record for record in read.records if record.status is TrialStatus.NOT_SCORED]
+    result = Scored()
+    if not unscored:
+        return result
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
     if engine.warning:
         tell(engine.warning)
-    bench = _Bench(benchmark, scanner, engine.label, cache)
-    for number, record in enumerate(wanted, 1):
-        tell(f"scoring {number} of {len(wanted)}: {record.instance} by {record.agent}")
+    context = _Context(benchmark, scanner, engine.label, cache)
+    for number, record in enumerate(unscored, 1):
+        tell(f"scoring {number} of {len(unscored)}: {record.instance} by {record.agent}")
         try:
-            await _score(record, bench)
-            scored.done += 1
+            await _evaluate_and_write(record, context)
+            result.done += 1
         except (ConfigError, SourceError, RuleError, EngineError) as error:
-            scored.failed.append((str(record.folder), str(error).splitlines()[0]))
-    return scored
+            result.failed.append((str(record.folder), str(error).splitlines()[0]))
+    return result
 
 
-async def _score(record: TrialRecord, bench: _Bench) -> None:
-    instance = bench.benchmark.get(record.instance)
+async def _evaluate_and_write(record: TrialRecord, context: _Context) -> None:
+    instance = context.benchmark.get(record.instance)
     folder = record.folder / "evaluation"
-    evaluation = await _evaluated(record, instance, folder, bench)
+    evaluation = await _evaluate_record(record, instance, folder, context)
 
     def write() -> None:
         write_evaluation(
             folder,
             evaluation,
             instance=instance,
-            agent_config=_read(record.folder / "agent_config.json"),
-            inference_metadata=_read(record.folder / "inference_metadata.json") or None,
-            instance_metadata=bench.benchmark.metadata(instance),
+            agent_config=_read_metadata(record.folder / "agent_config.json"),
+            inference_metadata=_read_metadata(record.folder / "inference_metadata.json") or None,
+            instance_metadata=context.benchmark.metadata(instance),
             timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
 
     await to_thread.run_sync(write)
 
 
-async def _evaluated(record: TrialRecord, instance: Instance, folder: Path, bench: _Bench) -> Evaluation:
-    rules = await to_thread.run_sync(read_rule_files, bench.benchmark, instance)
-    baseline = await to_thread.run_sync(read_baseline, bench.benchmark, instance)
+async def _evaluate_record(
+    record: TrialRecord, instance: Instance, folder: Path, context: _Context
+) -> Evaluation:
+    rules = await to_thread.run_sync(read_rule_files, context.benchmark, instance)
+    baseline = await to_thread.run_sync(read_baseline, context.benchmark, instance)
     path = record.folder / "prediction.diff"
     try:
         patch = await to_thread.run_sync(read_patch, path)
@@ -109,24 +111,24 @@ async def _evaluated(record: TrialRecord, instance: Instance, folder: Path, benc
         size = await to_thread.run_sync(lambda: path.stat().st_size)
         return too_large(rules, size, str(error), correctness(recorded_tests(folder), baseline))
     tests = await to_thread.run_sync(lambda: recorded_tests(folder, sha256(patch).hexdigest()))
-    trees = await materialise(bench.benchmark.origin(instance), bench.cache)
-    with tempfile.TemporaryDirectory(prefix="codetaste-import-") as place:
+    trees = await materialise(context.benchmark.origin(instance), context.cache)
+    with tempfile.TemporaryDirectory(prefix="codetaste-import-") as folder_name:
         return await evaluate(
             rules,
             trees.base,
             patch,
-            bench.scanner,
-            scratch=Path(place),
+            context.scanner,
+            scratch=Path(folder_name),
             correctness=correctness(tests, baseline),
-            engine=bench.engine,
+            engine=context.engine,
         )
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Return what an agent left beside its prediction, as far as it can be read: it is copied, not used."""
+def _read_metadata(path: Path) -> dict[str, Any]:
+    """Return JSON data next to a prediction, {} if it is unreadable: it is only copied to the results."""
     try:
         with path.open("rb") as file:
-            data = json.loads(file.read(_JSON_BYTES))
+            data = json.loads(file.read(_MAX_METADATA_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}

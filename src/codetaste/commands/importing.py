@@ -1,4 +1,4 @@
-"""``codetaste import``: published outputs taken over as a run; what has no evaluation is scored if wanted."""
+"""``codetaste import``: import published outputs as a run; evaluate what has no evaluation on request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shutil
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import from_thread, to_thread
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from codetaste.evaluation.importing import Imported
 
 _LIMITS = ArchiveLimits(TreeLimits(members=2_000_000, total_bytes=64 * 1024**3))
-_SHOWN = 20
-_END_BYTES = 66 * 1024
-_END = b"PK\x05\x06"
+_MAX_LISTED = 20
+_ZIP_END_BYTES = 66 * 1024
+_ZIP_END = b"PK\x05\x06"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be imported, as it was typed."""
+    """Arguments of ``codetaste import``."""
 
     source: Path
     name: str
@@ -47,68 +47,69 @@ class Order:
     json: bool
 
 
-async def import_published(order: Order) -> int:
-    """Make the run of ``order``, and say what is in it; returns the exit code.
+async def import_published(arguments: Order) -> int:
+    """Create the run and print its contents; returns the exit code.
 
     Raises:
-        ConfigError: a name is no name or taken, or there is nothing to import.
+        ConfigError: the name is invalid or taken, or there is nothing to import.
         SourceError: an archive is damaged; UnsafeArchive: it is hostile.
         StorageFull: no space left.
     """
-    run = order.out / order.name
-    benchmark = await to_thread.run_sync(_checked, order, run)
-    async with workshop(run) as shop:
-        imported = await to_thread.run_sync(_bring, order, run, shop, benchmark)
+    run = arguments.out / arguments.name
+    benchmark = await to_thread.run_sync(_check_arguments, arguments, run)
+    async with workshop(run) as staging:
+        imported = await to_thread.run_sync(_create_run, arguments, run, staging, benchmark)
     scored = Scored()
-    if order.score and benchmark is not None:
+    if arguments.score and benchmark is not None:
         scored = await score_unscored(run, benchmark)
-    say(json.dumps(_told(run, imported, scored), indent=2) if order.json else _text(run, imported, scored))
+    to_text = _import_to_json if arguments.json else _format_import
+    say(to_text(run, imported, scored))
     return 0
 
 
-def _checked(order: Order, run: Path) -> Benchmark | None:
-    """Check what can be checked before anything is written."""
+def _check_arguments(arguments: Order, run: Path) -> Benchmark | None:
+    """Check the arguments before anything is written; returns the benchmark, if one is named."""
     problems = []
-    if not is_path_name(order.name):
+    if not is_path_name(arguments.name):
         problems.append(
-            f"--name {printable(order.name, 60)!r}: letters, digits, '-', '_' and '.' make a name"
+            f"--name {printable(arguments.name, 60)!r}: a name has only letters, digits, '-', '_' and '.'"
         )
     elif run.exists():
-        problems.append(f"{run} is there already; name another run")
-    if not order.source.exists():
-        problems.append(f"{printable(str(order.source))}: no such folder or archive")
-    if order.repos is not None and not order.repos.is_dir():
-        problems.append(f"--repos: {order.repos} is not a folder")
-    if (order.score or order.repos is not None) and not order.benchmark:
-        problems.append("--score and --repos need --benchmark: the rules and the code are found by it")
+        problems.append(f"{run} exists already; use another name")
+    if not arguments.source.exists():
+        problems.append(f"{printable(str(arguments.source))}: no such folder or archive")
+    if arguments.repos is not None and not arguments.repos.is_dir():
+        problems.append(f"--repos: {arguments.repos} is not a folder")
+    if (arguments.score or arguments.repos is not None) and not arguments.benchmark:
+        problems.append("--score and --repos need --benchmark, which names the rules and the code")
     if problems:
         raise ConfigError(*problems)
-    if not order.benchmark:
+    if not arguments.benchmark:
         return None
-    return named_benchmark(order.benchmark, order.repos)
+    return named_benchmark(arguments.benchmark, arguments.repos)
 
 
-def _bring(order: Order, run: Path, shop: Path, benchmark: Benchmark | None) -> Imported:
-    """Make the run in ``shop``, beside its place, and put it there when it is whole."""
+def _create_run(arguments: Order, run: Path, staging: Path, benchmark: Benchmark | None) -> Imported:
+    """Build the run in ``staging``, next to its target, and move it there when it is complete."""
     if run.exists():
-        raise ConfigError(f"{run} has just been made by another import; name another run")
-    if order.source.is_dir():
-        check_source(order.source)
-    stage = shop / "importing"
+        raise ConfigError(f"{run} has just been created by another import; use another name")
+    if arguments.source.is_dir():
+        check_source(arguments.source)
+    stage = staging / "importing"
     shutil.rmtree(stage, ignore_errors=True)
     try:
-        source = order.source
+        source = arguments.source
         if not source.is_dir():
-            _refuse_part(source)
+            _reject_split_archive(source)
             source = stage / "unpacked"
             unpack(
-                order.source,
+                arguments.source,
                 source,
-                label=str(order.source),
+                label=str(arguments.source),
                 limits=_LIMITS,
                 check=from_thread.check_cancelled,
             )
-        imported = import_outputs(source, stage / "run", benchmark, named=str(order.source))
+        imported = import_outputs(source, stage / "run", benchmark, named=str(arguments.source))
         (stage / "run").rename(run)
     except OSError as error:
         raise storage_error(error, str(run)) from error
@@ -117,23 +118,23 @@ def _bring(order: Order, run: Path, shop: Path, benchmark: Benchmark | None) -> 
     return imported
 
 
-def _refuse_part(archive: Path) -> None:
-    """Check that a zip is no part of a split one, as the published outputs are."""
+def _reject_split_archive(archive: Path) -> None:
+    """Check that a zip is not a part of a split archive, as the published outputs are."""
     with archive.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _END_BYTES))
-        end = file.read(_END_BYTES)
-    at = end.rfind(_END)
+        file.seek(max(0, file.seek(0, 2) - _ZIP_END_BYTES))
+        end = file.read(_ZIP_END_BYTES)
+    at = end.rfind(_ZIP_END)
     split = at >= 0 and end[at + 4 : at + 6] not in {b"\0\0", b"\xff\xff"}
     if split or archive.suffix.lower()[:3] in {".z0", ".z1"}:
         raise ConfigError(
-            f"{archive} is a part of a split archive, which is not read: put it together first "
+            f"{archive} is a part of a split archive, which cannot be read: join the parts first "
             "(zip -s 0 outputs.zip --out whole.zip)"
         )
 
 
-def _told(run: Path, imported: Imported, scored: Scored) -> dict[str, Any]:
+def _import_to_json(run: Path, imported: Imported, scored: Scored) -> str:
     records = imported.records
-    return {
+    data = {
         "directory": str(run),
         "trials": len(records.records),
         "bytes": imported.copied,
@@ -142,9 +143,10 @@ def _told(run: Path, imported: Imported, scored: Scored) -> dict[str, Any]:
         "unscored": [{"place": place, "text": why} for place, why in scored.failed],
         "problems": [{"kind": p.kind.value, "place": p.place, "text": p.text} for p in records.problems],
     }
+    return json.dumps(data, indent=2)
 
 
-def _text(run: Path, imported: Imported, scored: Scored) -> str:
+def _format_import(run: Path, imported: Imported, scored: Scored) -> str:
     records = imported.records
     statuses = Counter(record.status.value for record in records.records)
     agents = sorted({record.agent for record in records.records})
@@ -155,11 +157,11 @@ def _text(run: Path, imported: Imported, scored: Scored) -> str:
     if kinds:
         listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         lines.append(f"{len(records.problems)} problems ({listed}):")
-        lines += [f"  {printable(str(problem), 400)}" for problem in records.problems[:_SHOWN]]
-        if len(records.problems) > _SHOWN:
-            lines.append(f"  and {len(records.problems) - _SHOWN} more, in {run / 'import.json'}")
+        lines += [f"  {printable(str(problem), 400)}" for problem in records.problems[:_MAX_LISTED]]
+        if len(records.problems) > _MAX_LISTED:
+            lines.append(f"  and {len(records.problems) - _MAX_LISTED} more, in {run / 'import.json'}")
     if scored.done or scored.failed:
         lines.append(f"{scored.done} scored here, {len(scored.failed)} could not be")
-        lines += [f"  {printable(f'{place}: {why}', 400)}" for place, why in scored.failed[:_SHOWN]]
+        lines += [f"  {printable(f'{place}: {why}', 400)}" for place, why in scored.failed[:_MAX_LISTED]]
     lines.append(f"codetaste report {run}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""``codetaste limit``: other limits for a run that is under way, or for its next session."""
+"""``codetaste limit``: change the limits of a run that is under way, or of its next session."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_PATIENCE_S = 5.0
-_LOOK_S = 0.1
+_APPLY_TIMEOUT_S = 5.0
+_POLL_INTERVAL_S = 0.1
 _OPTIONS = {BUDGET: "--budget-usd", TIME: "--time-limit", JOBS: "--jobs", SANDBOXES: "--sandboxes"}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line asks for; "" asks for nothing. ``models`` are like ``ID=8``."""
+    """Arguments of ``codetaste limit``; "" leaves a limit unchanged. ``models`` are like ``ID=8``."""
 
     run: Path
     budget_usd: str = ""
@@ -49,57 +49,59 @@ class Wanted:
     json: bool = False
 
 
-def limit(wanted: Wanted) -> int:
-    """Change the limits of a run, and say which hold; returns the exit code, 0.
+def limit(arguments: Wanted) -> int:
+    """Change the limits of a run, and print the effective ones; returns the exit code, 0.
 
     Raises:
-        ConfigError: there is no such run or model, or a value can be no such limit; nothing is changed.
+        ConfigError: the run or a model does not exist, or a value is invalid; nothing is changed.
         JournalError: the run's folder cannot be read or written.
     """
-    watched = Watched(wanted.run)
-    watched.look()
-    configured = _configured(watched.directory)
-    asked = _asked(wanted, configured)
-    _priced(asked, watched)
-    changes = {} if wanted.reset else read_changes(watched.directory)
+    watcher = Watched(arguments.run)
+    watcher.look()
+    configured = _read_configured(watcher.directory)
+    requested = _parse_requested(arguments, configured)
+    _check_prices(requested, watcher)
+    changes = {} if arguments.reset else read_changes(watcher.directory)
     changes = {name: changes[name] for name in prevailing(configured, changes)}
-    for name, value in asked.items():
+    for name, value in requested.items():
         changes[name] = Change(plain_limit(name, value), plain_limit(name, configured[name]))
         if value == configured[name]:
             del changes[name]
-    if asked or wanted.reset:
-        write_changes(watched.directory, changes)
-    holding = configured | prevailing(configured, changes)
-    obeyed = _obeyed(watched, holding)
-    _tell(wanted, watched, configured, holding, obeyed)
+    if requested or arguments.reset:
+        write_changes(watcher.directory, changes)
+    effective = configured | prevailing(configured, changes)
+    applied = _wait_until_applied(watcher, effective)
+    _print_limits(arguments, watcher, configured, effective, applied)
     return 0
 
 
-def _configured(directory: Path) -> dict[str, Any]:
+def _read_configured(directory: Path) -> dict[str, Any]:
     """Return the limits of the config that the run's latest session was started with."""
     path = directory / "config.json"
     try:
         return configured_limits(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: not there, so the run has not begun; set limits in its config") from None
+        raise ConfigError(
+            f"{path}: no such file, the run has not started; set limits in its config"
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError) as error:
-        raise ConfigError(f"{path}: not the config of a run; give the run's command again") from error
+        raise ConfigError(f"{path}: not the config of a run; repeat the run's command") from error
 
 
-def _asked(wanted: Wanted, configured: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what the command line asks for; all that is wrong with it at once."""
-    said = {
-        BUDGET: wanted.budget_usd,
-        TIME: wanted.time_limit,
-        JOBS: wanted.jobs,
-        SANDBOXES: wanted.sandboxes,
+def _parse_requested(arguments: Wanted, configured: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse the limits on the command line; all problems are reported together."""
+    texts = {
+        BUDGET: arguments.budget_usd,
+        TIME: arguments.time_limit,
+        JOBS: arguments.jobs,
+        SANDBOXES: arguments.sandboxes,
     }
-    given = [(name, _OPTIONS[name], text) for name, text in said.items() if text]
+    given = [(name, _OPTIONS[name], text) for name, text in texts.items() if text]
     problems: list[str] = []
     known = [name.split(".", 1)[1].removesuffix(".max_concurrency") for name in _models(configured)]
-    for text in wanted.models:
+    for text in arguments.models:
         model_id, separator, count = text.rpartition("=")
         if not separator:
             problems.append(f"--model {text}: write it as ID=8")
@@ -107,63 +109,67 @@ def _asked(wanted: Wanted, configured: Mapping[str, Any]) -> dict[str, Any]:
             problems.append(f"--model {text}: the run has no model {model_id!r}{suggestion(model_id, known)}")
         else:
             given.append((of_model(model_id), f"--model {model_id}", count))
-    asked = {}
+    requested = {}
     for name, option, text in given:
         try:
-            asked[name] = read_limit(name, text)
+            requested[name] = read_limit(name, text)
         except ValueError as error:
             problems.append(f"{option}: {error}")
     if problems:
         raise ConfigError(*problems)
-    return asked
+    return requested
 
 
 def _models(names: Mapping[str, Any]) -> Iterator[str]:
     return (name for name in names if name.startswith("models."))
 
 
-def _priced(asked: Mapping[str, Any], watched: Watched) -> None:
-    """Refuse a budget in dollars that cannot hold because a model has no price."""
-    unpriced = [name for name, told in watched.sights.prices.items() if told.get("price") is None]
-    if asked.get(BUDGET) is not None and unpriced:
+def _check_prices(requested: Mapping[str, Any], watcher: Watched) -> None:
+    """Reject a budget in dollars that cannot be enforced because a model has no price."""
+    unpriced = [name for name, entry in watcher.sights.prices.items() if entry.get("price") is None]
+    if requested.get(BUDGET) is not None and unpriced:
         raise ConfigError(
-            f"--budget-usd: no budget in dollars can hold: model {unpriced[0]} has no known price; "
+            f"--budget-usd: a budget in dollars cannot be enforced: model {unpriced[0]} has no known price; "
             "write price = { … } in its [[models]]"
         )
 
 
-def _obeyed(watched: Watched, holding: Mapping[str, Any]) -> bool:
-    """Wait a little for the process that is at work to obey; False when none is, or it does not."""
-    until = time.monotonic() + _PATIENCE_S
-    while owner_of(watched.directory) and time.monotonic() < until:
-        watched.look()
-        in_force = watched.sights.limits
+def _wait_until_applied(watcher: Watched, effective: Mapping[str, Any]) -> bool:
+    """Wait briefly until the running process applies the limits; False if there is none or it does not."""
+    until = time.monotonic() + _APPLY_TIMEOUT_S
+    while owner_of(watcher.directory) and time.monotonic() < until:
+        watcher.look()
+        in_force = watcher.sights.limits
         # Amounts that are the same may be written differently.
-        if in_force and all(read_limit(name, in_force[name]) == holding.get(name) for name in in_force):
+        if in_force and all(read_limit(name, in_force[name]) == effective.get(name) for name in in_force):
             return True
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_INTERVAL_S)
     return False
 
 
-def _tell(
-    wanted: Wanted, watched: Watched, configured: Mapping[str, Any], holding: Mapping[str, Any], obeyed: bool
+def _print_limits(
+    arguments: Wanted,
+    watcher: Watched,
+    configured: Mapping[str, Any],
+    effective: Mapping[str, Any],
+    applied: bool,
 ) -> None:
-    owner = owner_of(watched.directory)
-    if wanted.json:
+    owner = owner_of(watcher.directory)
+    if arguments.json:
         limits = {
             name: {"value": plain_limit(name, value), "configured": plain_limit(name, configured[name])}
-            for name, value in holding.items()
+            for name, value in effective.items()
         }
-        told = {"directory": str(watched.directory), "owner": owner or None, "in_force": obeyed}
-        say(json.dumps({**told, "limits": limits}, indent=2))
+        run = {"directory": str(watcher.directory), "owner": owner or None, "in_force": applied}
+        say(json.dumps({**run, "limits": limits}, indent=2))
         return
-    for name, value in holding.items():
-        other = value != configured[name]
-        instead = f" (the config says {said_limit(name, configured[name])})" if other else ""
-        say(f"{name:<24} {said_limit(name, value)}{instead}")
-    if obeyed:
+    for name, value in effective.items():
+        changed = value != configured[name]
+        suffix = f" (the config says {said_limit(name, configured[name])})" if changed else ""
+        say(f"{name:<24} {said_limit(name, value)}{suffix}")
+    if applied:
         say(f"in force in {owner}")
     elif owner:
-        say(f"{owner} has not obeyed yet; `codetaste status {wanted.run}` says what is in force")
+        say(f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force")
     else:
         say("nobody is at work on it: these hold for the next session, unless its config says something new")

@@ -1,4 +1,4 @@
-"""What is named to several commands: a benchmark, and one instance of it."""
+"""Arguments shared by several commands: a benchmark, and one instance of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
 
-_LISTED = 5
+_MAX_LISTED = 5
 
 
 def named_benchmark(name: str, repos: Path | None) -> Benchmark:
-    """Open the benchmark ``name``, a folder or "quickstart", with the clones in ``repos``; blocks.
+    """Open the benchmark ``name``, a folder or "quickstart", with the clones in ``repos``.
 
     Raises:
-        ConfigError: a folder is not there, or something in the benchmark is wrong.
+        ConfigError: a folder does not exist, or the benchmark is invalid.
     """
     if repos is not None and not repos.is_dir():
         raise ConfigError(f"--repos: {repos} is not a folder")
@@ -28,13 +28,15 @@ def named_benchmark(name: str, repos: Path | None) -> Benchmark:
 
 
 def named_instance(benchmark: Benchmark, glob: str) -> Instance:
-    """Return the one instance whose id fits ``glob``.
+    """Return the one instance whose id matches ``glob``.
 
     Raises:
-        ConfigError: none fits, or several.
+        ConfigError: none matches, or several.
     """
     chosen = benchmark.select([glob])
     if len(chosen) > 1:
-        ids = ", ".join([*(each.id for each in chosen[:_LISTED]), *(["…"] if len(chosen) > _LISTED else [])])
-        raise ConfigError(f"{glob!r} fits {len(chosen)} instances ({ids}): name one")
+        ids = ", ".join(
+            [*(each.id for each in chosen[:_MAX_LISTED]), *(["…"] if len(chosen) > _MAX_LISTED else [])]
+        )
+        raise ConfigError(f"{glob!r} matches {len(chosen)} instances ({ids}): name one")
     return chosen[0]

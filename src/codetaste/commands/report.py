@@ -1,4 +1,4 @@
-"""``codetaste report`` as it is typed."""
+"""Arguments of ``codetaste report``."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def report(
     out: Path | None = None,
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Make tables of runs and published outputs: comparison, the paper's tables, costs, what agents did.
+    """Print tables of runs and published outputs: comparison, the paper's tables, costs, activity of agents.
 
-    Several are taken together. Exit code 1 if there is no trial in them.
+    Several runs are merged. Exit code 1 if they have no trial.
 
     Args:
         runs: Run folders or their names, or folders in the published layout of outputs.
         benchmark: The benchmark's folder, or "quickstart", for languages, categories, baselines and Tables 1
-            and 2; default what the runs themselves name, if it is there.
-        repos: A folder of clones OWNER/REPO, which tell licences and golden patches for Tables 1 and 2.
-        format_: What tables are written in.
+            and 2; default the benchmark of the runs, if it exists.
+        repos: A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2.
+        format_: Format of the tables.
         table: Which tables; default comparison, 4, 5, effort, attempts and counts.
-        by: A table of scores by this; with it others only if they are named.
+        by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
-        out: A folder for a file for each table; otherwise they go to standard output.
-        json_: Say everything as JSON.
+        out: A folder for one file per table; default standard output.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import reporting  # noqa: PLC0415 - only here
 
-    wish = reporting.Wish(runs, benchmark, repos, format_, table, by, aggregation, out, json_)
-    return guarded(lambda: reporting.report(wish), as_json=json_)
+    arguments = reporting.Wish(runs, benchmark, repos, format_, table, by, aggregation, out, json_)
+    return guarded(lambda: reporting.report(arguments), as_json=json_)

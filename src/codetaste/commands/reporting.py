@@ -1,4 +1,4 @@
-"""``codetaste report``: from folders to tables."""
+"""``codetaste report``: read runs and published outputs, and print their tables."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from codetaste.report.contents import Report
     from codetaste.report.table import Table
 
-_ENDINGS = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
+_SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be told of which runs; empty names of tables are the usual ones."""
+    """Arguments of ``codetaste report``; without ``tables`` the usual ones are printed."""
 
     runs: tuple[Path, ...]
     benchmark: str = ""
@@ -52,72 +52,80 @@ class Wish:
     json: bool = False
 
 
-def report(wish: Wish) -> int:
-    """Make the tables; returns the exit code, 1 if there is no trial in the runs.
+def report(arguments: Wish) -> int:
+    """Print or write the tables; returns the exit code, 1 if there is no trial in the runs.
 
     Raises:
-        ConfigError: a folder is not there or no output, or nothing is asked for.
+        ConfigError: a folder does not exist or is not a run, or no run is given.
         JournalError: a file cannot be written.
     """
-    if not wish.runs and not wish.benchmark:
+    if not arguments.runs and not arguments.benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
-    roots = _roots(wish.runs)
-    benchmark = _benchmark(wish, roots)
-    records = _read(roots, benchmark)
+    roots = _run_folders(arguments.runs)
+    benchmark = _find_benchmark(arguments, roots)
+    records = _read_runs(roots, benchmark)
     trials = gather(records.records)
-    names = NAMES if "all" in wish.tables else wish.tables or (() if wish.by else _usual(wish))
+    names = (
+        NAMES
+        if "all" in arguments.tables
+        else arguments.tables or (() if arguments.by else _default_tables(arguments))
+    )
     facts = None
     if benchmark is not None and {"1", "2"} & set(names):
         facts = describe_benchmark(benchmark)
-    elif {"1", "2"} & set(wish.tables):
-        raise ConfigError("Tables 1 and 2 are of a benchmark: name it by --benchmark")
-    aggregations = list(Aggregation) if wish.aggregation == "both" else [Aggregation(wish.aggregation)]
-    people = wish.format != "csv" and not wish.json
-    made = make_report(trials, facts, names, [By(each) for each in wish.by], aggregations, merge=people)
-    problem = problems_table(records.problems, trials.notes, listed=wish.format == "csv")
+    elif {"1", "2"} & set(arguments.tables):
+        raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
+    aggregations = (
+        list(Aggregation) if arguments.aggregation == "both" else [Aggregation(arguments.aggregation)]
+    )
+    merge_cells = arguments.format != "csv" and not arguments.json
+    made = make_report(
+        trials, facts, names, [By(each) for each in arguments.by], aggregations, merge=merge_cells
+    )
+    problem = problems_table(records.problems, trials.notes, listed=arguments.format == "csv")
     tables = [*made.tables, *([problem] if problem else [])]
-    files = _write(tables, wish) if wish.out is not None else []
-    if wish.json:
-        say(json.dumps(_json(records, made, trials.notes, files), indent=2))
-    elif wish.out is None and tables:
-        say(_rendered(tables, wish.format).removesuffix("\n"))
+    files = _write_tables(tables, arguments) if arguments.out is not None else []
+    if arguments.json:
+        say(json.dumps(_report_to_json(records, made, trials.notes, files), indent=2))
+    elif arguments.out is None and tables:
+        say(_render_tables(tables, arguments.format).removesuffix("\n"))
     elif files:
         say("\n".join(files))
     if not trials.agents and (roots or not tables):
-        tell(f"codetaste: there is no trial in {printable(', '.join(map(str, wish.runs))) or 'no run'}")
+        tell(f"codetaste: there is no trial in {printable(', '.join(map(str, arguments.runs))) or 'no run'}")
         return 1
     return 0
 
 
-def _usual(wish: Wish) -> tuple[str, ...]:
-    return (*(("1",) if wish.benchmark else ()), *USUAL)
+def _default_tables(arguments: Wish) -> tuple[str, ...]:
+    return (*(("1",) if arguments.benchmark else ()), *USUAL)
 
 
-def _roots(runs: Sequence[Path]) -> list[Path]:
-    """Return the folders that are meant, each once: paths as they are typed, or names below ``runs/``."""
-    found: dict[Path, Path] = {}
+def _run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return the folder of each run once: paths as given, or names below ``runs/``."""
+    folders: dict[Path, Path] = {}
     for run in runs:
-        place = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
-        found.setdefault(place.resolve(), place)
-    return list(found.values())
+        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
+        folders.setdefault(folder.resolve(), folder)
+    return list(folders.values())
 
 
-def _benchmark(wish: Wish, roots: Sequence[Path]) -> Benchmark | None:
-    """Open the benchmark that is named, or the one that all runs name, if it can be opened."""
-    if wish.repos is not None and not wish.repos.is_dir():
-        raise ConfigError(f"--repos: {wish.repos} is not a folder")
-    if wish.benchmark:
-        return named_benchmark(wish.benchmark, wish.repos)
-    named = {_named(root) for root in roots}
-    name = named.pop() if len(named) == 1 else ""
+def _find_benchmark(arguments: Wish, roots: Sequence[Path]) -> Benchmark | None:
+    """Open the benchmark in ``arguments``, or else the one that all runs name, if it can be opened."""
+    if arguments.repos is not None and not arguments.repos.is_dir():
+        raise ConfigError(f"--repos: {arguments.repos} is not a folder")
+    if arguments.benchmark:
+        return named_benchmark(arguments.benchmark, arguments.repos)
+    names = {_benchmark_of_run(root) for root in roots}
+    name = names.pop() if len(names) == 1 else ""
     try:
-        return named_benchmark(name, wish.repos) if name else None
+        return named_benchmark(name, arguments.repos) if name else None
     except ConfigError:
         return None
 
 
-def _named(root: Path) -> str:
-    """Return the benchmark in a run's frozen config, "" where nothing is said."""
+def _benchmark_of_run(root: Path) -> str:
+    """Return the benchmark in a run's frozen config, "" if there is none."""
     for folder in (root, root.parent):
         try:
             config = json.loads((folder / "config.json").read_bytes())
@@ -127,8 +135,8 @@ def _named(root: Path) -> str:
     return ""
 
 
-def _read(roots: Sequence[Path], benchmark: Benchmark | None) -> Records:
-    """Read every folder; runs that have one name are told apart by their paths."""
+def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> Records:
+    """Read every folder; runs of the same name are labelled by their paths."""
     readings: list[Records] = []
     names: set[str] = set()
     for root in roots:
@@ -146,7 +154,7 @@ def _read(roots: Sequence[Path], benchmark: Benchmark | None) -> Records:
     return readings[0] if len(readings) == 1 else merged(readings)
 
 
-def _rendered(tables: Sequence[Table], format_: str) -> str:
+def _render_tables(tables: Sequence[Table], format_: str) -> str:
     if format_ == "csv":
         return render_csv(tables)
     stream = result_stream()
@@ -156,25 +164,27 @@ def _rendered(tables: Sequence[Table], format_: str) -> str:
     return between.join(render_text(table, width) if render is None else render(table) for table in tables)
 
 
-def _write(tables: Sequence[Table], wish: Wish) -> list[str]:
+def _write_tables(tables: Sequence[Table], arguments: Wish) -> list[str]:
     """Write a file for each table; returns their paths."""
-    out = wish.out or Path()
+    out = arguments.out or Path()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--out: {out} cannot be made: {error.strerror}") from None
+        raise ConfigError(f"--out: {out} cannot be created: {error.strerror}") from None
     written = []
     for table in tables:
-        how = table.aggregation if table.aggregation in set(Aggregation) else ""
+        suffix = f"-{table.aggregation}" if table.aggregation in set(Aggregation) else ""
         name = f"table-{table.name}" if table.name.isdecimal() else table.name
-        path = out / f"{name}{f'-{how}' if how else ''}.{_ENDINGS[wish.format]}"
-        text = _rendered([table], wish.format)
-        write_atomically(path, text if wish.format == "csv" else f"{text}\n")
+        path = out / f"{name}{suffix}.{_SUFFIXES[arguments.format]}"
+        text = _render_tables([table], arguments.format)
+        write_atomically(path, text if arguments.format == "csv" else f"{text}\n")
         written.append(str(path))
     return written
 
 
-def _json(records: Records, made: Report, notes: Sequence[str], files: Sequence[str]) -> dict[str, object]:
+def _report_to_json(
+    records: Records, made: Report, notes: Sequence[str], files: Sequence[str]
+) -> dict[str, object]:
     return {
         "trials": len(records.records),
         "comparisons": [comparison_json(each) for each in made.comparisons],

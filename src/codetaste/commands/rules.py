@@ -1,4 +1,4 @@
-"""``codetaste rules check``: from folders on the command line to the check of every published rule."""
+"""``codetaste rules check``: compare every published rule's metadata with its matches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 async def check_published(
     folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool
 ) -> int:
-    """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any disagrees.
+    """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any differs.
 
     Raises:
-        ConfigError: a folder is not there, a glob fits nothing, or the benchmark's table is wrong.
+        ConfigError: a folder does not exist, a glob matches nothing, or the benchmark's table is invalid.
         ToolMissing: there is no rule engine.
     """
     if repos is not None and not await to_thread.run_sync(Path.is_dir, repos):
@@ -45,15 +45,15 @@ async def check_published(
     if as_json_data:
         say(json.dumps({"engine": engine.version, **as_json(checked)}, indent=2))
     else:
-        say(_total(checked))
+        say(_format_total(checked))
     return 0 if all(each.agrees for each in checked) else 1
 
 
-def _total(checked: list[Checked]) -> str:
+def _format_total(checked: list[Checked]) -> str:
     reports = [each.report for each in checked if each.report is not None]
     rules = sum(report.rules for report in reports)
     wrong = sum(len(report.disagreements) for report in reports)
     failed = sum(1 for each in checked if each.failed)
     skipped = sum(1 for each in checked if each.skipped)
-    said = f"{rules - wrong} of {rules} rules agree in {len(reports)} instances; {skipped} skipped"
-    return f"{said}, {failed} failed" if failed else said
+    text = f"{rules - wrong} of {rules} rules agree in {len(reports)} instances; {skipped} skipped"
+    return f"{text}, {failed} failed" if failed else text

@@ -1,4 +1,4 @@
-"""``codetaste evaluate``: one patch scored, told in a few lines, and written in the published layout."""
+"""``codetaste evaluate``: evaluate one patch, print its scores, and write them in the published layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from codetaste.command import say, tell
 from codetaste.commands.named import named_benchmark, named_instance
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
 from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline, read_tests
-from codetaste.evaluation.evaluate import evaluate, too_large
+from codetaste.evaluation.evaluate import evaluate as evaluate_patch
+from codetaste.evaluation.evaluate import too_large
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_config
 from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.evaluation.result_files import recorded_tests, write_evaluation
@@ -38,15 +39,15 @@ if TYPE_CHECKING:
     from codetaste.evaluation.rule_files import RuleFiles
     from codetaste.evaluation.score import TestCounts
 
-_WORDS = {"golden": GOLDEN, "null": NULL}
-"""Patches that go by a word; a file of that name is ``./golden``."""
+_PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
+"""Values of ``--patch`` that are not files; a file of that name is ``./golden``."""
 _CONFIG, _METADATA = "agent_config.json", "inference_metadata.json"
-_MOST_BYTES = 16 * 1024**2
+_MAX_BYTES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be scored, as it was typed. ``patch`` is a file, "golden" or "null"."""
+    """Arguments of ``codetaste evaluate``. ``patch`` is a file, "golden" or "null"."""
 
     benchmark: str
     repos: Path | None
@@ -59,26 +60,26 @@ class Order:
 
     @property
     def pseudo(self) -> str:
-        """The id of the pseudo agent whose patch is meant, "" for a file."""
-        return _WORDS.get(self.patch, "")
+        """The id of the pseudo agent that ``patch`` names, "" for a file."""
+        return _PSEUDO_AGENTS.get(self.patch, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What was ordered, found and read.
+    """The inputs of one evaluation.
 
     Attributes:
-        order: as it was typed.
-        benchmark: where the instance is from.
-        instance: which one.
-        rules: its rules.
+        arguments: of the command line.
+        benchmark: the benchmark of the instance.
+        instance: the evaluated instance.
+        rules: the instance's rules.
         correctness: PASS.
-        patch: None for one that is too large, and for the golden one: the trees may be needed for it.
-        oversize: why a patch is not read.
-        folder: where results go.
+        patch: None if it is too large, or golden, which may need the trees.
+        oversize: why the patch is not read, "" if it is.
+        folder: folder of the results, None if they are not written.
     """
 
-    order: Order
+    arguments: Order
     benchmark: Benchmark
     instance: Instance
     rules: RuleFiles
@@ -88,51 +89,55 @@ class _Task:
     folder: Path | None
 
 
-async def score_patch(order: Order) -> int:
-    """Score the patch of ``order``, write the results and say them; returns the exit code.
+async def score_patch(arguments: Order) -> int:
+    """Evaluate the patch, write and print the results; returns the exit code.
 
     Raises:
-        ConfigError: something that was named is not there or wrong.
-        SourceError: the trees cannot be had.
+        ConfigError: an argument names something missing or invalid.
+        SourceError: the trees are unavailable.
         EngineError: the rule engine could not be run at all.
         ToolMissing: there is no rule engine, or no git.
         JournalError: results cannot be written.
     """
-    task = await to_thread.run_sync(_find, order)
-    evaluation = await _score(task)
+    task = await to_thread.run_sync(_read_inputs, arguments)
+    evaluation = await _evaluate_task(task)
     if task.folder is not None:
-        await to_thread.run_sync(_write, task, task.folder, evaluation)
-    say(_document(task, evaluation) if order.json else _text(task, evaluation))
+        await to_thread.run_sync(_write_results, task, task.folder, evaluation)
+    say(_evaluation_to_json(task, evaluation) if arguments.json else _format_evaluation(task, evaluation))
     return 1 if evaluation.counts is None else 0
 
 
-def _find(order: Order) -> _Task:
-    """Find and read all that is there, so that what is wrong is said at once."""
-    benchmark, instance = _named(order)
-    patch, oversize = _given(order)
+def _read_inputs(arguments: Order) -> _Task:
+    """Find and read all inputs, so that problems are reported before anything runs."""
+    benchmark, instance = _find_instance(arguments)
+    patch, oversize = _read_given_patch(arguments)
     try:
         rules = read_rule_files(benchmark, instance)
     except RuleError as error:
         raise ConfigError(*str(error).splitlines()) from None
-    tests = _tests(order, benchmark, instance, patch)
-    folder = order.out if order.pseudo or order.out is not None else results_folder(Path(order.patch))
-    known = correctness(tests, read_baseline(benchmark, instance))
-    return _Task(order, benchmark, instance, rules, known, patch, oversize, folder)
+    tests = _test_counts(arguments, benchmark, instance, patch)
+    folder = (
+        arguments.out
+        if arguments.pseudo or arguments.out is not None
+        else results_folder(Path(arguments.patch))
+    )
+    passed = correctness(tests, read_baseline(benchmark, instance))
+    return _Task(arguments, benchmark, instance, rules, passed, patch, oversize, folder)
 
 
-def _named(order: Order) -> tuple[Benchmark, Instance]:
-    benchmark = named_benchmark(order.benchmark, order.repos)
-    instance = named_instance(benchmark, order.instance)
+def _find_instance(arguments: Order) -> tuple[Benchmark, Instance]:
+    benchmark = named_benchmark(arguments.benchmark, arguments.repos)
+    instance = named_instance(benchmark, arguments.instance)
     if lacking := benchmark.lacks_clone(instance):
         raise ConfigError(f"--repos: {lacking}")
     return benchmark, instance
 
 
-def _given(order: Order) -> tuple[bytes | None, str]:
-    """Return the patch as far as it is there, and why one that is too large is not read."""
-    if order.pseudo:
-        return (NULL_PATCH if order.pseudo == NULL else None), ""
-    path = Path(order.patch)
+def _read_given_patch(arguments: Order) -> tuple[bytes | None, str]:
+    """Return the patch, None for a golden or too large one, and why a too large patch is not read."""
+    if arguments.pseudo:
+        return (NULL_PATCH if arguments.pseudo == NULL else None), ""
+    path = Path(arguments.patch)
     if not path.is_file():
         raise ConfigError(f"--patch: {path} is not a file (nor one of the words golden, null)")
     try:
@@ -143,70 +148,72 @@ def _given(order: Order) -> tuple[bytes | None, str]:
         raise ConfigError(f"--patch: {error}") from None
 
 
-def _tests(order: Order, benchmark: Benchmark, instance: Instance, patch: bytes | None) -> TestCounts | None:
-    if order.tests is not None:
-        return read_tests(order.tests)
-    if order.pseudo:
-        return pseudo_tests(benchmark, instance, order.pseudo)
-    return recorded_tests(results_folder(Path(order.patch)), sha256(patch or b"").hexdigest())
+def _test_counts(
+    arguments: Order, benchmark: Benchmark, instance: Instance, patch: bytes | None
+) -> TestCounts | None:
+    if arguments.tests is not None:
+        return read_tests(arguments.tests)
+    if arguments.pseudo:
+        return pseudo_tests(benchmark, instance, arguments.pseudo)
+    return recorded_tests(results_folder(Path(arguments.patch)), sha256(patch or b"").hexdigest())
 
 
-async def _score(task: _Task) -> Evaluation:
+async def _evaluate_task(task: _Task) -> Evaluation:
     if task.oversize:
-        size = await to_thread.run_sync(lambda: Path(task.order.patch).stat().st_size)
-        await to_thread.run_sync(_check, task, "")
+        size = await to_thread.run_sync(lambda: Path(task.arguments.patch).stat().st_size)
+        await to_thread.run_sync(_check_folder, task, "")
         return too_large(task.rules, size, task.oversize, task.correctness)
     cache = await to_thread.run_sync(cache_dir, tell)
     scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), tell, cache=cache)
     if engine.warning:
         tell(engine.warning)
     trees = await materialise(task.benchmark.origin(task.instance), cache)
-    with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as place:
-        scratch, patch = Path(place), task.patch
+    with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as folder_name:
+        scratch, patch = Path(folder_name), task.patch
         if patch is None:
             patch = await golden_patch(task.benchmark, task.instance, trees, scratch)
-        await to_thread.run_sync(_check, task, sha256(patch).hexdigest())
-        return await evaluate(
+        await to_thread.run_sync(_check_folder, task, sha256(patch).hexdigest())
+        return await evaluate_patch(
             task.rules,
             trees.base,
             patch,
             scanner,
             scratch=scratch,
-            exclusions=task.order.exclusions,
+            exclusions=task.arguments.exclusions,
             correctness=task.correctness,
             engine=engine.label,
         )
 
 
-def _check(task: _Task, patch_sha256: str) -> None:
+def _check_folder(task: _Task, patch_sha256: str) -> None:
     if task.folder is not None:
         check_place(task.folder, task.instance.id, patch_sha256)
 
 
-def _write(task: _Task, folder: Path, evaluation: Evaluation) -> None:
-    order = task.order
-    beside = {} if order.pseudo else _beside(Path(order.patch).parent)
+def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
+    arguments = task.arguments
+    metadata = {} if arguments.pseudo else _read_metadata_files(Path(arguments.patch).parent)
     unknown = {"name": "unknown", "version": None, "provider": "unknown", "additional": None}
-    named = {"id": Path(order.patch).stem, "agent": unknown, "model": {**unknown, "name": "unknown"}}
+    default = {"id": Path(arguments.patch).stem, "agent": unknown, "model": {**unknown, "name": "unknown"}}
     write_evaluation(
         folder,
         evaluation,
         instance=task.instance,
-        agent_config=pseudo_config(order.pseudo) if order.pseudo else beside.get(_CONFIG, named),
-        inference_metadata=beside.get(_METADATA),
+        agent_config=pseudo_config(arguments.pseudo) if arguments.pseudo else metadata.get(_CONFIG, default),
+        inference_metadata=metadata.get(_METADATA),
         instance_metadata=task.benchmark.metadata(task.instance),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        test_output=order.tests.read_bytes()[-_MOST_BYTES:] if order.tests is not None else None,
+        test_output=arguments.tests.read_bytes()[-_MAX_BYTES:] if arguments.tests is not None else None,
     )
 
 
-def _beside(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read what an agent left beside its prediction, as far as it can be read."""
+def _read_metadata_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read the agent's metadata files next to its prediction; unreadable ones are left out."""
     found: dict[str, dict[str, Any]] = {}
     for name in (_CONFIG, _METADATA):
         try:
             with (folder / name).open("rb") as file:
-                data = json.loads(file.read(_MOST_BYTES))
+                data = json.loads(file.read(_MAX_BYTES))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, RecursionError) as error:
@@ -217,16 +224,16 @@ def _beside(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _text(task: _Task, evaluation: Evaluation) -> str:
-    what = f"{task.order.patch} patch" if task.order.pseudo else task.order.patch
-    said = render_evaluation(evaluation, f"{task.instance.id}: {what}")
-    return said if task.folder is None else f"{said}\nwritten to {task.folder}"
+def _format_evaluation(task: _Task, evaluation: Evaluation) -> str:
+    patch = f"{task.arguments.patch} patch" if task.arguments.pseudo else task.arguments.patch
+    text = render_evaluation(evaluation, f"{task.instance.id}: {patch}")
+    return text if task.folder is None else f"{text}\nwritten to {task.folder}"
 
 
-def _document(task: _Task, evaluation: Evaluation) -> str:
-    known = {
+def _evaluation_to_json(task: _Task, evaluation: Evaluation) -> str:
+    data = {
         "instance": task.instance.id,
-        "patch": task.order.patch,
+        "patch": task.arguments.patch,
         "directory": None if task.folder is None else str(task.folder),
     }
-    return json.dumps({**known, **scores_json(evaluation)}, indent=2)
+    return json.dumps({**data, **scores_json(evaluation)}, indent=2)

@@ -1,4 +1,4 @@
-"""``codetaste settle``: what calls cost whose cost nobody knew, from somebody who has looked at the bill."""
+"""``codetaste settle``: record the real cost of calls of unknown cost, from the provider's bill."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNKNOWN = {"reserved", "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What the provider's own record says of one call; with ``call`` "" the unknown ones are listed."""
+    """Arguments of ``codetaste settle``; without ``call`` the calls of unknown cost are listed."""
 
     run: Path
     call: str = ""
@@ -36,59 +36,59 @@ class Bill:
     json: bool = False
 
 
-async def settle(bill: Bill) -> int:
-    """Settle a call, or list those that could be; returns the exit code, 0.
+async def settle(arguments: Bill) -> int:
+    """Settle a call, or list the calls of unknown cost; returns the exit code, 0.
 
     Raises:
-        ConfigError: there is no such run or call, its cost is known, or the amount is none.
-        RunBusy: somebody is at work on the run.
-        JournalError: its journal is damaged or cannot be written.
+        ConfigError: the run or call does not exist, its cost is known, or the amount is invalid.
+        RunBusy: another process is working on the run.
+        JournalError: the journal is damaged or cannot be written.
     """
-    directory, history = find_run(bill.run), History()
-    if bool(bill.call) != bool(bill.usd):
-        raise ConfigError("name a call and what it cost: codetaste settle RUN CALL --usd 0.0123")
+    directory, history = find_run(arguments.run), History()
+    if bool(arguments.call) != bool(arguments.usd):
+        raise ConfigError("give a call and its cost: codetaste settle RUN CALL --usd 0.0123")
     async with open_journal(directory, history.apply) as journal:
         unknown = {name: call for name, call in history.calls.items() if call.state in _UNKNOWN}
         settled: Call | None = None
-        if bill.call:
-            settled, usd = _found(bill.call, history, unknown), _amount(bill.usd)
+        if arguments.call:
+            settled, usd = _find_unknown_call(arguments.call, history, unknown), _parse_amount(arguments.usd)
             if usd > (most := settled.granted.usd):
-                tell(f"{format_usd(usd)} is more than the {format_usd(most)} that it was to cost at most")
-            line = _line(settled, usd)
+                tell(f"{format_usd(usd)} is more than the reserved maximum of {format_usd(most)}")
+            line = _settled_line(settled, usd)
             await journal.append(line)
             history.apply(line)
             del unknown[settled.call]
-    _tell(bill, history, settled, list(unknown.values()))
+    _print_result(arguments, history, settled, list(unknown.values()))
     return 0
 
 
-def _found(name: str, history: History, unknown: dict[str, Call]) -> Call:
+def _find_unknown_call(name: str, history: History, unknown: dict[str, Call]) -> Call:
     call = history.calls.get(name)
     if call is None:
         raise ConfigError(f"the run made no call {name!r}{suggestion(name, list(unknown)[:100])}")
     if name not in unknown:
-        what = "was not billed" if call.state == "released" else f"cost {format_usd(call.cost.usd)}"
-        raise ConfigError(f"{name}: nothing to settle, it is known that it {what}")
+        cost = "was not billed" if call.state == "released" else f"cost {format_usd(call.cost.usd)}"
+        raise ConfigError(f"{name}: nothing to settle, the call {cost}")
     return call
 
 
-def _line(call: Call, usd: Decimal) -> dict[str, Json]:
-    """Return the journal's line; the tokens stay what they could be at most, as the bill is about dollars."""
+def _settled_line(call: Call, usd: Decimal) -> dict[str, Json]:
+    """Return the journal line of the settlement; tokens stay at their maximum: a bill has only dollars."""
     line: dict[str, Json] = {"event": "settled", "call": call.call, "usd": str(usd)}
     return {**line, "tokens": call.granted.tokens, "by": "codetaste settle", "t": round(time.time(), 3)}
 
 
-def _amount(text: str) -> Decimal:
+def _parse_amount(text: str) -> Decimal:
     try:
         return parse_usd(text)
     except ValueError as error:
         raise ConfigError(f"--usd: {error}") from None
 
 
-def _tell(bill: Bill, history: History, settled: Call | None, unknown: list[Call]) -> None:
+def _print_result(arguments: Bill, history: History, settled: Call | None, unknown: list[Call]) -> None:
     total = sum((call.granted.usd for call in unknown), Decimal(0))
-    if bill.json:
-        told: dict[str, Any] = {
+    if arguments.json:
+        data: dict[str, Any] = {
             "settled": settled and {"call": settled.call, "usd": format(settled.cost.usd, "f")},
             "unknown": [
                 {
@@ -100,7 +100,7 @@ def _tell(bill: Bill, history: History, settled: Call | None, unknown: list[Call
             ],
             "unknown_usd": format(total, "f"),
         }
-        say(json.dumps(told, indent=2))
+        say(json.dumps(data, indent=2))
         return
     if settled is not None:
         say(printable(f"settled: {settled.call} cost {format_usd(settled.cost.usd)}"))

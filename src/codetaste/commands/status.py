@@ -1,4 +1,4 @@
-"""``codetaste status``: once, again and again on a terminal until the run ends, or one job in full."""
+"""``codetaste status``: show the progress of a run once or until it ends, or one job in full."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be told of a run: all jobs however many, or those that fit the glob ``job`` in full."""
+    """Arguments of ``codetaste status``; ``everything`` lists all jobs, the glob ``job`` shows details."""
 
     run: Path
     everything: bool = False
@@ -35,46 +35,46 @@ class Wish:
     json: bool = False
 
 
-def show(wish: Wish) -> int:
-    """Say how far a run has come; returns the exit code, 0.
+def show(arguments: Wish) -> int:
+    """Print the progress of a run; returns the exit code, 0.
 
     Raises:
-        ConfigError: there is no such run or job.
+        ConfigError: the run or job does not exist.
         JournalError: the run's journal is damaged.
     """
-    watched = Watched(wish.run)
-    gc.disable()  # a journal makes many objects, all of which stay
-    status = watched.look()
+    watcher = Watched(arguments.run)
+    gc.disable()  # reading a journal creates many objects, all of which stay alive
+    status = watcher.look()
     gc.freeze()
     gc.enable()
-    text = _text(wish, watched, status)
-    if wish.watch:
-        with _screen(wish) as screen:
+    text = _render_status(arguments, watcher, status)
+    if arguments.watch:
+        with _screen(arguments) as screen:
             while status.owner:
                 if screen is not None:
-                    screen.update(_plain(text), refresh=True)
+                    screen.update(_rich_text(text), refresh=True)
                 time.sleep(EVERY_S)
-                status = watched.look()
-                text = _text(wish, watched, status)
+                status = watcher.look()
+                text = _render_status(arguments, watcher, status)
     say(text)
     return 0
 
 
-def _text(wish: Wish, watched: Watched, status: RunStatus) -> str:
-    if wish.job:
-        chosen = details(watched, status, wish.job)
-        if wish.json:
+def _render_status(arguments: Wish, watcher: Watched, status: RunStatus) -> str:
+    if arguments.job:
+        chosen = details(watcher, status, arguments.job)
+        if arguments.json:
             return json.dumps(details_json(chosen), indent=2)
         return render_details(chosen, status.at)
-    if wish.json:
+    if arguments.json:
         return json.dumps(as_json(status), indent=2)
-    return render(status, everything=wish.everything)
+    return render(status, everything=arguments.everything)
 
 
-def _screen(wish: Wish) -> AbstractContextManager[Any]:
-    """Return a part of the terminal that can be drawn again; nothing where there is none."""
+def _screen(arguments: Wish) -> AbstractContextManager[Any]:
+    """Return a live display on the terminal, or an empty context for JSON or without a terminal."""
     stream = result_stream()
-    if wish.json or not stream.isatty():
+    if arguments.json or not stream.isatty():
         return nullcontext()
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
     from rich.live import Live  # noqa: PLC0415
@@ -82,7 +82,7 @@ def _screen(wish: Wish) -> AbstractContextManager[Any]:
     return Live(console=Console(file=stream), auto_refresh=False, transient=True)
 
 
-def _plain(text: str) -> Any:  # noqa: ANN401 - a rich renderable, imported late
+def _rich_text(text: str) -> Any:  # noqa: ANN401 - a rich renderable, imported late
     from rich.text import Text  # noqa: PLC0415 - only on a terminal
 
     return Text(text, overflow="ellipsis", no_wrap=True)

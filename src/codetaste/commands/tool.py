@@ -1,4 +1,4 @@
-"""``codetaste tool``: tools listed, described, and tried on a real instance without a model."""
+"""``codetaste tool``: list and describe tools, and call them on a real instance without a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One call from the command line; ``arguments`` is the text of a JSON object."""
+    """Arguments of ``codetaste tool call``; ``arguments`` is the text of a JSON object."""
 
     tool: str
     instance: str
@@ -39,10 +39,10 @@ class Trial:
 
 
 def list_tools(*, as_json: bool) -> int:
-    """Print the rule agent's own tools, a line each."""
+    """Print the rule agent's own tools, one per line."""
     tools = load_tools(OWN_TOOLS, base_dir=Path())
     if as_json:
-        say(json.dumps([_described(tool) for tool in tools], indent=2))
+        say(json.dumps([_tool_to_json(tool) for tool in tools], indent=2))
         return 0
     for tool, path in zip(tools, OWN_TOOLS, strict=True):
         say(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
@@ -50,43 +50,43 @@ def list_tools(*, as_json: bool) -> int:
 
 
 def print_schema(name: str) -> int:
-    """Print what a model is told of a tool.
+    """Print the description of a tool as a model receives it.
 
     Raises:
-        ConfigError: there is no such tool.
+        ConfigError: the tool does not exist.
     """
-    say(json.dumps(_described(find_tool(name)), indent=2))
+    say(json.dumps(_tool_to_json(find_tool(name)), indent=2))
     return 0
 
 
 def find_tool(name: str) -> Tool:
-    """Return the tool that ``name`` names: one of the rule agent's, an import path, or ``file.py:name``.
+    """Return the tool ``name``: one of the rule agent's, an import path, or ``file.py:name``.
 
     Raises:
-        ConfigError: there is none; the nearest name is suggested.
+        ConfigError: the tool does not exist; the closest name is suggested.
     """
     own = {path.rpartition(":")[2]: path for path in OWN_TOOLS}
     if ":" not in name and name not in own:
-        raise ConfigError(f"there is no tool {name!r}{suggestion(name, list(own))}; others go by module:name")
+        raise ConfigError(f"there is no tool {name!r}{suggestion(name, list(own))}; name others module:name")
     (tool,) = load_tools([own.get(name, name)], base_dir=Path())
     return tool
 
 
-async def call_tool(trial: Trial) -> int:
+async def call_tool(call: Trial) -> int:
     """Call the tool and print its answer; returns the exit code, 0.
 
     Raises:
         ToolError: the tool refuses.
-        ConfigError: the tool, the instance or the arguments are not there or not right.
-        ToolMissing: commands cannot be contained here, or there is no rule engine.
+        ConfigError: the tool or instance does not exist, or the arguments are invalid.
+        ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
     """
-    tool = find_tool(trial.tool)
-    arguments = _arguments(trial.arguments)
-    benchmark = named_benchmark(trial.benchmark, trial.repos)
-    instance = named_instance(benchmark, trial.instance)
+    tool = find_tool(call.tool)
+    arguments = _parse_arguments(call.arguments)
+    benchmark = named_benchmark(call.benchmark, call.repos)
+    instance = named_instance(benchmark, call.instance)
     with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
-        around = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig(), tell)
-        async with rule_context(instance, trial.direction, around, _note) as context:
+        discovery = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig(), tell)
+        async with rule_context(instance, call.direction, discovery, tell) as context:
             try:
                 answer = await tool.call(context, arguments)
             except ToolError as error:
@@ -94,23 +94,19 @@ async def call_tool(trial: Trial) -> int:
             except CodetasteError:
                 raise
             except (Exception, SystemExit) as error:
-                said = f"the tool failed: {type(error).__name__}: {error}{_place(error)}"
-                raise CodetasteError(said) from error
+                frames = traceback.extract_tb(error.__traceback__)
+                origin = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+                message = f"the tool failed: {type(error).__name__}: {error}{origin}"
+                raise CodetasteError(message) from error
             facts = context.facts.take_pending()
-    if trial.as_json:
+    if call.as_json:
         say(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
     else:
         say(answer.text)
     return 0
 
 
-def _place(error: BaseException) -> str:
-    """Say where in whose code ``error`` was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-
-
-def _arguments(text: str) -> dict[str, Any]:
+def _parse_arguments(text: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text)
     except ValueError as error:
@@ -120,10 +116,6 @@ def _arguments(text: str) -> dict[str, Any]:
     return arguments
 
 
-def _note(text: str) -> None:
-    tell(text)
-
-
-def _described(tool: Tool) -> dict[str, Any]:
+def _tool_to_json(tool: Tool) -> dict[str, Any]:
     spec = tool.spec
     return {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}

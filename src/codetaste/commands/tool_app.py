@@ -1,4 +1,4 @@
-"""``codetaste tool …`` as it is typed."""
+"""Arguments of ``codetaste tool …``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def list_tools(*, json_: Annotated[bool, _JSON] = False) -> int:
     """List the rule agent's own tools.
 
     Args:
-        json_: Say it as JSON.
+        json_: Print the result as JSON.
     """
     from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
@@ -34,7 +34,7 @@ def schema(name: str, /, *, json_: Annotated[bool, _JSON] = False) -> int:
 
     Args:
         name: A tool of the rule agent, an import path, or file.py:name.
-        json_: Say errors as JSON, too; the answer is JSON in any case.
+        json_: Print errors as JSON, too; the schema is JSON in any case.
     """
     from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
@@ -57,11 +57,11 @@ def call(
 
     Args:
         name: A tool of the rule agent, an import path, or file.py:name.
-        instance: The instance's id, or a glob that fits just one.
+        instance: The instance's id, or a glob that matches exactly one.
         args: The tool's arguments as a JSON object.
         benchmark: A folder in the published layout, or "quickstart".
         repos: A folder of clones OWNER/REPO.
-        direction: Which pass the tool believes to be in.
+        direction: Direction of the discovery pass that the tool runs in.
         json_: Print the answer and the facts as JSON.
     """
     from codetaste.commands import tool as trying  # noqa: PLC0415 - only here

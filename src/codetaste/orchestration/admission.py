@@ -1,11 +1,12 @@
-"""Who may start next: fair between lanes, first come first served within one, within fixed capacities.
+"""Fair queue: fair between lanes, first come first served within a lane, within given capacities.
 
-Among the lanes the one with the fewest running goes first, then the one served longest ago. The head of a
-lane that does not fit keeps a claim on what it needs, so that the lanes after it cannot take that away; and a
-head that was passed over too often goes first. So a big job never starves behind small ones.
+The lane with the fewest running items goes first, then the lane served longest ago. The head of a lane that
+does not fit claims what it needs, so that later lanes cannot take it; a head that was passed over too often
+goes first. A big job therefore never starves behind small ones.
 
-A capacity can change while items run. Who holds more than there is keeps it; who asks for more than there is
-(any more) starts when nobody holds any. Of what there is none, nobody is given any, and nobody claims.
+A capacity can change while items run. Running items keep what they have, even beyond the new capacity. An
+item that needs more than the capacity starts when nothing else uses the resource. A resource of capacity 0
+is neither given out nor claimed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 T = TypeVar("T")
-_PATIENCE = 32  # starts of smaller ones that the head of a lane lets pass
+_MAX_PASSES = 32  # starts of smaller items that may pass the head of a lane
 _ROUNDING = 1e-9
 
 
@@ -31,7 +32,7 @@ class _Lane(Generic[T]):
 
 
 class Admission(Generic[T]):
-    """Lanes of waiting items, how much there is of each resource, and how much of it is taken."""
+    """Lanes of waiting items, with the capacity and the use of each resource."""
 
     def __init__(self, capacities: Mapping[str, float]) -> None:
         self.capacities = dict(capacities)
@@ -41,17 +42,17 @@ class Admission(Generic[T]):
         self._turn = 0
 
     def push(self, item: T, lane: str, resources: Mapping[str, float]) -> None:
-        """Let ``item`` wait in ``lane`` for ``resources``, each known and within capacity."""
+        """Append ``item`` to ``lane``; it needs ``resources``, each known and within capacity."""
         self._lanes.setdefault(lane, _Lane()).waiting.append((item, resources))
         self._busy[lane] = None
 
     def push_first(self, item: T, lane: str, resources: Mapping[str, float]) -> None:
-        """Let ``item`` wait before all others in ``lane``: it had its turn already."""
+        """Put ``item`` at the head of ``lane``: it had its turn already."""
         self._lanes.setdefault(lane, _Lane()).waiting.appendleft((item, resources))
         self._busy[lane] = None
 
     def pop(self) -> T | None:
-        """Return the next item that may start, its resources taken; None when nothing fits now."""
+        """Take the resources of the next item that may start and return it; None when nothing fits now."""
         claimed: dict[str, float] = {}
         order = sorted(self._busy, key=self._rank) if len(self._busy) > 1 else self._busy
         for name in order:
@@ -66,17 +67,17 @@ class Admission(Generic[T]):
         return None
 
     def give_back(self, lane: str, resources: Mapping[str, float]) -> None:
-        """Free what an item of ``lane`` held."""
+        """Free the ``resources`` of an item of ``lane``."""
         self._lanes[lane].running -= 1
         for resource, amount in resources.items():
             self._taken[resource] -= amount
 
     def resize(self, resource: str, capacity: float) -> None:
-        """Let there be ``capacity`` of ``resource`` from now on; 0 lets nobody start who needs it."""
+        """Set the capacity of ``resource``; at 0 no item that needs it starts."""
         self.capacities[resource] = capacity
 
     def clear(self) -> list[T]:
-        """Return all that wait, and let nothing wait any more."""
+        """Remove and return all waiting items."""
         waiting = [item for name in self._busy for item, _ in self._lanes[name].waiting]
         for name in self._busy:
             self._lanes[name].waiting.clear()
@@ -85,7 +86,7 @@ class Admission(Generic[T]):
 
     def _rank(self, name: str) -> tuple[bool, int, int]:
         lane = self._lanes[name]
-        return (lane.passed < _PATIENCE, lane.running, lane.served)
+        return (lane.passed < _MAX_PASSES, lane.running, lane.served)
 
     def _fits(self, resources: Mapping[str, float], claimed: Mapping[str, float]) -> bool:
         return all(
@@ -100,7 +101,7 @@ class Admission(Generic[T]):
         )
 
     def _too_big(self, demand: Mapping[str, float], started: Mapping[str, float]) -> bool:
-        """Whether ``demand`` does not fit now because it is bigger than what was ``started`` in its stead."""
+        """Whether ``demand`` does not fit now because it is bigger than what was ``started`` instead."""
         return any(
             amount > started.get(resource, 0.0) and amount and not self._room(resource, amount, 0.0)
             for resource, amount in demand.items()

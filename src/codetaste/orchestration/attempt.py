@@ -1,4 +1,4 @@
-"""One attempt at one job: what it is given, what stops it, and what is made of the way it ends."""
+"""Run one attempt at a job, and turn the way it ends into an ``AttemptResult``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A job of this session and how far it has come. ``budget`` is the job's own node."""
+    """A job of this session and its progress. ``budget`` is the job's own node."""
 
     job: Job
     budget: Budget
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an attempt ended, before anybody decided whether there is to be another one."""
+    """How an attempt ended; the scheduler decides afterwards whether to retry."""
 
     status: Status
     value: Json = None
@@ -55,20 +55,21 @@ class Verdict:
 
 
 def not_carried(entry: Entry, record: Record) -> Verdict | None:
-    """Say why the budget cannot carry the job at all; None when it may start.
+    """Return the result of a job that its budget can never pay for; None when it may start.
 
-    A job that has something recorded may always go on: replaying costs nothing, and it can harvest.
+    A job with recorded progress may always continue: replaying costs nothing, and it can still return a
+    partial result.
     """
     return None if begun(entry, record) else no_means(entry)
 
 
 def begun(entry: Entry, record: Record) -> bool:
-    """Whether the journal has something of the job to go on from."""
+    """Whether the journal holds progress that the job can continue from."""
     return record.history.begun(entry.job.key, entry.fingerprint)
 
 
 def no_means(entry: Entry) -> Verdict | None:
-    """Say what is used up that the job would need to start from nothing; None when there is enough."""
+    """Return the result of a job whose time or money is used up before it starts; None if enough is left."""
     if entry.budget.clock.time_left_s() <= 0:
         return Verdict(Status.TIMEOUT, cause=Cause.DEADLINE, error="not started: no time is left")
     exhausted = "" if entry.job.free else lacking(entry) or entry.budget.exhausted()
@@ -78,7 +79,7 @@ def no_means(entry: Entry) -> Verdict | None:
 
 
 async def attempt(entry: Entry, needs: Mapping[str, Json], record: Record) -> Verdict:
-    """Run the job once. It may outlive its deadline by the grace of clean-up, and is cancelled then."""
+    """Run the job once. It is cancelled when it exceeds its deadline by the clean-up grace."""
     key = entry.job.key
     number = record.history.job(key).attempts + 1
     record.note({"event": "started", "key": key, "attempt": number})
@@ -98,7 +99,7 @@ async def attempt(entry: Entry, needs: Mapping[str, Json], record: Record) -> Ve
     if stopped and entry.stop.cancel_called:
         return Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error)
     if stopped and deadline.cancel_called:
-        return Verdict(Status.TIMEOUT, cause=Cause.DEADLINE, error="stopped: it outlived its time limit")
+        return Verdict(Status.TIMEOUT, cause=Cause.DEADLINE, error="stopped: time limit exceeded")
     return verdict
 
 
@@ -108,22 +109,22 @@ async def _run(job: Job, context: JobContext) -> Verdict:
     except anyio.get_cancelled_exc_class() as error:
         if anyio.current_effective_deadline() == -math.inf:
             raise
-        # Nobody cancelled this job: the exception escaped from something that was cancelled within it.
+        # The job itself was not cancelled: the exception escaped from a scope cancelled inside it.
         return _fault(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # one failing job must not take others with it
-        return _judge(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # one failing job must not stop the others
+        return _result_of_error(error)
     early = context.ended_early
     if early is None:
         return Verdict(Status.DONE, value)
     return Verdict(_status(early), value, early.cause, _one_line(early))
 
 
-def _judge(error: BaseException) -> Verdict:
-    """Find the exception that says most about why a job failed."""
+def _result_of_error(error: BaseException) -> Verdict:
+    """Classify by the first unexpected exception in ``error``, else by its first exception."""
     leaves = list(_leaves(error))
     faults = [leaf for leaf in leaves if not isinstance(leaf, CodetasteError)]
     if faults:
-        return _fault(error, said=faults[0])
+        return _fault(error, shown=faults[0])
     first = leaves[0]
     cause = first.cause if isinstance(first, CodetasteError) else Cause.FAULT
     retry_after_s = getattr(first, "retry_after_s", None)
@@ -132,9 +133,9 @@ def _judge(error: BaseException) -> Verdict:
     )
 
 
-def _fault(error: BaseException, *, said: BaseException | None = None) -> Verdict:
-    said = said or error
-    text = f"{type(said).__name__}: {_one_line(said)}"
+def _fault(error: BaseException, *, shown: BaseException | None = None) -> Verdict:
+    shown = shown or error
+    text = f"{type(shown).__name__}: {_one_line(shown)}"
     trace = "".join(traceback.format_exception(error))
     return Verdict(Status.FAILED, None, Cause.FAULT, text, traceback=trace, final=True)
 

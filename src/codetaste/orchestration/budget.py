@@ -1,9 +1,8 @@
 """Nested budgets: a tree run → flow → trial or instance → job, in which the tightest ancestor decides.
 
-Money is reserved before a call and settled after it, at every ancestor at once. Whatever is in flight stays
-charged, so that what a provider bills can never pass a limit unless a call costs more than was reserved for
-it. Arithmetic and clocks only: the journal and the scheduler are elsewhere, and all of it runs on one event
-loop without locks.
+Money is reserved before a call and settled after it, at every ancestor at once. Money in flight stays
+charged, so a provider's bill can pass a limit only if a call costs more than was reserved for it. This module
+holds arithmetic and clocks only, without journal or scheduler, and runs on one event loop without locks.
 """
 
 from __future__ import annotations
@@ -47,32 +46,32 @@ class Budget:
     def root(
         cls, limits: Limits = _UNLIMITED, *, prior: Mapping[tuple[str, ...], Prior] | None = None
     ) -> Budget:
-        """Make the budget of a whole run; ``prior`` is what its earlier sessions charged, by path."""
+        """Create the budget of a whole run; ``prior`` holds the charges of its earlier sessions, by path."""
         return cls("", limits, None, Tree(_with_ancestors(prior or {})))
 
     def child(self, name: str, limits: Limits = _UNLIMITED) -> Budget:
-        """Return the node ``name`` beneath this one, made on first use.
+        """Return the child node ``name``, created on first use.
 
         Raises:
-            ConfigError: it exists already with other limits.
+            ConfigError: the node already has other limits.
         """
-        found = self._children.get(name)
-        if found is None:
-            found = self._children[name] = Budget(name, limits, self, self.tree)
-        elif limits not in (_UNLIMITED, found.limits):
-            if found.limits != _UNLIMITED:
+        node = self._children.get(name)
+        if node is None:
+            node = self._children[name] = Budget(name, limits, self, self.tree)
+        elif limits not in (_UNLIMITED, node.limits):
+            if node.limits != _UNLIMITED:
                 raise ConfigError(
-                    f"budget {spoken(found.path)}: two different limits: {found.limits}, {limits}"
+                    f"budget {spoken(node.path)}: two different limits: {node.limits}, {limits}"
                 )
-            found.limits = limits
-            found.clock.limit(limits.wall_s, limits.working_s)
-        return found
+            node.limits = limits
+            node.clock.limit(limits.wall_s, limits.working_s)
+        return node
 
     def set_limits(self, limits: Limits) -> None:
-        """Put other limits in the place of this node's, at once and for all that is under way beneath it.
+        """Replace this node's limits at once, also for work under way beneath it.
 
-        Nothing that was spent is subtracted, and what is in flight stays granted: under a lower limit later
-        reservations get less or are refused, under a higher one those that wait are served.
+        Charges stay, and money in flight stays granted: under a lower limit later reservations get less or
+        are refused, under a higher one waiting reservations are granted.
 
         Raises:
             ValueError: a limit is negative or not finite.
@@ -82,14 +81,14 @@ class Budget:
         self.tree.serve(self)
 
     def find(self, path: tuple[str, ...]) -> Budget:
-        """Return the node at ``path`` counted from this one."""
+        """Return the node at ``path``, relative to this one."""
         node = self
         for name in path:
             node = node.child(name)
         return node
 
     def walk(self) -> Iterator[Budget]:
-        """Give this node and everything beneath it, parents first."""
+        """Yield this node and everything beneath it, parents first."""
         yield self
         for child in tuple(self._children.values()):
             yield from child.walk()
@@ -101,12 +100,12 @@ class Budget:
         *,
         while_waiting: Callable[[], AbstractContextManager[object]] | None = None,
     ) -> Reservation:
-        """Commit ``wanted`` at this node and every ancestor, or as much of it as fits but at least ``least``.
+        """Reserve ``wanted`` at this node and every ancestor, or as much as fits but at least ``least``.
 
-        Less than ``wanted`` is granted only when nothing in flight could free more. While reservations in
-        flight might, the call waits its turn: first come, first served among those that compete for the same
-        money. Do not wait here while holding a reservation of the same tree that only you can give back.
-        A wait happens inside ``while_waiting()``, by default ``self.waiting()``.
+        Less than ``wanted`` is granted only when no reservation in flight could free more. While one might,
+        the request waits: first come, first served among requests that compete for the same money. Do not
+        wait here while holding a reservation of the same tree that only the caller can release: that is a
+        deadlock. The wait happens inside ``while_waiting()``, by default ``self.waiting()``.
 
         Raises:
             BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
@@ -127,7 +126,7 @@ class Budget:
         return request.reservation
 
     def reserve_now(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
-        """Do as ``reserve`` does where that need not wait; None where it must.
+        """Reserve like ``reserve`` if that needs no waiting; return None otherwise.
 
         Raises:
             BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
@@ -139,26 +138,26 @@ class Budget:
         return request.reservation
 
     def adopt(self, granted: Cost) -> Reservation:
-        """Return a reservation of an earlier session, charged here as unknown already, to be settled now."""
+        """Return a reservation of an earlier session, which is charged here as unknown, to settle it now."""
         return Reservation(self, granted, State.UNKNOWN, self.tree)
 
     def deadline(self, *, grace_s: float = 0.0) -> AbstractContextManager[anyio.CancelScope]:
-        """Give a cancel scope that ends ``grace_s`` after the tightest time limit here or above.
+        """Open a cancel scope that ends ``grace_s`` after the tightest time limit here or of an ancestor.
 
-        The working clock stands still inside ``waiting()``. Time used by earlier sessions counts.
+        The working clock stops inside ``waiting()``. Time used by earlier sessions counts.
         """
         return self.clock.deadline(grace_s)
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Stop the working clock. Waits of one node that overlap count once."""
+        """Stop the working clock. Overlapping waits of one node count once."""
         return self.clock.waiting()
 
     def busy(self) -> AbstractContextManager[None]:
-        """Let the working clock run on, although others at work for this node wait meanwhile."""
+        """Keep the working clock running although other work of this node waits."""
         return self.clock.busy()
 
     def exhausted(self) -> str:
-        """Say which node of the chain has no money left at all; empty when there is some everywhere."""
+        """Return a message about the first node of the chain without money or tokens left; "" if none."""
         for node in self.chain:
             spent, limits = node.settled + node.unknown, node.limits
             if limits.usd is not None and spent.usd >= limits.usd:
@@ -168,14 +167,14 @@ class Budget:
         return ""
 
     def snapshot(self) -> Snapshot:
-        """Return what this node and everything beneath it has spent, and its clocks."""
+        """Return the charges of this node and everything beneath it, and its clocks."""
         wall_s = self.clock.wall_s
         waited_s = max(0.0, wall_s - self.clock.working_s)
         return Snapshot(self.path, self.settled, self.unknown, self.reserved, self.limits, wall_s, waited_s)
 
 
 def _with_ancestors(prior: Mapping[tuple[str, ...], Prior]) -> dict[tuple[str, ...], Prior]:
-    """Add each node's own charges to all its ancestors; the clocks are every node's own."""
+    """Add each node's charges to all its ancestors; clocks are not added up."""
     settled: dict[tuple[str, ...], Cost] = {}
     unknown: dict[tuple[str, ...], Cost] = {}
     for path, own in prior.items():

@@ -1,7 +1,7 @@
-"""The two clocks of a budget node, and the deadlines that follow them.
+"""Wall and working clock of a budget node, and the deadlines that follow them.
 
-The wall clock of a node runs while somebody is at work in it or beneath it. The working clock runs with it,
-but stands still while all of them wait (for a rate limit, a slot, a back-off). A deadline is a cancel scope
+The wall clock of a node runs while there is work in the node or beneath it. The working clock runs with it,
+but stops while all of that work waits (for a rate limit, a permit, a back-off). A deadline is a cancel scope
 that moves with the clocks of its node and of all ancestors.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Wall and working seconds of one node, and how many it may use of each."""
+    """Wall and working seconds of one node, and the limit of each."""
 
     def __init__(self, parent: Clock | None, *, wall_s: float = 0.0, working_s: float = 0.0) -> None:
         self.chain: tuple[Clock, ...] = (*parent.chain, self) if parent else (self,)
@@ -31,37 +31,37 @@ class Clock:
         self._entered = self._waits = self._busy = self.running_children = self.working_children = 0
         self._running = self._working = False
         self.deadlines: set[_Deadline] = set()
-        """Those that move when this clock turns: all beneath it while it limits working time, else none."""
+        """Deadlines that this clock moves: all beneath it while it limits working time, else none."""
         self._beneath: set[_Deadline] = set()
 
     @property
     def running(self) -> bool:
-        """Whether anybody is at work here or beneath."""
+        """Whether there is work in this node or beneath it."""
         return self._running
 
     @property
     def wall_s(self) -> float:
-        """Seconds in which anybody was at work here or beneath, waiting included."""
+        """Seconds with work in this node or beneath it, waiting included."""
         return self._wall_s + (time.monotonic() - self._since if self._running else 0.0)
 
     @property
     def working_s(self) -> float:
-        """Seconds in which somebody was at work here or beneath and did not wait."""
+        """Seconds with work in this node or beneath it that did not wait."""
         return self._working_s + (time.monotonic() - self._since if self._working else 0.0)
 
     def time_left_s(self) -> float:
-        """Seconds until the tightest limit of this node or an ancestor, waiting left aside."""
+        """Return the seconds until the tightest limit of this node or an ancestor, assuming no waits."""
         return min(
             min(clock.wall_limit_s - clock.wall_s, clock.working_limit_s - clock.working_s)
             for clock in self.chain
         )
 
     def wall_left_s(self) -> float:
-        """Seconds until the tightest wall limit of this node or an ancestor."""
+        """Return the seconds until the tightest wall limit of this node or an ancestor."""
         return min(clock.wall_limit_s - clock.wall_s for clock in self.chain)
 
     def limit(self, wall_s: float | None, working_s: float | None) -> None:
-        """Set the limits in seconds; ``None`` is no limit. Deadlines under way beneath move at once."""
+        """Set the limits in seconds; ``None`` is no limit. Deadlines beneath this node move at once."""
         self.wall_limit_s = math.inf if wall_s is None else wall_s
         self.working_limit_s = math.inf if working_s is None else working_s
         self.deadlines = set(self._beneath) if working_s is not None else set()
@@ -81,7 +81,7 @@ class Clock:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Stop the working clock, unless somebody here is busy; waits that overlap count once."""
+        """Stop the working clock, except inside ``busy()``; overlapping waits count once."""
         self._waits += 1
         self.turn()
         try:
@@ -92,7 +92,7 @@ class Clock:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Let the working clock run on, although others at work here wait meanwhile."""
+        """Keep the working clock running although other work of this node waits."""
         self._busy += 1
         self.turn()
         try:
@@ -103,7 +103,7 @@ class Clock:
 
     @contextmanager
     def deadline(self, grace_s: float = 0.0) -> Iterator[anyio.CancelScope]:
-        """Give a scope that is cancelled ``grace_s`` after the tightest limit has been reached."""
+        """Open a scope that is cancelled ``grace_s`` after the tightest limit has been reached."""
         with self.at_work():
             deadline = _Deadline(self, grace_s)
             for clock in self.chain:
@@ -116,20 +116,20 @@ class Clock:
                     clock.leave(deadline)
 
     def enter(self, deadline: _Deadline) -> None:
-        """Let ``deadline`` follow this clock."""
+        """Make ``deadline`` follow this clock."""
         self._beneath.add(deadline)
         if self.working_limit_s < math.inf:
             self.deadlines.add(deadline)
 
     def leave(self, deadline: _Deadline) -> None:
-        """Let ``deadline`` follow this clock no more."""
+        """Stop ``deadline`` from following this clock."""
         self._beneath.discard(deadline)
         self.deadlines.discard(deadline)
 
     def turn(self) -> None:
-        """Start or stop the clocks as the counts say, here and upwards."""
+        """Start or stop the clocks of this node and its ancestors according to the counts."""
         running = self._entered > 0 or self.running_children > 0
-        # Whoever holds a parent open works through its children when there are any.
+        # A node with running children works exactly when one of them does.
         active = self._busy > 0 or not self._waits
         working = self.working_children > 0 if self.running_children else running and active
         if (running, working) == (self._running, self._working):
@@ -149,13 +149,13 @@ class Clock:
             parent.turn()
 
     def ends_s(self) -> float:
-        """Seconds from now at which a limit of this node alone is reached if nothing changes."""
+        """Return the seconds until a limit of this node alone is reached if nothing changes."""
         working_s = self.working_limit_s - self.working_s if self._working else math.inf
         return min(self.wall_limit_s - self.wall_s, working_s)
 
 
 class _Deadline:
-    """A cancel scope, and the clocks that decide when it ends."""
+    """A cancel scope and the clocks that decide when it ends."""
 
     __slots__ = ("_clock", "_grace_s", "_late_s", "scope")
 
@@ -166,14 +166,14 @@ class _Deadline:
         self.restart()
 
     def restart(self) -> None:
-        """Count from limits that are new to it."""
-        # A job that goes on after a resume, or under lower limits, may be late already; it gets its grace all
-        # the same, once.
+        """Recompute the deadline after the limits have changed."""
+        # A job that continues after a resume, or under lower limits, may be late already; it still gets its
+        # grace once.
         self._late_s = min(0.0, self._ends_s())
         self.move()
 
     def move(self) -> None:
-        """Set the scope's deadline from the clocks as they run now."""
+        """Set the scope's deadline from the current clocks."""
         ends_s = self._ends_s() - self._late_s
         if ends_s < math.inf:
             self.scope.deadline = anyio.current_time() + ends_s + self._grace_s

@@ -1,8 +1,8 @@
-"""Limits that a person changes while a run is under way: the file that says so, and the process that obeys.
+"""``limits.json``: limit changes requested during a run; written by a command, watched by the run.
 
-Known here are names and values only; what a name means is for whoever obeys it. Each change remembers the
-value it was put in the place of: it holds as long as the config says that, so that it is neither lost with
-the process nor laid over a newer config.
+This module knows names and values only; ``run/limits.py`` gives them meaning. Each change stores the
+configured value that it replaces and is effective while the config still has that value, so that a change
+survives the process but does not override a newer config.
 """
 
 from __future__ import annotations
@@ -30,38 +30,37 @@ EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value, and the configured one that it was put in the place of."""
+    """A new value, and the configured value that it replaces."""
 
     value: Json
     instead_of: Json
 
 
 def read_changes(directory: Path) -> dict[str, Change]:
-    """Return the changes by name; none where there is no file. Blocks.
+    """Return the changes by name, empty if there is no file.
 
     Raises:
-        ConfigError: the file is not as ``write_changes`` writes it.
+        ConfigError: the file cannot be read or was not written by ``write_changes``.
     """
     path = directory / NAME
     try:
-        said = json.loads(path.read_text("utf-8"))
-        return {str(name): Change(each["value"], each["instead_of"]) for name, each in said.items()}
+        data = json.loads(path.read_text("utf-8"))
+        return {str(name): Change(each["value"], each["instead_of"]) for name, each in data.items()}
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
-            f"{path}: not what `codetaste limit` writes; "
-            "`codetaste limit --reset` with the limits makes it anew"
+            f"{path}: not written by `codetaste limit`; `codetaste limit --reset` with the limits rewrites it"
         ) from error
 
 
 def write_changes(directory: Path, changes: Mapping[str, Change]) -> None:
-    """Put ``changes`` in the place of those there were; no file stands for none. Blocks.
+    """Replace all stored changes with ``changes``; without any the file is removed.
 
     Raises:
-        JournalError: it cannot be written.
+        JournalError: the file cannot be written or removed.
     """
     if not changes:
         try:
@@ -69,18 +68,18 @@ def write_changes(directory: Path, changes: Mapping[str, Change]) -> None:
         except OSError as error:
             raise JournalError(f"{directory / NAME}: cannot be removed: {error.strerror}") from error
         return
-    said = {
+    data = {
         name: {"value": each.value, "instead_of": each.instead_of} for name, each in sorted(changes.items())
     }
-    write_atomically(directory / NAME, json.dumps(said, indent=2) + "\n")
+    write_atomically(directory / NAME, json.dumps(data, indent=2) + "\n")
 
 
 async def watch_changes(
-    directory: Path, changed: Callable[[dict[str, Change]], Awaitable[None]], warn: Callable[[str], None]
+    directory: Path, on_change: Callable[[dict[str, Change]], Awaitable[None]], warn: Callable[[str], None]
 ) -> None:
-    """Call ``changed`` with the changes at once, and again whenever the file has changed; for ever.
+    """Call ``on_change`` with the changes now and after every change of the file, until cancelled.
 
-    What is wrong with the file is said once, by ``warn``, and nothing of it is obeyed.
+    An invalid file is ignored and reported once, through ``warn``.
     """
     seen: object = ()
     while True:
@@ -88,14 +87,14 @@ async def watch_changes(
         if stamp != seen:
             seen = stamp
             try:
-                await changed(await to_thread.run_sync(read_changes, directory))
+                await on_change(await to_thread.run_sync(read_changes, directory))
             except ConfigError as error:
                 warn(str(error))
         await anyio.sleep(EVERY_S)
 
 
 def _stamp(path: Path) -> object:
-    """Return what changes when the file is replaced or edited; None while there is none."""
+    """Return a value that changes when the file is replaced or edited; None while there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - one call, twice a second
     except OSError:

@@ -1,7 +1,7 @@
-"""What observers of a run see: the live display, plain lines, tests.
+"""Events for the observers of a run: the live display, plain lines, tests.
 
-Observers are plain callables, called at once and in order. One that raises is logged and left out from then
-on: it cannot hurt the run. What must survive the process is in the journal, not here.
+Observers are plain callables, called immediately and in order. An observer that raises is logged and removed,
+so that it cannot break the run. Data that must survive the process is in the journal, not here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JobQueued:
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """An attempt begins; ``attempt`` counts from 1 over all sessions."""
+    """An attempt has started; ``attempt`` counts from 1 over all sessions."""
 
     key: str
     attempt: int
@@ -71,7 +71,7 @@ class WaitStarted:
 
 @dataclass(frozen=True, slots=True)
 class WaitEnded:
-    """A job has waited ``waited_s`` seconds for ``what`` and goes on."""
+    """A job has waited ``waited_s`` seconds for ``what`` and continues."""
 
     key: str
     what: str
@@ -80,9 +80,9 @@ class WaitEnded:
 
 @dataclass(frozen=True, slots=True)
 class MoneyChanged:
-    """Money was reserved, settled or given up by job ``key``: its own node and the whole run.
+    """Job ``key`` reserved, settled or released money; snapshots of its own node and of the whole run.
 
-    For the key "" it is the run's limit that has changed.
+    With the key "" the run's limits have changed.
     """
 
     key: str
@@ -92,7 +92,7 @@ class MoneyChanged:
 
 @dataclass(frozen=True, slots=True)
 class CallSent:
-    """A model is asked; ``call`` names this call in the run, ``model`` is the config's id."""
+    """A model call was sent; ``call`` names it uniquely in the run, ``model`` is the config's id."""
 
     key: str
     call: str
@@ -101,7 +101,7 @@ class CallSent:
 
 @dataclass(frozen=True, slots=True)
 class CallAnswered:
-    """A model has answered. ``usage`` counts tokens by kind; ``usd`` is None where the cost is not known."""
+    """A model has answered. ``usage`` counts tokens by kind; ``usd`` is None when the cost is unknown."""
 
     key: str
     call: str
@@ -114,7 +114,7 @@ class CallAnswered:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """A model gave no usable reply, or whoever asked went away."""
+    """A model gave no usable reply, or the caller went away."""
 
     key: str
     call: str
@@ -126,7 +126,7 @@ class CallFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallRetrying:
-    """A call of ``model`` failed, and another is made in ``delay_s`` seconds."""
+    """A call of ``model`` failed and is repeated in ``delay_s`` seconds."""
 
     key: str
     model: str
@@ -136,13 +136,13 @@ class CallRetrying:
 
     @property
     def text(self) -> str:
-        """The same for people."""
+        """One line for humans."""
         return f"{self.model}: {self.error}; trying again in {self.delay_s:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """A tool has answered a model; ``failed`` when its answer was an error. ``name`` is the effect's."""
+    """A tool has answered a model; ``failed`` if the answer was an error. ``name`` is the effect's name."""
 
     key: str
     tool: str
@@ -153,7 +153,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line of text for people; ``key`` is empty when it is about the run."""
+    """A line of text for humans; ``key`` is empty when it concerns the whole run."""
 
     key: str
     text: str
@@ -161,7 +161,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """The run stops: nothing is admitted any more, and clean-up may take ``grace_s`` seconds."""
+    """The run is stopping: no job starts any more, and clean-up may take ``grace_s`` seconds."""
 
     grace_s: float
     why: str
@@ -187,25 +187,25 @@ Observer: TypeAlias = "Callable[[Event], None]"
 
 
 class FanOut:
-    """Gives every event to every observer."""
+    """Delivers every event to every observer."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = list(observers)
 
     @property
     def heard(self) -> bool:
-        """Whether anybody observes; events that are dear to make can be left out otherwise."""
+        """Whether there are observers; without any, events that are expensive to create can be skipped."""
         return bool(self._observers)
 
     def add(self, observer: Observer) -> None:
-        """Let ``observer`` see all events from now on."""
+        """Deliver all further events to ``observer``."""
         self._observers.append(observer)
 
     def publish(self, event: Event) -> None:
-        """Give ``event`` to every observer."""
+        """Deliver ``event`` to every observer."""
         for observer in tuple(self._observers):
             try:
                 observer(event)
-            except Exception:  # noqa: BLE001  # whatever an observer raises, the run goes on
-                _log.exception("observer %r raised and is left out from now on", observer)
+            except Exception:  # noqa: BLE001  # an observer must not break the run
+                _log.exception("observer %r raised and is removed", observer)
                 self._observers.remove(observer)

@@ -1,4 +1,4 @@
-"""How long clean-up may take after a cancellation: shielded, bounded, and cut short on a second request."""
+"""Bounded, shielded clean-up after a cancellation; a second stop request shortens it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Grace:
-    """The bound of every clean-up of a run, in seconds."""
+    """Time limit of every clean-up of a run, in seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -20,7 +20,7 @@ class Grace:
 
     @contextmanager
     def scope(self) -> Iterator[anyio.CancelScope]:
-        """Shield the clean-up inside from cancellation until the grace is over."""
+        """Shield the clean-up inside from cancellation until the grace period ends."""
         with anyio.CancelScope(shield=True, deadline=anyio.current_time() + self.seconds) as scope:
             self._scopes.add(scope)
             try:
@@ -29,7 +29,7 @@ class Grace:
                 self._scopes.discard(scope)
 
     def cut(self, seconds: float) -> None:
-        """Leave at most ``seconds`` to every clean-up, those under way included."""
+        """Limit every clean-up, those under way included, to ``seconds`` from now."""
         self.seconds = min(self.seconds, seconds)
         ends = anyio.current_time() + self.seconds
         for scope in self._scopes:

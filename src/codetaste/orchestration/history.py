@@ -1,7 +1,7 @@
-"""What a journal says: results, effects, calls and money, folded line by line.
+"""State of a run folded from its journal lines: results, effects, calls and money.
 
-The same fold serves a resume, which reads all lines of earlier sessions, the running session, which adds its
-own as it writes them, and ``codetaste status``, which reads the journal of a run that it does not own.
+The same fold serves a resume (all lines of earlier sessions), the running session (its own lines as it writes
+them) and ``codetaste status`` (the journal of a run that another process owns).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class JobHistory:
 
 
 class History:
-    """All that the lines read so far say; ``limits`` are the whole run's as they were last set."""
+    """State after all lines read so far; ``limits`` are the latest limits of the whole run."""
 
     def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
         self.sessions = 0
@@ -84,10 +84,10 @@ class History:
             self.apply(line)
 
     def apply(self, line: Mapping[str, Any]) -> None:
-        """Take one more line into account; an unknown event changes nothing.
+        """Fold one more line into the state; an unknown event changes nothing.
 
         Raises:
-            JournalError: the line is not what this program writes.
+            JournalError: the line is malformed.
         """
         fold = _FOLDS.get(line["event"])
         if fold is None:
@@ -100,31 +100,31 @@ class History:
             ) from error
 
     def job(self, key: str) -> JobHistory:
-        """Return the history of job ``key``, empty if there is none."""
-        found = self.jobs.get(key)
-        if found is None:
-            found = self.jobs[key] = JobHistory()
-        return found
+        """Return the history of job ``key``, created empty if there is none."""
+        history = self.jobs.get(key)
+        if history is None:
+            history = self.jobs[key] = JobHistory()
+        return history
 
     def next_call(self, key: str, effect: str) -> str:
-        """Return the name of the next call made for ``effect``; no other call of the run has it."""
+        """Return the name of the next call made for ``effect``, unique in the run."""
         stem = f"{key}/{effect}"
         return f"{stem}#{self._serials[stem] + 1}"
 
     def dangling(self, key: str, fingerprint: str, effect: str) -> tuple[Call, ...]:
-        """Return the calls made for ``effect`` that were neither settled nor released, oldest first."""
+        """Return the calls for ``effect`` that were neither settled nor released, oldest first."""
         return tuple(self._open.get((key, fingerprint), {}).get(effect, {}).values())
 
     def unsettled(self, key: str, fingerprint: str) -> tuple[str, ...]:
-        """Return the effects of a job for which calls were made that were neither settled nor released."""
+        """Return the effects of a job that have calls neither settled nor released."""
         return tuple(self._open.get((key, fingerprint), {}))
 
     def begun(self, key: str, fingerprint: str) -> bool:
-        """Whether the job has effects or unsettled calls to go on from."""
+        """Whether the job has effects or unsettled calls to continue from."""
         return bool(self.job(key).effects.get(fingerprint)) or (key, fingerprint) in self._open
 
     def charges(self, by: Callable[[Call], _K]) -> tuple[dict[_K, Cost], dict[_K, Cost]]:
-        """Sum what is settled and what is unknown (in flight included) by path, lane or what ``by`` says."""
+        """Return settled and unknown costs (in flight counts as unknown), each summed by ``by(call)``."""
         settled: dict[_K, Cost] = {}
         unknown: dict[_K, Cost] = {}
         for call in self.calls.values():
@@ -136,7 +136,7 @@ class History:
         return settled, unknown
 
     def prior(self) -> dict[tuple[str, ...], Prior]:
-        """Return what was charged at each path, and its clocks: what a new session starts from."""
+        """Return the charges and clocks of each path, from which a new session starts."""
         settled, unknown = self.charges(lambda call: call.path)
         return {
             path: Prior(
@@ -163,7 +163,7 @@ class History:
         job.path, job.state = tuple(line["path"]), "queued"
 
     def _rerun(self, line: Mapping[str, Any]) -> None:
-        """A new generation: what was recorded does not count any more, what it cost still does."""
+        """Discard what was recorded of the job; its costs still count."""
         job = self.job(line["key"])
         job.effects.clear()
         job.endings.clear()
@@ -245,7 +245,7 @@ class History:
         self.draining = True
 
     def _close(self, call: Call) -> bool:
-        """Take ``call`` from the open ones; whether it belonged to its job's current generation."""
+        """Remove ``call`` from the open calls; returns whether it was made since the job's last rerun."""
         effects = self._open.get((call.key, call.fingerprint), {})
         calls = effects.get(call.effect, {})
         current = calls.pop(call.call, None) is not None

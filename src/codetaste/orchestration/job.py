@@ -1,8 +1,8 @@
-"""What a job is, how it can end, and what it is given while it runs.
+"""``Job``, its ``Outcome`` and ``Status``, and the ``JobContext`` that a running job works with.
 
 A job is a coroutine with a key, needs, resources and a budget. Its effects (model replies, tool results) are
 recorded under (key, fingerprint, name) and shared by all its attempts and sessions: an attempt after a crash
-or a retry replays them and goes on where the recording ends.
+or a retry replays them and continues where the recording ends.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = ["Job", "JobContext", "Json", "Outcome", "Paid", "Status"]
 class Job:
     """One piece of work.
 
-    ``fingerprint`` stands for all that decides the result except the results of ``needs``, which the
-    scheduler adds. ``budget`` is the node the job draws from: the scheduler gives each job a node of its own
-    beneath it, named by ``key``. ``lane`` is what fairness is about (a model's id). ``free`` jobs need no
-    money and run even when the budget is used up. ``least`` is what the job needs to do anything useful: its
-    first call, at its cheapest. ``for_others``: it is of use only to the jobs that need it, and is not run
-    when none of them can be.
+    ``fingerprint`` identifies everything that decides the result except the results of ``needs``, which the
+    scheduler adds. ``budget`` is the parent node: the scheduler gives each job a child node named by ``key``.
+    ``lane`` is the fairness group (a model's id). A job with ``costs_nothing`` runs even when the budget is
+    used up. ``min_cost`` is the least that the job needs to be useful: its first call, at its cheapest. A
+    ``prerequisite_only`` job is useful only to the jobs that need it, and is skipped when none of them can
+    run.
     """
 
     key: str
@@ -58,7 +58,7 @@ class Job:
 
 
 class Status(StrEnum):
-    """How a job ended. All but DONE may run again in a later session."""
+    """How a job ended. A job with any status but DONE may run again in a later session."""
 
     DONE = "done"
     FAILED = "failed"
@@ -70,10 +70,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a job ended, what it returned (``None`` where nothing), why it did not finish, what it cost.
+    """How a job ended, what it returned (``None`` if nothing), why it did not finish, and its cost.
 
-    ``attempts`` counts all that were started, earlier sessions included; ``resumed`` says that the result is
-    an earlier session's. ``error`` is one line, ``traceback`` is there for faults of the program.
+    ``attempts`` counts all started attempts, earlier sessions included; ``resumed`` marks the result of an
+    earlier session. ``error`` is one line, ``traceback`` is set for faults of the program.
     """
 
     key: str
@@ -88,13 +88,13 @@ class Outcome:
 
     @property
     def usable(self) -> bool:
-        """Whether jobs that need this one can run: it is done, or was cut short and still has a value."""
-        cut_short = self.status in {Status.BUDGET_EXCEEDED, Status.TIMEOUT}
-        return self.status is Status.DONE or (cut_short and self.value is not None)
+        """Whether jobs that need this one can run: it is done, or it ended early with a value."""
+        ended_early = self.status in {Status.BUDGET_EXCEEDED, Status.TIMEOUT}
+        return self.status is Status.DONE or (ended_early and self.value is not None)
 
 
 class JobContext:
-    """What a running job is given. ``needs`` holds the results of the jobs it needs, by key."""
+    """Interface of a running job to its run. ``needs`` holds the results of the jobs it needs, by key."""
 
     def __init__(
         self,
@@ -117,17 +117,17 @@ class JobContext:
         return name in self._record.effects(self.key, self.fingerprint)
 
     async def effect(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Return effect ``name`` as recorded, or else do it and return it once its record is durable.
+        """Return the recorded effect ``name``, or run ``do`` and return its value once the record is durable.
 
         Raises:
-            ValueError: the same effect is under way in this job already.
-            StorageFull: it was done and could not be recorded.
+            ValueError: the same effect is already under way in this job.
+            StorageFull: the effect was done but could not be recorded.
         """
         effects = self._record.effects(self.key, self.fingerprint)
         if name in effects:
             return plain(effects[name])
         if name in self._under_way:
-            raise ValueError(f"job {self.key}: effect {name} is under way already; give each its own name")
+            raise ValueError(f"job {self.key}: effect {name} is already under way; use a different name")
         self._under_way.add(name)
         try:
             value = plain(await do())
@@ -137,21 +137,21 @@ class JobContext:
         return plain(value)
 
     def dangling(self, name: str) -> tuple[Paid, ...]:
-        """Return the calls made for effect ``name`` that were sent and whose cost nobody knows.
+        """Return the calls for effect ``name`` that were sent and whose cost is unknown.
 
-        They are charged as unknown. Ask the provider's own record and settle them, oldest first.
+        They are charged as unknown. Look them up at the provider and settle them, oldest first.
         """
         return self._record.dangling(self.key, self.fingerprint, name, self.budget)
 
     def unsettled(self) -> tuple[str, ...]:
-        """Return the effects for which ``dangling`` has calls, those in flight included, in no order."""
+        """Return the effects that have unsettled calls, those in flight included, in no order."""
         return self._record.history.unsettled(self.key, self.fingerprint)
 
     async def pay(self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None) -> Paid:
-        """Reserve money for one call that is to give effect ``name``; durable before it returns.
+        """Reserve money for one call that gives effect ``name``; the reservation is durable on return.
 
-        Grants less than ``wanted``, but at least ``least``, where no more is left. Waiting for money in
-        flight elsewhere stops the working clock. ``note`` is kept with the reservation.
+        Grants less than ``wanted``, but at least ``least``, if no more is left. Waiting for money in flight
+        elsewhere stops the working clock. ``note`` is stored with the reservation.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
@@ -160,7 +160,7 @@ class JobContext:
         return await self.paid(name, await self.set_aside(wanted, least), note)
 
     async def set_aside(self, wanted: Cost, least: Cost | None = None) -> Reservation:
-        """Reserve money as ``pay`` does, but in memory only: pass it to ``paid``, or release it.
+        """Reserve money like ``reserve_call``, but only in memory: pass it to ``start_call``, or release it.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
@@ -168,7 +168,7 @@ class JobContext:
         return await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting("budget"))
 
     def set_aside_now(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
-        """Do as ``set_aside`` does where that need not wait; None where it must.
+        """Reserve money like ``hold`` if that needs no waiting; return None otherwise.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
@@ -183,12 +183,12 @@ class JobContext:
         *,
         meanwhile: Callable[[], Awaitable[None]] | None = None,
     ) -> Paid:
-        """Make money that was set aside a paid call; durable before it returns. See ``pay``.
+        """Turn a reservation from ``hold`` into a paid call, durable on return. See ``reserve_call``.
 
-        ``meanwhile`` makes ready for the call while the disk is at work: nothing may be sent there.
+        ``meanwhile`` prepares the call while the disk writes; it must not send the request.
 
         Raises:
-            StorageFull: it could not be recorded, and was released; do not make the call.
+            StorageFull: the reservation could not be recorded and was released; do not make the call.
         """
         return await self._record.reserve(
             self.key, self.fingerprint, name, reservation, note, meanwhile=meanwhile
@@ -196,66 +196,66 @@ class JobContext:
 
     @contextmanager
     def waiting(self, what: str, *, working: bool = False) -> Iterator[None]:
-        """Tell that the job waits for ``what``, and stop its working clock (for a slot, a rate limit).
+        """Report that the job waits for ``what`` (a permit, a rate limit), and stop its working clock.
 
-        ``working`` lets the clock go on: time that an outage takes is the job's own.
+        ``keep_clock_running`` lets the clock run: time lost to an outage counts as the job's own.
         """
-        begun_s = anyio.current_time()
+        started_s = anyio.current_time()
         self._record.note({"event": "wait", "key": self.key, "what": what})
         self.publish(WaitStarted(self.key, what))
         try:
             with nullcontext() if working else self.budget.waiting():
                 yield
         finally:
-            waited_s = round(anyio.current_time() - begun_s, 3)
+            waited_s = round(anyio.current_time() - started_s, 3)
             self._record.note({"event": "waited", "key": self.key, "what": what, "waited_s": waited_s})
             self.publish(WaitEnded(self.key, what, waited_s))
 
     def cleaning_up(self) -> AbstractContextManager[anyio.CancelScope]:
-        """Give a shielded cancel scope for clean-up, bounded by the scheduler's grace.
+        """Open a shielded cancel scope for clean-up, bounded by the run's grace period.
 
-        The grace is cut short when the user asks a second time to stop.
+        The second stop request of the user shortens the grace period.
         """
         return self._record.grace.scope()
 
-    def cut_short(self, why: CodetasteError) -> None:
-        """Say that the job was stopped by its budget or deadline, and that what it returns was harvested.
+    def cut_short(self, reason: CodetasteError) -> None:
+        """Record that the budget or a deadline stopped the job, and that its value is a partial result.
 
         Raises:
-            ValueError: ``why`` is neither a BudgetExceeded nor a DeadlineExceeded.
+            ValueError: ``reason`` is neither a BudgetExceeded nor a DeadlineExceeded.
         """
-        if why.cause not in {Cause.BUDGET, Cause.DEADLINE}:
-            raise ValueError(f"job {self.key}: only a budget or a deadline cuts a job short, not {why!r}")
-        self.ended_early = why
+        if reason.cause not in {Cause.BUDGET, Cause.DEADLINE}:
+            raise ValueError(f"job {self.key}: only a budget or a deadline ends a job early, not {reason!r}")
+        self.ended_early = reason
 
     def publish(self, event: Event) -> None:
-        """Show ``event`` to all observers."""
+        """Deliver ``event`` to all observers."""
         self._record.publish(event)
 
     def note(self, text: str) -> None:
-        """Show a line of text to all observers, and keep it in the journal."""
+        """Show a line of text to all observers and write it to the journal."""
         self._record.note({"event": "note", "key": self.key, "text": text})
         self.publish(Note(self.key, text))
 
     def capacity(self, resource: str, amount: float) -> None:
-        """Keep in the journal how much there is of ``resource`` now, for those who watch."""
+        """Journal the current capacity of ``resource``, for ``codetaste status``."""
         self._record.note({"event": "capacity", "resource": resource, "capacity": amount})
 
     def retrying(self, model: str, error: CodetasteError, delay_s: float) -> None:
-        """Say, and keep in the journal, that a call of ``model`` failed and is made again in ``delay_s``."""
+        """Publish and journal that a call of ``model`` failed and is repeated in ``delay_s`` seconds."""
         line: dict[str, Json] = {"event": "again", "key": self.key, "model": model}
         cause, text = error.cause, str(error)
         self._record.note({**line, "cause": cause.value, "error": text, "delay_s": round(delay_s, 3)})
         self.publish(CallRetrying(self.key, model, cause, text, delay_s))
 
     async def keep(self, text: str) -> str:
-        """Store a long text once, durably, and return the digest it is fetched by."""
+        """Store a long text once, durably, and return the digest that ``load_text`` takes."""
         return await self._record.blobs.keep(text)
 
     async def fetch(self, digest: str) -> str:
         """Return the text stored under ``digest``.
 
         Raises:
-            JournalError: it is not there or damaged.
+            JournalError: the text is missing or damaged.
         """
         return await self._record.blobs.fetch(digest)

@@ -1,8 +1,8 @@
-"""The append-only journal of a run: one JSON line an event, durable in groups.
+"""The append-only journal of a run: one JSON line per event, made durable in groups.
 
-Whoever appends sleeps until the line is on disk; lines that come while a group is being written make the next
-one, so that a thousand appends cost a few fsyncs. Lines that keep nobody waiting go with one that does, if it
-comes within milliseconds. One process owns a journal; anybody may read it.
+``append`` returns when the line is on disk. Lines that arrive while a group is being written form the next
+group, so that a thousand appends cost a few fsyncs. Deferrable lines wait a few milliseconds for a line that
+a caller waits for. One process owns a journal; any process may read it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 NAME = "journal.jsonl"
-_SOON_S = 0.01
+_GROUPING_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Line: TypeAlias = "Mapping[str, Json]"
@@ -35,11 +35,11 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 def plain(value: Json) -> Json:
-    """Return ``value`` as the journal would give it back, sharing nothing with it.
+    """Return an independent copy of ``value``, as if written to the journal and read back.
 
     Raises:
-        TypeError: it is not JSON.
-        ValueError: it holds a number that is not finite.
+        TypeError: ``value`` is not JSON.
+        ValueError: ``value`` contains a number that is not finite.
     """
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -48,7 +48,7 @@ def plain(value: Json) -> Json:
 
 
 class Statistics(NamedTuple):
-    """What a journal has written since it was opened."""
+    """Counts of lines and groups written since the journal was opened, and the durable size in bytes."""
 
     lines: int
     groups: int
@@ -69,7 +69,7 @@ class Group:
         """Return when the lines are on disk.
 
         Raises:
-            StorageFull: they never will be.
+            StorageFull: they could not be written.
         """
         await self.done.wait()
         if self.failure is not None:
@@ -77,7 +77,7 @@ class Group:
 
 
 class Journal:
-    """A journal that this process owns. ``repaired`` says what was cut off when it was opened."""
+    """A journal that this process owns. ``repaired`` reports a torn last line that was cut off, or is ""."""
 
     def __init__(self, path: Path, descriptor: int, size: int, repaired: str) -> None:
         self.path, self.repaired = path, repaired
@@ -85,13 +85,13 @@ class Journal:
         self._failure: JournalError | None = None
         self._descriptor, self._size = descriptor, size
         self._group = Group()
-        self._some, self._wake = anyio.Event(), anyio.Event()
+        self._has_lines, self._wake = anyio.Event(), anyio.Event()
         self._closing = False
         self._lines, self._groups, self._limiter = 0, 0, anyio.CapacityLimiter(1)
 
     @property
     def failure(self) -> JournalError | None:
-        """Why nothing can be written any more, in a fresh exception; None while all is well."""
+        """A new exception that tells why writing has failed; None while writing works."""
         return None if self._failure is None else type(self._failure)(str(self._failure))
 
     @property
@@ -100,15 +100,15 @@ class Journal:
         return self._failure is None and not self._closing
 
     def statistics(self) -> Statistics:
-        """Return how many lines were written in how many groups, and the file's durable size in bytes."""
+        """Return the counts of written lines and groups, and the file's durable size in bytes."""
         return Statistics(self._lines, self._groups, self._size)
 
     def queue(self, line: Line, *, soon: bool = False) -> Group:
-        """Put one line into the next group, which can be waited for; what is for ``soon`` waits for others.
+        """Add one line to the next group and return the group; a ``deferrable`` line triggers no write.
 
         Raises:
-            TypeError: the line is not JSON; ValueError: it holds a number that is not finite.
-            StorageFull: nothing can be written any more.
+            TypeError: the line is not JSON; ValueError: it contains a number that is not finite.
+            StorageFull: an earlier write has failed.
         """
         text = encode(line)
         if (failure := self.failure) is not None:
@@ -116,37 +116,37 @@ class Journal:
         if self._closing:
             raise JournalError(f"{self.path} is closed")
         self._group.lines.append(text)
-        self._some.set()
+        self._has_lines.set()
         if not soon:
             self._wake.set()
         return self._group
 
     async def append(self, line: Line) -> None:
-        """Write one line; it is durable on return. A cancelled append is written all the same.
+        """Write one line; it is durable on return. The line of a cancelled append is still written.
 
         Raises:
-            StorageFull: it is not on disk, and nothing after it will be.
+            StorageFull: the line is not on disk, and no later line will be.
         """
         await self.queue(line).durable()
 
     async def run(self) -> None:
-        """Write groups until closed. Shielded: what was queued before a cancellation becomes durable."""
+        """Write groups until closed. Shielded: lines queued before a cancellation become durable."""
         with anyio.CancelScope(shield=True):
             while True:
-                await self._some.wait()
-                with anyio.move_on_after(_SOON_S):
+                await self._has_lines.wait()
+                with anyio.move_on_after(_GROUPING_S):
                     await self._wake.wait()
                 group, self._group = self._group, Group()
-                self._some, self._wake = anyio.Event(), anyio.Event()
+                self._has_lines, self._wake = anyio.Event(), anyio.Event()
                 if group.lines:
                     await self._commit(group)
                 if self._closing and not self._group.lines:
                     return
 
     def close(self) -> None:
-        """Let ``run`` end once everything queued is durable."""
+        """Make ``run`` return once all queued lines are durable."""
         self._closing = True
-        self._some.set()
+        self._has_lines.set()
         self._wake.set()
 
     async def _commit(self, group: Group) -> None:
@@ -171,16 +171,16 @@ class Journal:
                 rest = rest[os.write(self._descriptor, rest) :]
             _sync(self._descriptor)
         except OSError:
-            # Whatever part of the group is there was promised to nobody; without it the file stays valid.
+            # No caller was promised the written part of the group; without it the file stays valid.
             os.ftruncate(self._descriptor, self._size)
             raise
 
 
 @asynccontextmanager
 async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]) -> AsyncIterator[Journal]:
-    """Own the journal in ``directory`` (made if need be) after giving every line in it to ``replay``.
+    """Lock ``directory`` (created if missing), pass each journal line to ``replay``, and open it to append.
 
-    A torn last line, left by a crash, is cut off and noted.
+    A torn last line, left by a crash, is cut off and reported in ``Journal.repaired``.
 
     Raises:
         RunBusy: another process owns the directory.
@@ -210,20 +210,20 @@ async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
-    """Give the lines of a journal that somebody may be writing; a line not finished yet is left out.
+    """Yield the lines of a journal that a process may be writing; an unfinished last line is left out.
 
     Raises:
-        JournalError: it is missing, a line in the middle is damaged, or a newer codetaste wrote it.
+        JournalError: the file is missing, a line in the middle is damaged, or a newer codetaste wrote it.
     """
     for _end, line in read_from(path):
         yield line
 
 
 def read_from(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give each whole line from offset ``start`` and the offset of its end, up to a torn last line.
+    """Yield the end offset and the content of each whole line from offset ``start``, up to a torn last line.
 
     Raises:
-        JournalError: as ``read_journal``; lines are counted from ``start``.
+        JournalError: as in ``read_journal``; lines are counted from ``start``.
     """
     end, broken = start, 0
     try:
@@ -233,11 +233,11 @@ def read_from(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]
                 if broken:
                     since = f" after byte {start}" if start else ""
                     raise JournalError(
-                        f"{path}, line {broken}{since}: not a journal line though others follow; "
-                        "mend or remove it"
+                        f"{path}, line {broken}{since}: not a journal line, but more lines follow; "
+                        "repair or remove it"
                     )
                 if not raw.endswith(b"\n"):
-                    return  # somebody is writing it at this moment, or a crash has torn it
+                    return  # a process is writing it now, or a crash has torn it
                 line = _parse(raw)
                 if line is None:
                     broken = number
@@ -261,10 +261,10 @@ def _parse(raw: bytes) -> dict[str, Any] | None:
 def _check_format(path: Path, line: Mapping[str, Any]) -> None:
     written = line.get("format")
     if line["event"] != "journal" or not isinstance(written, int):
-        raise JournalError(f"{path} does not begin as a codetaste journal; use another run directory")
+        raise JournalError(f"{path} does not start like a codetaste journal; use another run directory")
     if written > FORMAT:
         raise JournalError(
-            f"{path} has format {written}, this codetaste reads up to {FORMAT}; use a newer one"
+            f"{path} has format {written}, this codetaste reads up to {FORMAT}; use a newer codetaste"
         )
 
 
@@ -272,7 +272,7 @@ def _replay(path: Path, line: dict[str, Any], replay: Callable[[dict[str, Any]],
     try:
         replay(line)
     except JournalError as error:
-        raise JournalError(f"{path}: {error}; mend or remove that line") from error
+        raise JournalError(f"{path}: {error}; repair or remove that line") from error
 
 
 def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:

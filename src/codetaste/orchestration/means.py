@@ -1,9 +1,8 @@
-"""Which jobs their budgets can carry now: what each needs at the least is promised to it before it starts.
+"""Earmarks: the minimum cost of a job is earmarked in its budgets before the job starts.
 
-A promise is no reservation: it keeps other jobs from being started on the same money, and never stands in the
-way of a call. It ends with the job's first call, or with the job. A job whose money is only in flight
-elsewhere waits at the node that is short of it, in the order in which all of them asked, and holds nothing
-but its place.
+An earmark is not a reservation: it stops other jobs from starting on the same money, but never blocks a call.
+It ends with the job's first call, or with the job. A job whose money is in flight elsewhere waits at the node
+that is short of money, first come first served, and holds nothing but its place in that queue.
 """
 
 from __future__ import annotations
@@ -26,111 +25,108 @@ _ZERO = Cost()
 
 
 class Means:
-    """The promises of a run, and the jobs that wait for money; ``freed`` is told of those that may start."""
+    """The earmarks of a run, and the jobs that wait for money; ``on_ready`` gets jobs that may start."""
 
-    def __init__(self, root: Budget, freed: Callable[[list[Entry]], None]) -> None:
-        self._root, self._freed = root, freed
-        self._promised: dict[Budget, Cost] = {}
+    def __init__(self, root: Budget, on_ready: Callable[[list[Entry]], None]) -> None:
+        self._on_ready = on_ready
+        self._earmarked: dict[Budget, Cost] = {}
         self._sums: dict[Budget, Cost] = {}
         self._waiting: dict[Budget, list[tuple[int, Entry]]] = {}
         self._turns: dict[Entry, int] = {}
         self._next_turn = itertools.count()
-        root.tree.watcher = self._moved
+        root.tree.watcher = self._money_moved
 
     def promise(self, entry: Entry) -> bool:
-        """Promise ``entry`` what it needs at the least; False when that is in flight: it waits, then."""
-        if entry.budget in self._promised:
+        """Earmark the minimum cost of ``entry``; False if that money is in flight, and the job is queued."""
+        if entry.budget in self._earmarked:
             return True
         turn = self._turns.setdefault(entry, next(self._next_turn))
-        node = self._short(entry, turn)
+        node = self._short_node(entry, turn)
         if node is not None:
             heappush(self._waiting.setdefault(node, []), (turn, entry))
             return False
-        self._give(entry)
+        min_cost = self._earmarked[entry.budget] = entry.job.least or _ZERO
+        for node in entry.budget.chain[:-1]:
+            self._sums[node] = self._sums.get(node, _ZERO) + min_cost
+        self._turns.pop(entry, None)
         return True
 
     def withdraw(self, entry: Entry) -> None:
-        """End the promise to ``entry``, if there still is one."""
-        if entry.budget in self._promised:
-            self._take_back(entry.budget)
-            self._moved(entry.budget)
+        """End the earmark of ``entry``, if it still has one."""
+        if entry.budget in self._earmarked:
+            self._drop(entry.budget)
+            self._money_moved(entry.budget)
 
     def clear(self) -> list[Entry]:
-        """Return all that wait, and let nobody wait any more."""
+        """Remove and return all waiting jobs."""
         waiting = [entry for queue in self._waiting.values() for _, entry in sorted(queue)]
         self._waiting.clear()
         self._turns.clear()
         return waiting
 
-    def _short(self, entry: Entry, turn: int) -> Budget | None:
-        """Return a node of the chain that cannot carry ``entry`` now, or where an earlier one waits."""
+    def _short_node(self, entry: Entry, turn: int) -> Budget | None:
+        """Return a node of the chain that is short of money for ``entry``, or where an earlier job waits."""
         for node in entry.budget.chain:
             queue = self._waiting.get(node)
             if (queue and queue[0][0] < turn) or not self._fits(node, entry.job.least or _ZERO):
                 return node
         return None
 
-    def _fits(self, node: Budget, least: Cost) -> bool:
+    def _fits(self, node: Budget, min_cost: Cost) -> bool:
         limits = node.limits
         if limits.usd is None and limits.tokens is None:
             return True
         taken = node.settled + node.unknown + node.reserved + node.tree.claimed(node)
-        taken += self._sums.get(node, _ZERO) + least
+        taken += self._sums.get(node, _ZERO) + min_cost
         return not (
-            (limits.usd is not None and least.usd and taken.usd > limits.usd)
-            or (limits.tokens is not None and least.tokens and taken.tokens > limits.tokens)
+            (limits.usd is not None and min_cost.usd and taken.usd > limits.usd)
+            or (limits.tokens is not None and min_cost.tokens and taken.tokens > limits.tokens)
         )
 
-    def _give(self, entry: Entry) -> None:
-        least = self._promised[entry.budget] = entry.job.least or _ZERO
-        for node in entry.budget.chain[:-1]:
-            self._sums[node] = self._sums.get(node, _ZERO) + least
-        self._turns.pop(entry, None)
-
-    def _take_back(self, budget: Budget) -> None:
-        least = self._promised.pop(budget)
+    def _drop(self, budget: Budget) -> None:
+        min_cost = self._earmarked.pop(budget)
         for node in budget.chain[:-1]:
-            self._sums[node] -= least
+            self._sums[node] -= min_cost
 
-    def _moved(self, budget: Budget) -> None:
-        """Take into account that money has moved at ``budget``: a job's first call ends its promise."""
-        if budget in self._promised and budget.reserved != _ZERO:
-            self._take_back(budget)
+    def _money_moved(self, budget: Budget) -> None:
+        """Update earmarks and queues after a change at ``budget``: a job's first call ends its earmark."""
+        if budget in self._earmarked and budget.reserved != _ZERO:
+            self._drop(budget)
         if self._waiting and any(node in self._waiting for node in budget.chain):
-            entries = [entry for node in budget.chain for entry in self._served(node)]
+            entries = [entry for node in budget.chain for entry in self._pop_ready(node)]
             if entries:
-                self._freed(entries)
+                self._on_ready(entries)
 
-    def _served(self, node: Budget) -> list[Entry]:
-        """Take from the queue at ``node`` whom it is not short for any more, first come first served."""
-        served: list[Entry] = []
+    def _pop_ready(self, node: Budget) -> list[Entry]:
+        """Take the jobs that ``node`` has money for from its queue, first come first served."""
+        ready: list[Entry] = []
         queue = self._waiting.get(node, [])
         while queue:
             entry = queue[0][1]
             hopeless = bool(lacking(entry))
             if not hopeless and not self._fits(node, entry.job.least or _ZERO):
-                return served
+                return ready
             heappop(queue)
             if hopeless:
-                served.append(entry)  # whoever starts it finds out and says so
+                ready.append(entry)  # ``ReadyQueue.pop`` ends it with the reason
                 self._turns.pop(entry, None)
             elif self.promise(entry):
-                served.append(entry)
+                ready.append(entry)
         self._waiting.pop(node, None)
-        return served
+        return ready
 
 
 def lacking(entry: Entry) -> str:
-    """Say what the job needs at the least and can never get from its budgets; empty when it can."""
-    least = entry.job.least
-    if least is None:
+    """Return a message if the job's budgets can never pay its minimum cost; "" if they can."""
+    min_cost = entry.job.least
+    if min_cost is None:
         return ""
     for node in entry.budget.chain:
         spent, limits = node.settled + node.unknown, node.limits
         where = f"({spoken(node.path) if node.path else 'run'})"
-        if limits.usd is not None and least.usd > (left := limits.usd - spent.usd):
-            needed, rest = dollars(least.usd, ROUND_UP), dollars(max(left, _ZERO.usd), ROUND_DOWN)
+        if limits.usd is not None and min_cost.usd > (left := limits.usd - spent.usd):
+            needed, rest = dollars(min_cost.usd, ROUND_UP), dollars(max(left, _ZERO.usd), ROUND_DOWN)
             return f"needs at least {needed}, {rest} left of {dollars(limits.usd)} {where}"
-        if limits.tokens is not None and least.tokens > (room := limits.tokens - spent.tokens):
-            return f"needs at least {least.tokens} tokens, {max(room, 0)} left of {limits.tokens} {where}"
+        if limits.tokens is not None and min_cost.tokens > (room := limits.tokens - spent.tokens):
+            return f"needs at least {min_cost.tokens} tokens, {max(room, 0)} left of {limits.tokens} {where}"
     return ""

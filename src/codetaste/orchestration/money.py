@@ -1,4 +1,4 @@
-"""Values of the budget: what something costs, what may be spent, and what one node has spent so far."""
+"""Value objects of the budget: costs, limits, and snapshots of one node."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 
-_NOTHING = Decimal(0)
+_NO_USD = Decimal(0)
 _SMALLEST = Decimal("0.0001")
 
 
 def dollars(amount: Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Say an amount in no more digits than it has to the hundredth of a cent: "$0.031"."""
+    """Format an amount, rounded to a hundredth of a cent, without trailing zeros: "$0.031"."""
     short = amount.quantize(_SMALLEST, rounding=rounding) if amount.is_finite() else amount
     return f"${short.normalize():f}"
 
@@ -20,7 +20,7 @@ def dollars(amount: Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
 class Cost:
     """US dollars and tokens. ``a <= b`` holds when it holds for both fields, so it is a partial order."""
 
-    usd: Decimal = _NOTHING
+    usd: Decimal = _NO_USD
     tokens: int = 0
 
     def __add__(self, other: Cost) -> Cost:
@@ -36,13 +36,14 @@ class Cost:
         return other <= self
 
     def check(self) -> Cost:
-        """Return this cost if it can be charged.
+        """Return this cost if it is valid.
 
         Raises:
-            ValueError: an amount is negative, not finite, or a float, which is never exact.
+            TypeError: an amount is a float, which is never exact.
+            ValueError: an amount is negative or not finite.
         """
         if not (isinstance(self.usd, Decimal) and isinstance(self.tokens, int)):
-            raise TypeError(f"{self}: dollars are Decimal and tokens int, anything else is not exact")
+            raise TypeError(f"{self}: dollars must be Decimal and tokens int; other types are not exact")
         if not self.usd.is_finite() or self.usd < 0 or self.tokens < 0:
             raise ValueError(f"{self}: an amount of money must be finite and not negative")
         return self
@@ -50,7 +51,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a node may spend; ``None`` is no limit. Working seconds are wall seconds minus waiting."""
+    """Spending limits of a node; ``None`` is no limit. Working seconds are wall seconds minus waiting."""
 
     usd: Decimal | None = None
     tokens: int | None = None
@@ -58,10 +59,10 @@ class Limits:
     working_s: float | None = None
 
     def check(self) -> Limits:
-        """Return these limits if they can be kept.
+        """Return these limits if they are valid.
 
         Raises:
-            ValueError: one of them is negative or not finite.
+            ValueError: a limit is negative or not finite.
         """
         for name in ("usd", "tokens", "wall_s", "working_s"):
             limit = getattr(self, name)
@@ -72,7 +73,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What earlier sessions of the run charged at exactly one node (not beneath it), and its two clocks."""
+    """Charges of earlier sessions at exactly one node (not beneath it), and the node's two clocks."""
 
     settled: Cost = field(default_factory=Cost)
     unknown: Cost = field(default_factory=Cost)
@@ -82,11 +83,11 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A node at one moment, everything beneath it included.
+    """State of a node at one moment, including everything beneath it.
 
     ``unknown`` is charged at its reservation until the provider's own record is known; ``reserved`` is in
-    flight. ``wall_s`` counts while a job is under way in the node, ``waited_s`` is the part of it in which
-    every one of them waited.
+    flight. ``wall_s`` counts while a job of the node is under way, ``waited_s`` is the part of it during
+    which all of them waited.
     """
 
     path: tuple[str, ...] = ()
@@ -99,5 +100,5 @@ class Snapshot:
 
     @property
     def spent(self) -> Cost:
-        """What counts against the limits for good: settled and unknown."""
+        """Cost that counts against the limits for good: settled plus unknown."""
         return self.settled + self.unknown

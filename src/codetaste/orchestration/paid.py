@@ -1,4 +1,4 @@
-"""One call that costs money, from its reservation to its settlement."""
+"""``PaidCall``: one call that costs money, from its reservation to its settlement."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Paid:
-    """Use it as ``async with``: whoever leaves without ``settle`` or ``release`` is charged as unknown.
+    """A call with reserved money, used as ``async with``: unless settled or released it ends as unknown.
 
-    ``call`` names this call in the run and stays the same after a resume; ``granted`` is what it may cost;
-    ``note`` is what was given to ``pay``.
+    ``call`` names this call in the run and stays the same after a resume; ``granted`` is its maximum cost;
+    ``note`` is the note of the reservation.
     """
 
     __slots__ = ("_record", "_reservation", "call", "granted", "key", "note")
@@ -32,7 +32,7 @@ class Paid:
 
     @property
     def open(self) -> bool:
-        """Whether the call may still be in flight: neither settled, released nor given up."""
+        """Whether the call may still be in flight: neither settled, released nor unknown."""
         return self._reservation.open
 
     async def __aenter__(self) -> Self:
@@ -41,15 +41,15 @@ class Paid:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Not awaited, so that no cancellation comes between: the line is queued and soon durable, and if it
-        # never is, a reservation without a settlement means the same.
+        # Not awaited, so that a cancellation cannot interrupt it: the line is queued and soon durable. If it
+        # is lost, a reservation without a settlement means the same.
         self.unknown()
 
     async def settle(self, cost: Cost, value: Json = None, *, soon: bool = False) -> None:
-        """Charge what the call cost, and record the effect it was made for as ``value`` unless that is None.
+        """Charge the cost of the call, and record ``value`` as its effect unless that is None.
 
-        Both are one line of the journal, durable on return. Where the effect has been recorded before, the
-        first value stays. ``soon``: nobody waits for it, and so it keeps nobody waiting (``Journal.queue``).
+        Both are one line of the journal, durable on return. If the effect was recorded before, the first
+        value stays. A ``deferrable`` line does not trigger a write of its own (see ``Journal.queue``).
 
         Raises:
             StorageFull: neither is durable. The reservation will count as unknown in the next session.
@@ -69,7 +69,7 @@ class Paid:
         await self._record.write(line, soon=soon)
 
     def release(self) -> None:
-        """Give the money back: the call was certainly never sent, or certainly not billed."""
+        """Free the reserved money: the call was certainly never sent, or certainly not billed."""
         if self._reservation.open:
             self._reservation.release()
             self._record.forget(self.call)
@@ -77,7 +77,7 @@ class Paid:
             self._record.money_changed(self.key, self._reservation.budget)
 
     def unknown(self) -> None:
-        """Keep the reservation charged: the call was sent, and nobody knows what it cost."""
+        """Keep the reservation charged: the call was sent and its cost is unknown."""
         if self._reservation.open:
             self._reservation.unknown()
             self._record.note({"event": "unknown", "call": self.call})

@@ -1,4 +1,4 @@
-"""Whether a set of jobs can be run at all: every fault is found before anything starts."""
+"""Validation of the job graph before anything starts: duplicates, unknown needs, cycles, capacities."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ if TYPE_CHECKING:
 
 
 def check_jobs(jobs: Sequence[Job], known: Collection[str], capacities: Mapping[str, float]) -> None:
-    """Check jobs that are to be added beside those whose keys are ``known``.
+    """Validate ``jobs`` that are added to a run with the job keys ``known``.
 
     Raises:
-        ConfigError: keys given twice, needs that nobody meets, circles, demands beyond capacity.
+        ConfigError: duplicate keys, unknown needs, dependency cycles, demands beyond capacity.
     """
     new = {job.key: job for job in jobs}
-    problems = [*_doubles(jobs, known), *_resources(jobs, capacities), *_unmet(jobs, {*known, *new})]
+    problems = [
+        *_duplicates(jobs, known),
+        *_resource_problems(jobs, capacities),
+        *_unknown_needs(jobs, {*known, *new}),
+    ]
     if not problems:
-        problems.extend(_circles(new))
+        problems.extend(_cycles(new))
     if problems:
         raise ConfigError(*problems)
 
 
-def _doubles(jobs: Sequence[Job], known: Collection[str]) -> Iterator[str]:
+def _duplicates(jobs: Sequence[Job], known: Collection[str]) -> Iterator[str]:
     seen: set[str] = set()
     for job in jobs:
         if job.key in seen or job.key in known:
@@ -35,17 +39,18 @@ def _doubles(jobs: Sequence[Job], known: Collection[str]) -> Iterator[str]:
         seen.add(job.key)
 
 
-def _resources(jobs: Sequence[Job], capacities: Mapping[str, float]) -> Iterator[str]:
+def _resource_problems(jobs: Sequence[Job], capacities: Mapping[str, float]) -> Iterator[str]:
     for job in jobs:
         for resource, amount in job.resources.items():
             capacity = capacities.get(resource)
             if capacity is None:
-                yield f"job {job.key}: nobody provides the resource {resource!r}"
+                known = ", ".join(sorted(capacities)) or "none"
+                yield f"job {job.key}: unknown resource {resource!r}; available: {known}"
             elif not 0 <= amount <= capacity:
-                yield f"job {job.key}: asks for {amount:g} {resource}, there can only be {capacity:g}"
+                yield f"job {job.key}: needs {amount:g} {resource}, but the capacity is {capacity:g}"
 
 
-def _unmet(jobs: Sequence[Job], keys: Collection[str]) -> Iterator[str]:
+def _unknown_needs(jobs: Sequence[Job], keys: Collection[str]) -> Iterator[str]:
     for job in jobs:
         for need in job.needs:
             if need not in keys:
@@ -54,8 +59,8 @@ def _unmet(jobs: Sequence[Job], keys: Collection[str]) -> Iterator[str]:
                 yield f"job {job.key}: needs {need}, which is not a job of this run{hint}"
 
 
-def _circles(jobs: Mapping[str, Job]) -> Iterator[str]:
-    """Find the jobs that can never start because they need each other (Kahn's algorithm)."""
+def _cycles(jobs: Mapping[str, Job]) -> Iterator[str]:
+    """Report jobs that can never start because they need each other (Kahn's algorithm)."""
     needs = {key: {need for need in job.needs if need in jobs} for key, job in jobs.items()}
     dependents: dict[str, list[str]] = {key: [] for key in jobs}
     for key, needed in needs.items():
@@ -70,9 +75,9 @@ def _circles(jobs: Mapping[str, Job]) -> Iterator[str]:
             if not needs[key]:
                 ready.append(key)
     if needs:
-        # Every one left needs another one left: walking along needs must come back to where it was.
+        # Every remaining job needs another remaining job: following needs must lead into a cycle.
         walk = [min(needs)]
         while (step := min(needs[walk[-1]])) not in walk:
             walk.append(step)
-        circle = [*walk[walk.index(step) :], step]
-        yield f"jobs need each other in a circle: {' → '.join(circle)}"
+        cycle = [*walk[walk.index(step) :], step]
+        yield f"jobs need each other in a cycle: {' → '.join(cycle)}"

@@ -1,4 +1,4 @@
-"""One running session's view of its journal: every line is written and taken into account in one place."""
+"""``RunRecorder``: writes each journal line of a session, folds it into the history, notifies observers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """The journal and the history it makes, the long texts, the observers, and the grace of clean-up."""
+    """The journal with its folded history, the stored texts, the observers, and the clean-up grace."""
 
     def __init__(
         self, *, journal: Journal, history: History, blobs: Blobs, observers: FanOut, grace: Grace
@@ -30,16 +30,16 @@ class Record:
         self.journal, self.history, self.blobs = journal, history, blobs
         self.observers, self.grace = observers, grace
         # Calls that may still be settled, by name.
-        self._reservations: dict[str, Paid] = {}
+        self._open_calls: dict[str, Paid] = {}
 
     async def write(self, line: dict[str, Json], *, soon: bool = False) -> None:
-        """Take ``line`` into account and return when it is durable, ``soon`` or as fast as can be.
+        """Fold and write ``line``; returns when it is durable. A ``deferrable`` line may wait for others.
 
         Raises:
-            StorageFull: it is not.
+            StorageFull: the line is not durable.
         """
         await self._queue(line, soon=soon).durable()
-        if soon:  # whoever waits for the same group goes first
+        if soon:  # other callers that wait for the same group go first
             await anyio.lowlevel.cancel_shielded_checkpoint()
 
     def _queue(self, line: dict[str, Json], *, soon: bool = False) -> Group:
@@ -49,14 +49,14 @@ class Record:
         return group
 
     def note(self, line: dict[str, Json]) -> None:
-        """Take ``line`` into account and write it soon; losing it in a crash must do no harm."""
+        """Fold ``line`` and queue it without waiting; losing it in a crash must do no harm."""
         line["t"] = round(time.time(), 3)
         if self.journal.open:
             self.journal.queue(line, soon=True)
         self.history.apply(line)
 
     def publish(self, event: Event) -> None:
-        """Show ``event`` to all observers."""
+        """Deliver ``event`` to all observers."""
         self.observers.publish(event)
 
     def effects(self, key: str, fingerprint: str) -> Mapping[str, Json]:
@@ -79,9 +79,9 @@ class Record:
         *,
         meanwhile: Callable[[], Awaitable[None]] | None = None,
     ) -> Paid:
-        """Make a granted reservation durable; gives it back when that fails or is cancelled.
+        """Make a granted reservation durable; releases it if that fails or is cancelled.
 
-        ``meanwhile`` is run while the disk is at work; it must do nothing that costs anything.
+        ``meanwhile`` runs while the disk writes; it must not do anything that costs money.
         """
         granted = reservation.granted
         paid = Paid(self, key, self.history.next_call(key, effect), reservation, note)
@@ -99,7 +99,7 @@ class Record:
             line["note"] = note
         try:
             group = self._queue(line)
-        except Exception:  # the journal knows nothing of this call, and shall not
+        except Exception:  # the journal has no line of this call
             reservation.release()
             raise
         try:
@@ -109,28 +109,28 @@ class Record:
         except BaseException:
             paid.release()
             raise
-        self._reservations[paid.call] = paid
+        self._open_calls[paid.call] = paid
         self.money_changed(key, reservation.budget)
         return paid
 
     def dangling(self, key: str, fingerprint: str, effect: str, budget: Budget) -> tuple[Paid, ...]:
-        """Return the calls made for an effect that were given up or lost before they were settled."""
-        found: list[Paid] = []
+        """Return the calls for an effect that are unsettled and no longer in flight."""
+        unsettled: list[Paid] = []
         for call in self.history.dangling(key, fingerprint, effect):
-            paid = self._reservations.get(call.call)
+            paid = self._open_calls.get(call.call)
             if paid is None:
                 node = budget.chain[0].find(call.path)
                 paid = Paid(self, key, call.call, node.adopt(call.granted), call.note)
-                self._reservations[call.call] = paid
+                self._open_calls[call.call] = paid
             if not paid.open:
-                found.append(paid)
-        return tuple(found)
+                unsettled.append(paid)
+        return tuple(unsettled)
 
     def forget(self, call: str) -> None:
         """Drop a call that is settled or released."""
-        self._reservations.pop(call, None)
+        self._open_calls.pop(call, None)
 
     def money_changed(self, key: str, node: Budget) -> None:
-        """Tell observers what ``node`` and the whole run have spent now."""
+        """Publish snapshots of ``node`` and of the whole run."""
         if self.observers.heard:
             self.publish(MoneyChanged(key, node.snapshot(), node.chain[0].snapshot()))

@@ -1,8 +1,8 @@
-"""How money is set aside for one call, and who gets it first when not all can have it.
+"""Reservations of money for single calls, and the queue of requests that wait for money.
 
-A reservation is committed at a node and all its ancestors at once. Requests that must wait are served in
-order: each keeps a claim on what it is waiting for, so that a later one cannot take that away, and later ones
-that compete for nothing with it pass by.
+A reservation is committed at a node and all its ancestors at once. Requests that must wait are granted in
+order: each claims what it waits for, so that a later request cannot take it, and later requests that do not
+compete with it may pass.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ZERO = Cost()
 
 
 class State(Enum):
-    """What is known of a call."""
+    """State of a reservation."""
 
     HELD = auto()
     UNKNOWN = auto()
@@ -34,10 +34,10 @@ class State(Enum):
 
 
 class Reservation:
-    """Money set aside for one call. ``settle``, ``unknown`` or ``release`` it; the first of them counts.
+    """Money reserved for one call. ``settle``, ``mark_unknown`` or ``release`` it; the first of them counts.
 
-    One thing may still follow: a call that was given up as unknown, or as never sent, and turns out to have
-    been billed is settled later. What has been settled stays.
+    One thing may still follow: an unknown or released call that turns out to have been billed can be settled
+    later. A settlement is final.
     """
 
     __slots__ = ("_state", "_tree", "budget", "granted")
@@ -48,21 +48,21 @@ class Reservation:
 
     @property
     def open(self) -> bool:
-        """Whether nothing has been said of this call yet."""
+        """Whether the reservation is neither settled, unknown nor released."""
         return self._state is State.HELD
 
     def settle(self, cost: Cost) -> None:
-        """Charge what the call cost, even if that is more than was reserved."""
+        """Charge the cost of the call, even if that is more than was reserved."""
         if self._state is not State.SETTLED:
             self._move(State.SETTLED, cost.check())
 
     def unknown(self) -> None:
-        """Keep the reservation charged: the call was sent and nobody knows what it cost."""
+        """Keep the reservation charged: the call was sent and its cost is unknown."""
         if self._state is State.HELD:
             self._move(State.UNKNOWN, _ZERO)
 
     def release(self) -> None:
-        """Give all of it back: the call was certainly never sent."""
+        """Free all of it: the call was certainly never sent."""
         if self._state is State.HELD:
             self._move(State.RELEASED, _ZERO)
 
@@ -81,7 +81,7 @@ class Reservation:
 
 
 class Request:
-    """Somebody asks for money; ``target`` is what the request would get if all in flight cost nothing."""
+    """A request for money; ``target`` is what it would get if everything in flight cost nothing."""
 
     __slots__ = ("answered", "budget", "least", "refused", "reservation", "target", "wanted")
 
@@ -93,7 +93,7 @@ class Request:
         self.refused: BudgetExceeded | None = None
 
     def aim(self) -> bool:
-        """Set ``target`` to what can ever fit; False, with ``refused`` set, when that is less than least."""
+        """Set ``target`` to the most that can ever fit; below ``least``: set ``refusal``, return False."""
         usd, tokens = self.wanted.usd, self.wanted.tokens
         tightest = {"usd": self.budget, "tokens": self.budget}
         for node in self.budget.chain:
@@ -110,7 +110,7 @@ class Request:
         return False
 
     def fits(self, ahead: Mapping[Budget, Cost]) -> bool:
-        """Whether ``target`` fits now beside all in flight and those who asked before (``ahead``)."""
+        """Whether ``target`` fits now, beside money in flight and earlier requests' claims (``ahead``)."""
         for node in self.budget.chain:
             limits, target = node.limits, self.target
             taken = node.settled + node.unknown + node.reserved + ahead.get(node, _ZERO) + target
@@ -128,9 +128,10 @@ class Request:
 
 
 class Tree:
-    """What the nodes of one tree share: who waits for money, in the order in which they asked.
+    """State shared by the nodes of one budget tree: the requests that wait for money, in order.
 
-    ``watcher`` is told of each node whose money, limits or claims have changed; it must not ask for money.
+    ``on_change`` is called with each node whose money, limits or claims have changed; it must not request
+    money.
     """
 
     __slots__ = ("_ahead", "_waiters", "prior", "watcher")
@@ -139,26 +140,26 @@ class Tree:
         self.prior = prior
         self._waiters: dict[Request, None] = {}
         self._ahead: dict[Budget, Cost] = {}
-        self.watcher: Callable[[Budget], None] = _nobody
+        self.watcher: Callable[[Budget], None] = _ignore
 
     def claimed(self, node: Budget) -> Cost:
-        """Return what those claim at ``node`` who wait for money."""
+        """Return the sum of the claims of waiting requests at ``node``."""
         return self._ahead.get(node, _ZERO)
 
     def ask(self, request: Request) -> None:
-        """Answer at once or put the request last in the queue."""
+        """Answer the request now, or append it to the queue."""
         if not self._answer(request):
             self._waiters[request] = None
         self.watcher(request.budget)
 
     def ask_now(self, request: Request) -> None:
-        """Answer at once or not at all: nothing is claimed for a request that would have to wait."""
+        """Grant the request only if it need not wait; otherwise it claims nothing."""
         if request.aim() and request.fits(self._ahead):
             request.grant(self)
             self.watcher(request.budget)
 
     def withdraw(self, request: Request) -> None:
-        """Forget a request whose asker went away, and what it may have been granted meanwhile."""
+        """Drop a request whose caller went away, and release what it may have been granted meanwhile."""
         if request.reservation is not None:
             request.reservation.release()
         elif request in self._waiters:
@@ -166,10 +167,7 @@ class Tree:
             self.serve(request.budget)
 
     def serve(self, moved: Budget) -> None:
-        """Answer whoever can be answered now that something has changed at ``moved``, in order.
-
-        Those still waiting keep a claim on their target.
-        """
+        """Answer waiting requests, in order, after a change at ``moved``; the others keep their claims."""
         self._ahead = {}
         changed = [moved]
         for request in tuple(self._waiters):
@@ -178,12 +176,12 @@ class Tree:
                 request.answered.set()
                 changed.append(request.budget)
             elif self._taken(request.budget.chain[0]):
-                break  # nobody further back can pass: thousands of waiters cost no more than a few
+                break  # no later request can pass: thousands of waiting requests cost no more than a few
         for budget in changed:
             self.watcher(budget)
 
     def _taken(self, root: Budget) -> bool:
-        """Whether all dollars of the run are spent, in flight, or claimed by those who wait."""
+        """Whether all dollars of the run are spent, in flight, or claimed by waiting requests."""
         taken = root.settled + root.unknown + root.reserved + self._ahead.get(root, _ZERO)
         return root.limits.usd is not None and taken.usd >= root.limits.usd
 
@@ -198,23 +196,23 @@ class Tree:
         return False
 
 
-def _nobody(_: Budget) -> None:
-    """Watch nothing."""
+def _ignore(_: Budget) -> None:
+    """Do nothing: the default ``on_change``."""
 
 
 def _refusal(request: Request, node: Budget) -> str:
     least, limits = request.least, node.limits
-    asked: list[str] = []
-    left = node.settled + node.unknown
+    parts: list[str] = []
+    spent = node.settled + node.unknown
     if limits.usd is not None:
-        room = max(limits.usd - left.usd, _ZERO.usd)
-        asked.append(f"at least ${least.usd} asked, ${room} left of ${limits.usd}")
+        left_usd = max(limits.usd - spent.usd, _ZERO.usd)
+        parts.append(f"at least ${least.usd} asked, ${left_usd} left of ${limits.usd}")
     if limits.tokens is not None:
-        rest = max(limits.tokens - left.tokens, 0)
-        asked.append(f"at least {least.tokens} tokens asked, {rest} left of {limits.tokens}")
-    return f"budget of {spoken(node.path)}: " + "; ".join(asked)
+        left_tokens = max(limits.tokens - spent.tokens, 0)
+        parts.append(f"at least {least.tokens} tokens asked, {left_tokens} left of {limits.tokens}")
+    return f"budget of {spoken(node.path)}: " + "; ".join(parts)
 
 
 def spoken(path: tuple[str, ...]) -> str:
-    """Return a node's path as people read it."""
+    """Format a node's path for messages: "infer/trial-1", or "the run" for the root."""
     return "/".join(path) or "the run"

@@ -1,4 +1,4 @@
-"""What earlier sessions mean for a job: its identity, and whether it has been finished already."""
+"""Resuming jobs: the fingerprint that identifies a job, and the outcomes recorded by earlier sessions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from codetaste.orchestration.record import Record
 
 _UNDER_WAY = frozenset({"queued", "interrupted", "cancelled"})
-_BY_KIND = {Status.BUDGET_EXCEEDED: (0, 1), Status.TIMEOUT: (2, 3)}
+_LIMIT_COLUMNS = {Status.BUDGET_EXCEEDED: (0, 1), Status.TIMEOUT: (2, 3)}
+"""Columns of a row of limits that can end a job with the status."""
 
 
 def effective_fingerprint(entry: Entry, needed: Sequence[Entry]) -> str:
-    """Return the job's own fingerprint together with the results of what it needs."""
+    """Return a hash of the job's own fingerprint and the results of the jobs it needs."""
     if not needed:
         return entry.job.fingerprint
     text = encode([entry.job.fingerprint, [[need.job.key, need.digest] for need in needed]])
@@ -34,14 +35,14 @@ def effective_fingerprint(entry: Entry, needed: Sequence[Entry]) -> str:
 
 
 def digest(outcome: Outcome) -> str:
-    """Return what stands for a result in the fingerprints of the jobs that need it."""
+    """Return the hash of an outcome that goes into the fingerprints of the jobs that need it."""
     return hashlib.sha256(encode([outcome.status.value, outcome.value]).encode()).hexdigest()
 
 
 def finished(entry: Entry, history: History) -> Outcome | None:
     """Return the outcome that an earlier session recorded for exactly this job, if it is final.
 
-    A job that was cut short is final while it has a value and the limit that stopped it has not been raised.
+    A job that ended early is final if it has a value and the limit that stopped it has not been raised.
     """
     job = history.job(entry.job.key)
     ending = job.endings.get(entry.fingerprint)
@@ -63,37 +64,37 @@ def finished(entry: Entry, history: History) -> Outcome | None:
 
 
 def forget(entry: Entry, record: Record) -> None:
-    """Let what is recorded of a job that has ended not count any more.
+    """Discard the recorded work of a job that has ended, so that it runs again.
 
-    One that was interrupted goes on, lest it be bought twice; and what was found stays when there are no
-    means to find it again.
+    An interrupted job continues instead, so that its calls are not paid twice. A recorded result stays if no
+    budget or time is left to produce it again.
     """
     key = entry.job.key
     earlier = record.history.jobs.get(key)
     if earlier is None or (earlier.state in _UNDER_WAY and not earlier.endings):
         return
-    lacking = no_means(entry)
-    if lacking is None or not earlier.endings:
+    exhausted = no_means(entry)
+    if exhausted is None or not earlier.endings:
         record.note({"event": "rerun", "key": key})
         return
-    text = lacking.error.replace("not started", "not done again")
+    text = exhausted.error.replace("not started", "not done again")
     record.note({"event": "note", "key": key, "text": text})
     record.publish(Note(key, text))
 
 
 def limits_of(budget: Budget) -> list[Json]:
-    """Return the limits of the chain from the root, one row a node."""
+    """Return the limits of the budget chain from the root, one row per node."""
     return [limits_row(node.limits) for node in budget.chain]
 
 
 def limits_row(limits: Limits) -> list[Json]:
-    """Return limits as the journal has them: dollars, tokens, wall seconds, working seconds."""
+    """Return limits in the journal's form: dollars, tokens, wall seconds, working seconds."""
     usd = None if limits.usd is None else str(limits.usd)
     return [usd, limits.tokens, limits.wall_s, limits.working_s]
 
 
 def ending_line(entry: Entry, verdict: Verdict) -> dict[str, Json]:
-    """Return the journal's line for the end of a job: what ``finished`` reads in the next session."""
+    """Return the journal line for the end of a job, which ``recorded_outcome`` uses in the next session."""
     line: dict[str, Json] = {
         "event": "ended",
         "key": entry.job.key,
@@ -106,13 +107,13 @@ def ending_line(entry: Entry, verdict: Verdict) -> dict[str, Json]:
         line["cause"], line["error"] = verdict.cause.value, verdict.error
     if verdict.traceback:
         line["traceback"] = verdict.traceback
-    if verdict.status in _BY_KIND:
+    if verdict.status in _LIMIT_COLUMNS:
         line["limits"] = limits_of(entry.budget)
     return line
 
 
 def outcome_of(entry: Entry, verdict: Verdict, history: History) -> Outcome:
-    """Return what a job's end looks like from outside."""
+    """Return the ``Outcome`` of a job that ended with ``verdict``."""
     return Outcome(
         entry.job.key,
         verdict.status,
@@ -126,8 +127,8 @@ def outcome_of(entry: Entry, verdict: Verdict, history: History) -> Outcome:
 
 
 def _raised(status: Status, then: Json, budget: Budget) -> bool:
-    """Whether a limit of the kind that ended the job is higher now, anywhere in the chain."""
-    if status not in _BY_KIND:
+    """Whether a limit of the kind that ended the job is now higher, anywhere in the chain."""
+    if status not in _LIMIT_COLUMNS:
         return False
     now = limits_of(budget)
     if not isinstance(then, list) or len(then) != len(now):
@@ -135,7 +136,7 @@ def _raised(status: Status, then: Json, budget: Budget) -> bool:
     return any(
         _higher(new[kind], old[kind])
         for new, old in zip(now, then, strict=True)
-        for kind in _BY_KIND[status]
+        for kind in _LIMIT_COLUMNS[status]
         if isinstance(new, list) and isinstance(old, list)
     )
 

@@ -1,22 +1,22 @@
-"""Which failures are tried again, how often and after how long: one table, for jobs and for model calls.
+"""The retry table, for jobs and for model calls: which failures are retried, how often and after which delay.
 
-Whoever has tried a call as often as the table allows says so with ``give_up``, so that the job around it is
-not tried again for the same reason: retries do not multiply.
+A caller that has retried as often as the table allows marks the error with ``mark_given_up``, so that the job
+around the call is not retried for the same reason: retries do not multiply.
 
-What the figures are made for:
+Reasons for the figures:
 
 - *Rate limits* of one model are waited out by all its callers together (``llm/ratelimit.py``), for as long
-  as the model's ``rate_limit_patience`` says. ``tries`` bounds a call that is refused again and again while
-  others are served: it may be too large for the account's limit.
+  as the model's ``rate_limit_patience`` allows. ``tries`` bounds a call that is refused repeatedly while
+  other calls succeed: it may be too large for the account's limit.
 - *Unavailable* is a reset, a cut stream, a server error or a time-out. Each try that may have been billed
-  stays charged at its reservation until the provider's record is known, so five of them can use up a small
-  budget: the job then ends as ``budget_exceeded``, and not a cent more than the budget is spent. Money goes
-  by the number of tries and patience by the waits between them, so the waits are long: five tries bear 40
-  seconds, a server's restart. The same for a reset of a connection that had been idle before any byte of
-  the response: nobody can tell whether the provider had begun (clients keep idle connections for seconds
-  only, so that it is rare). A time-out is worth as many tries, each as long as the model's ``timeout``; a
+  stays charged at its reservation until the provider's record is known, so five tries can use up a small
+  budget: the job then ends as ``budget_exceeded``, and never spends more than the budget. The number of tries
+  decides the money and the delays decide how long an outage is survived, so the delays are long: five tries
+  survive 40 seconds, a server's restart. The same holds for a reset of an idle connection before any byte of
+  the response, because it is unknown whether the provider had started (clients keep idle connections for
+  seconds only, so this is rare). A time-out gets as many tries, each as long as the model's ``timeout``; a
   job's ``time_limit`` ends them sooner.
-- *Malformed* replies are billed as a rule, and a model that answers nonsense does so again: three tries.
+- *Malformed* replies are usually billed, and a model that answers nonsense tends to repeat it: three tries.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 _E = TypeVar("_E", bound=BaseException)
 _MARK = "_codetaste_given_up"
-_ENOUGH = 60
-"""Steps after which a wait has long been its longest, and a power is still a float."""
-_LATEST_S = 5.0
-"""Seconds by which chance delays a wait that the provider asked for, at most."""
+_MAX_EXPONENT = 60
+"""Exponent at which every delay has long reached its maximum, while the power is still a finite float."""
+_MAX_JITTER_S = 5.0
+"""Maximum random delay, in seconds, added to a wait that the provider asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """At most ``tries`` in all; the wait grows from ``first_s`` by ``factor`` up to ``longest_s``.
+    """At most ``tries`` in all; the delay grows from ``first_s`` by ``factor`` up to ``max_s``.
 
-    ``jitter`` is the share of the delay that chance takes away or adds.
+    ``jitter`` is the share of the delay that is subtracted or added at random.
     """
 
     tries: int
@@ -52,8 +52,8 @@ class Retry:
     jitter: float = 0.25
 
 
-# A cause that is not here is never tried again: trying cannot mend a budget, a deadline, a config, a refusal,
-# a missing recording, a full disk, or a fault of the program.
+# A cause that is not in the table is never retried: a retry cannot fix a budget, a deadline, a config, a
+# refusal, a missing recording, a full disk, or a fault of the program.
 TABLE: Mapping[Cause, Retry] = {
     Cause.RATE_LIMIT: Retry(tries=8, first_s=2.0, longest_s=120.0),
     Cause.UNAVAILABLE: Retry(tries=5, first_s=1.0, factor=3.0),
@@ -72,9 +72,9 @@ def delay_s(
     rng: random.Random,
     table: Mapping[Cause, Retry] = TABLE,
 ) -> float | None:
-    """Return the seconds to wait before the next try after ``failures`` (≥ 1) failed ones, or None to stop.
+    """Return the seconds to wait before the next try after ``failures`` (≥ 1) failed tries, or None to stop.
 
-    ``retry_after_s``, what the provider asked for, is a lower bound and may pass the longest delay.
+    ``retry_after_s``, requested by the provider, is a lower bound and may exceed the maximum delay.
     """
     rule = table.get(cause)
     if rule is None or failures >= rule.tries:
@@ -83,21 +83,21 @@ def delay_s(
 
 
 def wait_s(rule: Retry, failures: int, retry_after_s: float | None, rng: random.Random) -> float:
-    """Return the seconds to wait after ``failures`` (≥ 1) failures, however many they are."""
-    delay = min(rule.first_s * rule.factor ** min(failures - 1, _ENOUGH), rule.longest_s)
+    """Return the seconds to wait after ``failures`` (≥ 1) failures, without a bound on their number."""
+    delay = min(rule.first_s * rule.factor ** min(failures - 1, _MAX_EXPONENT), rule.longest_s)
     delay *= 1 + rule.jitter * rng.uniform(-1, 1)
     if retry_after_s is None or retry_after_s <= delay:
         return delay
-    # Never sooner than asked, and not much later.
-    return retry_after_s + min(retry_after_s * rule.jitter, _LATEST_S) * rng.random()
+    # Never sooner than requested, and not much later.
+    return retry_after_s + min(retry_after_s * rule.jitter, _MAX_JITTER_S) * rng.random()
 
 
 def give_up(error: _E) -> _E:
-    """Mark ``error`` as tried often enough already, and return it."""
+    """Mark ``error`` as already retried as often as allowed, and return it."""
     setattr(error, _MARK, True)
     return error
 
 
 def given_up(error: BaseException) -> bool:
-    """Whether somebody has tried often enough already."""
+    """Whether ``mark_given_up`` was called for ``error``."""
     return bool(getattr(error, _MARK, False))

@@ -1,8 +1,8 @@
-"""Runs jobs as coroutines under limits: needs, resources, budgets, deadlines, retries, resume and drain.
+"""The scheduler: runs jobs under needs, resources, budgets, deadlines, retries, resume and drain.
 
-Every step costs about the same however many jobs wait: a job that ends touches the jobs that need it and the
-heads of the lanes, nothing else. What happens inside one attempt is in ``attempt.py``; what the journal of
-earlier sessions means for a job is in ``resume.py``.
+The cost of a step does not depend on the number of waiting jobs: a job that ends touches only the jobs that
+need it and the heads of the lanes. ``attempt.py`` runs a single attempt; ``resume.py`` applies the journal of
+earlier sessions.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from codetaste.orchestration.record import Record
     from codetaste.orchestration.retry import Retry
 
-_LAST_GRACE_S = 2.0  # what a second request to stop leaves to clean-up
+_LAST_GRACE_S = 2.0  # clean-up time after a second stop request
 
 
 class Scheduler:
-    """All jobs of one session, and all limits at once."""
+    """Runs all jobs of one session under all limits."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Scheduler:
     ) -> None:
         self.draining = False
         self._record = record
-        self._upkeep = Upkeep(record, budget, self._cannot_write)
-        self._starts = Starts(record, budget, capacities, conclude=self._conclude, go_on=self._go_on)
+        self._clock_writer = Upkeep(record, budget, self._drain_if_running)
+        self._queue = Starts(record, budget, capacities, conclude=self._end_unstarted, go_on=self._advance)
         self._rerun, self._retries, self._rng = rerun, retries, rng
         self._added: list[Job] = []
         self._entries: dict[str, Entry] = {}
@@ -72,27 +72,27 @@ class Scheduler:
         """Add jobs; during ``run`` they start as soon as they can.
 
         Raises:
-            ConfigError: during ``run``: one of them cannot be run; none was added.
+            ConfigError: during ``run``: one of them is invalid; none was added.
         """
         self._added.extend(jobs)
         if self._tasks is not None:
-            self._enrol()
-            self._go_on()
+            self._register()
+            self._advance()
 
     async def run(self) -> dict[str, Outcome]:
-        """Run everything that was added until each job has ended, and return all outcomes by key.
+        """Run all added jobs until each has ended, and return all outcomes by key.
 
         Raises:
-            ConfigError: see ``check_jobs``; nothing was started.
-            StorageFull: the journal could not be written any more; what it holds is valid.
+            ConfigError: see ``validate_jobs``; nothing was started.
+            StorageFull: writing the journal failed; its content is valid.
         """
-        self._enrol()
+        self._register()
         self._ended = anyio.Event()
         try:
             async with anyio.create_task_group() as self._tasks:
                 watch = anyio.CancelScope()
-                self._tasks.start_soon(self._upkeep.run, watch)
-                self._go_on()
+                self._tasks.start_soon(self._clock_writer.run, watch)
+                self._advance()
                 await self._ended.wait()
                 watch.cancel()
         finally:
@@ -103,39 +103,40 @@ class Scheduler:
         return {key: entry.outcome for key, entry in self._entries.items() if entry.outcome is not None}
 
     def resize(self, resource: str, capacity: float) -> None:
-        """Let there be ``capacity`` of ``resource`` from now on, for the rest of this session.
+        """Set the capacity of ``resource`` for the rest of this session.
 
-        More of it is given out at once. Less of it takes nothing from jobs that run: fewer start until enough
-        have ended. A job that asks for more than there is now runs alone; 0 lets none start that needs it.
+        A higher capacity takes effect at once. A lower one does not affect running jobs: fewer start until
+        enough have ended. A job that needs more than the capacity runs alone; at 0 no job that needs the
+        resource starts.
 
         Raises:
-            ConfigError: nobody provides the resource, or the capacity is negative or not finite.
+            ConfigError: the resource is unknown, or the capacity is negative or not finite.
         """
-        self._starts.resize(resource, capacity)
-        self._go_on()
+        self._queue.resize(resource, capacity)
+        self._advance()
 
     def drain(self, why: str) -> None:
-        """Admit nothing more and cancel what runs. A second call leaves less time to clean-up."""
+        """Start no more jobs and cancel the running ones. A second call shortens the clean-up time."""
         if self.draining:
             self._record.grace.cut(_LAST_GRACE_S)
         else:
             self.draining = True
             self._record.note({"event": "drain", "why": why})
         self._record.publish(Draining(self._record.grace.seconds, why))
-        for entry in self._starts.clear():
+        for entry in self._queue.clear():
             self._cancel_waiting(entry)
         for entry in self._entries.values():
             entry.stop.cancel()
-        self._go_on()
+        self._advance()
 
     def write_clocks(self) -> None:
-        """Put the clocks that have moved into the journal, so that used time survives the process."""
-        self._upkeep.write_clocks()
+        """Journal the clocks that have advanced, so that used time survives the process."""
+        self._clock_writer.write_clocks()
 
-    def _enrol(self) -> None:
+    def _register(self) -> None:
         jobs, self._added = self._added, []
-        check_jobs(jobs, self._entries, self._starts.largest)
-        each = {"jobs": 1.0} if "jobs" in self._starts.largest else {}
+        check_jobs(jobs, self._entries, self._queue.largest)
+        each = {"jobs": 1.0} if "jobs" in self._queue.largest else {}
         for job in jobs:
             resources = {**each, **job.resources} if job.resources else each
             self._entries[job.key] = Entry(job, job.budget.child(job.key), resources)
@@ -161,14 +162,14 @@ class Scheduler:
         record.note({**line, "needs": list(job.needs), "path": list(entry.budget.path)})
         record.publish(JobQueued(job.key, job.title, job.lane, job.needs))
 
-    def _go_on(self) -> None:
-        """Take every step that can be taken now: sort those whose needs have ended, admit what fits."""
+    def _advance(self) -> None:
+        """Take every step that is possible now: decide about jobs whose needs have ended, start what fits."""
         if self._tasks is None:
             return
         while True:
             while self._ready:
-                self._sort(self._ready.popleft())
-            entry = None if self.draining else self._starts.pop()
+                self._decide(self._ready.popleft())
+            entry = None if self.draining else self._queue.pop()
             if entry is not None:
                 self._tasks.start_soon(self._execute, entry, name=entry.job.key)
             elif not self._ready:
@@ -176,41 +177,42 @@ class Scheduler:
         if not self._unfinished:
             self._ended.set()
 
-    def _cannot_write(self, why: str) -> None:
+    def _drain_if_running(self, why: str) -> None:
         if not self.draining:
             self.drain(why)
 
-    def _sort(self, entry: Entry) -> None:
-        """Decide what becomes of a job whose needs have all ended."""
+    def _decide(self, entry: Entry) -> None:
+        """Skip, resume, cancel or queue a job whose needs have all ended."""
         needed = [self._entries[need] for need in entry.job.needs]
         unmet = [need.job.key for need in needed if need.outcome is None or not need.outcome.usable]
         if unmet and not self.draining:
             verdict = Verdict(Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result")
-            self._conclude(entry, verdict)
+            self._end_unstarted(entry, verdict)
             return
         if not unmet:
             entry.fingerprint = resume.effective_fingerprint(entry, needed)
             earlier = resume.finished(entry, self._record.history)
             if earlier is not None:
                 self._record.note({"event": "resumed", "key": entry.job.key, "status": earlier.status.value})
-                self._settle(entry, earlier)
+                self._finish(entry, earlier)
                 return
         if self.draining:
             self._cancel_waiting(entry)
         else:
-            self._starts.push(entry)
+            self._queue.push(entry)
 
     def _cancel_waiting(self, entry: Entry) -> None:
-        self._conclude(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
+        self._end_unstarted(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
 
     async def _execute(self, entry: Entry) -> None:
-        """Make one attempt; then end the job, or wait and queue it again. No resource is held meanwhile."""
+        """Run one attempt; then end the job, or wait (without resources) and queue it again."""
         try:
-            needs = {need: self._value(need) for need in entry.job.needs}
+            outcomes = {need: self._entries[need].outcome for need in entry.job.needs}
+            needs = {need: outcome.value if outcome else None for need, outcome in outcomes.items()}
             verdict = await attempt(entry, needs, self._record)
         finally:
-            self._starts.give_back(entry)
-        self._go_on()
+            self._queue.give_back(entry)
+        self._advance()
         delay = self._retry_after(entry, verdict)
         if delay is not None and await self._back_off(entry, verdict, delay):
             self._ready.append(entry)
@@ -218,11 +220,7 @@ class Scheduler:
             await self._end(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error))
         else:
             await self._end(entry, verdict)
-        self._go_on()
-
-    def _value(self, key: str) -> Json:
-        outcome = self._entries[key].outcome
-        return None if outcome is None else outcome.value
+        self._advance()
 
     def _retry_after(self, entry: Entry, verdict: Verdict) -> float | None:
         if verdict.status is not Status.FAILED or verdict.final or verdict.cause is None or self.draining:
@@ -240,7 +238,7 @@ class Scheduler:
         return delay if in_time else None
 
     async def _back_off(self, entry: Entry, verdict: Verdict, delay: float) -> bool:
-        """Wait before the next attempt; False when the run is drained meanwhile."""
+        """Wait before the next attempt; False if the run is drained meanwhile."""
         key, cause = entry.job.key, verdict.cause or Cause.FAULT
         number = self._record.history.job(key).attempts
         self._record.note(
@@ -262,19 +260,19 @@ class Scheduler:
         return slept and not self.draining
 
     async def _end(self, entry: Entry, verdict: Verdict) -> None:
-        """Make the end of a job durable, then tell everybody."""
+        """Make the end of a job durable, then publish it."""
         try:
             await self._record.write(resume.ending_line(entry, verdict))
         except JournalError as error:
             verdict = Verdict(Status.FAILED, cause=Cause.STORAGE, error=str(error))
-        self._settle(entry, resume.outcome_of(entry, verdict, self._record.history))
+        self._finish(entry, resume.outcome_of(entry, verdict, self._record.history))
 
-    def _conclude(self, entry: Entry, verdict: Verdict) -> None:
-        """End a job that was not run; the next session finds that out again, so nobody waits for the disk."""
+    def _end_unstarted(self, entry: Entry, verdict: Verdict) -> None:
+        """End a job that was not run, without waiting for the disk: the next session decides the same."""
         self._record.note(resume.ending_line(entry, verdict))
-        self._settle(entry, resume.outcome_of(entry, verdict, self._record.history))
+        self._finish(entry, resume.outcome_of(entry, verdict, self._record.history))
 
-    def _settle(self, entry: Entry, outcome: Outcome) -> None:
+    def _finish(self, entry: Entry, outcome: Outcome) -> None:
         entry.outcome = outcome
         if entry.dependents:
             entry.digest = resume.digest(outcome)

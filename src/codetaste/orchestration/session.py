@@ -1,4 +1,4 @@
-"""One process at work on one run directory: journal, budget, observers and scheduler, tied together here.
+"""``Session``: one process working on one run directory, with its journal, budget, observers and scheduler.
 
 ::
 
@@ -44,64 +44,64 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What a command holds while it works on a run. Made by ``open_session``."""
+    """The open run of a command; created by ``open_session``."""
 
     def __init__(self, record: Record, budget: Budget, scheduler: Scheduler) -> None:
         self.record, self.budget, self.scheduler = record, budget, scheduler
 
     @property
     def history(self) -> History:
-        """What the journal says so far, this session included."""
+        """The state folded from the journal so far, this session included."""
         return self.record.history
 
     def observe(self, observer: Observer) -> None:
-        """Let ``observer`` see all events from now on."""
+        """Deliver all further events to ``observer``."""
         self.record.observers.add(observer)
 
     def add(self, *jobs: Job) -> None:
         """Add jobs: before ``run``, or from inside a running job.
 
         Raises:
-            ConfigError: during ``run``: one of them cannot be run; none of them was added.
+            ConfigError: during ``run``: one of them is invalid; none was added.
         """
         self.scheduler.add(*jobs)
 
     async def run(self, jobs: Iterable[Job] = ()) -> dict[str, Outcome]:
-        """Run ``jobs`` and all that were added until each has ended; outcomes by key.
+        """Run ``jobs`` and all added jobs until each has ended; returns outcomes by key.
 
         Raises:
-            ConfigError: unknown needs, circles, too large demands; nothing was started.
-            StorageFull: the journal could not be written any more. Nothing finished before is lost.
+            ConfigError: unknown needs, cycles, too large demands; nothing was started.
+            StorageFull: writing the journal failed. Jobs that had finished before are not lost.
         """
         self.scheduler.add(*jobs)
         return await self.scheduler.run()
 
     async def set_limits(self, limits: Limits) -> None:
-        """Put other limits in the place of the whole run's for this session; see ``Budget.set_limits``.
+        """Replace the limits of the whole run for this session; see ``Budget.set_limits``.
 
         Raises:
             ValueError: a limit is negative or not finite.
-            StorageFull: they could not be recorded; the old ones stay.
+            StorageFull: the limits could not be recorded; the old ones stay.
         """
         await self.record.write({"event": "limits", "limits": limits_row(limits.check())})
         self.budget.set_limits(limits)
         self.record.money_changed("", self.budget)
 
     def tell(self, text: str) -> None:
-        """Show a line of text about the whole run to all observers, and keep it in the journal."""
+        """Show a line of text about the whole run to all observers and write it to the journal."""
         self.record.note({"event": "note", "key": "", "text": text})
         self.record.publish(Note("", text))
 
     def resize(self, resource: str, capacity: float) -> None:
-        """Let there be ``capacity`` of ``resource`` for the rest of this session; see ``Scheduler.resize``.
+        """Set the capacity of ``resource`` for the rest of this session; see ``Scheduler.resize``.
 
         Raises:
-            ConfigError: nobody provides the resource, or the capacity is negative or not finite.
+            ConfigError: the resource is unknown, or the capacity is negative or not finite.
         """
         self.scheduler.resize(resource, capacity)
 
     def drain(self, why: str = "stopped by the user") -> None:
-        """Stop admitting and cancel what runs; the run can be resumed. A second call cuts clean-up short."""
+        """Start no more jobs and cancel the running ones; resumable. A second call shortens clean-up."""
         self.scheduler.drain(why)
 
 
@@ -117,21 +117,21 @@ async def open_session(
     retries: Mapping[Cause, Retry] = TABLE,
     rng: random.Random | None = None,
 ) -> AsyncIterator[Session]:
-    """Own ``directory`` and go on where its journal ends.
+    """Lock ``directory`` and continue where its journal ends.
 
     Args:
-        directory: the run directory, made if need be.
+        directory: the run directory, created if missing.
         limits: of the whole run, earlier sessions included.
-        capacities: how much there is of each resource; "jobs" bounds how many run at once, each takes one.
+        capacities: capacity of each resource; "jobs" bounds the number of running jobs, each takes one.
         observers: called with every event.
-        rerun: keys of jobs whose recorded work does not count any more, or "all".
-        grace_s: how long clean-up may take, and how long a job may outlive its deadline.
-        retries: what is tried again.
+        rerun: keys of jobs whose recorded work is discarded, or "all".
+        grace_s: seconds that clean-up may take, and that a job may exceed its deadline.
+        retries: the retry table.
         rng: source of jitter.
 
     Raises:
-        RunBusy: another process works on it.
-        JournalError: its journal is damaged or from a newer codetaste.
+        RunBusy: another process works on the directory.
+        JournalError: the journal is damaged or from a newer codetaste.
     """
     history = History()
     async with open_journal(directory, history.apply) as journal:

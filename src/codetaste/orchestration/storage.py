@@ -1,4 +1,4 @@
-"""The run directory as storage: who owns it, its long texts, and what a failing disk means.
+"""The run directory as storage: its lock, its store of long texts, and errors of the disk.
 
 Long texts are stored once, under the SHA-256 of their bytes, so that the journal's lines stay short.
 """
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
-_LOCK = "lock"
-_LOOKS = 10
+_LOCK_FILE = "lock"
+_LOCK_TRIES = 10
 
 
 def storage_error(error: OSError, path: Path) -> JournalError:
-    """Say what ``error`` means for ``path``: StorageFull where space or the disk ran out."""
+    """Return the error of this package for ``error`` at ``path``: StorageFull if space or the disk failed."""
     if error.errno in _FULL:
-        return StorageFull(
-            f"{path}: {error.strerror}; make room on that disk, then give the same command again"
-        )
+        return StorageFull(f"{path}: {error.strerror}; free space on that disk, then repeat the command")
     return JournalError(f"{path}: {error.strerror or error}; the run directory must be readable and writable")
 
 
 def lock_directory(directory: Path) -> int:
-    """Own ``directory`` (made if need be) until the returned descriptor is closed or this process ends.
+    """Lock ``directory`` (created if missing) until the returned descriptor is closed or this process ends.
 
     Raises:
-        RunBusy: another process owns it.
-        JournalError: it cannot be made or written.
+        RunBusy: another process holds the lock.
+        JournalError: the directory cannot be created or written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise storage_error(error, directory) from error
     try:
         _lock(descriptor)
-        _sign(descriptor)
+        # For humans only; the kernel decides who owns the lock.
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
     except OSError as error:
         owner = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
         os.close(descriptor)
@@ -60,9 +60,9 @@ def lock_directory(directory: Path) -> int:
 
 
 def owner_of(directory: Path) -> str:
-    """Say which process works on a run directory; empty when none does."""
+    """Return which process works on a run directory ("process 42 on host"); "" if none does."""
     try:
-        descriptor = os.open(directory / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(directory / _LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
     try:
@@ -75,8 +75,8 @@ def owner_of(directory: Path) -> str:
 
 
 def _lock(descriptor: int) -> None:
-    """Take the lock; whoever only looks who owns it (``owner_of``) has it for an instant."""
-    for _ in range(_LOOKS):
+    """Take the lock; retry, since ``lock_owner`` in another process holds it for an instant."""
+    for _ in range(_LOCK_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -84,12 +84,6 @@ def _lock(descriptor: int) -> None:
         else:
             return
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _sign(descriptor: int) -> None:
-    """Write who owns the lock, for people; the lock itself is the kernel's."""
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
 
 class Blobs:
@@ -101,15 +95,15 @@ class Blobs:
         self._serial = itertools.count()
 
     async def keep(self, text: str) -> str:
-        """Store ``text`` unless it is there, and return its digest; durable on return.
+        """Store ``text`` unless it is stored already, and return its digest; durable on return.
 
         Raises:
-            StorageFull: no space left; nothing is left behind.
+            StorageFull: no space left; no partial file remains.
         """
         data = text.encode("utf-8", "surrogatepass")
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self._known:
-            await anyio.to_thread.run_sync(self._store, data, digest)
+            await anyio.to_thread.run_sync(self._write_blob, data, digest)
             self._known.add(digest)
         return digest
 
@@ -117,16 +111,16 @@ class Blobs:
         """Return the text whose digest is ``digest``.
 
         Raises:
-            JournalError: it is missing or damaged.
+            JournalError: the text is missing or damaged.
         """
-        data = await anyio.to_thread.run_sync(self._load, digest)
+        data = await anyio.to_thread.run_sync(self._read_blob, digest)
         return data.decode("utf-8", "surrogatepass")
 
     def path(self, digest: str) -> Path:
-        """Return where the text with ``digest`` lies."""
+        """Return the path of the text with ``digest``."""
         return self._directory / digest[:2] / digest
 
-    def _store(self, data: bytes, digest: str) -> None:
+    def _write_blob(self, data: bytes, digest: str) -> None:
         target = self.path(digest)
         if target.exists():
             return
@@ -143,17 +137,17 @@ class Blobs:
         except OSError as error:
             raise storage_error(error, target) from error
 
-    def _load(self, digest: str) -> bytes:
+    def _read_blob(self, digest: str) -> bytes:
         path = self.path(digest)
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
-            raise JournalError(f"{path} is missing; put it back, or rerun the job that made it") from error
+            raise JournalError(f"{path} is missing; restore it, or rerun the job that wrote it") from error
         except OSError as error:
             raise storage_error(error, path) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise JournalError(
-                f"{path} is damaged: its content does not have that hash; rerun the job that made it"
+                f"{path} is damaged: its content does not match its hash; rerun the job that wrote it"
             )
         return data
 

@@ -1,4 +1,4 @@
-"""What goes on beside the jobs of a session: used time goes into the journal, and its failure is noticed."""
+"""Background task: journals elapsed time every 5 s and drains the run if the journal fails."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal import Json
     from codetaste.orchestration.record import Record
 
-_CLOCK_EVERY_S = 5.0  # at most this much used time is forgotten by kill -9
+_CLOCK_EVERY_S = 5.0  # kill -9 loses at most this much used time
 
 
 class Upkeep:
-    """Writes the clocks of ``budget`` and all beneath it; ``failed`` is told when the journal has failed."""
+    """Writes the clocks of ``budget`` and all nodes beneath it; calls ``on_failure`` if the journal fails."""
 
-    def __init__(self, record: Record, budget: Budget, failed: Callable[[str], None]) -> None:
-        self._record, self._budget, self._failed = record, budget, failed
+    def __init__(self, record: Record, budget: Budget, on_failure: Callable[[str], None]) -> None:
+        self._record, self._budget, self._on_failure = record, budget, on_failure
         self._clocks: dict[tuple[str, ...], tuple[float, float]] = {}
 
     async def run(self, scope: anyio.CancelScope) -> None:
-        """Go on until ``scope`` is cancelled."""
+        """Run until ``scope`` is cancelled."""
         with scope:
             while True:
                 with anyio.move_on_after(_CLOCK_EVERY_S):
                     await self._record.journal.failed.wait()
-                    self._failed(str(self._record.journal.failure))
+                    self._on_failure(str(self._record.journal.failure))
                     await anyio.sleep_forever()
                 self.write_clocks(limited=True)
 
     def write_clocks(self, *, limited: bool = False) -> None:
-        """Put the clocks that have moved into the journal, so that used time survives the process.
+        """Journal the clocks that have advanced, so that used time survives the process.
 
-        ``limited``: only the run's and those that a limit goes by, so that thousands of jobs that wait for
-        hours do not fill the journal with the time that passes.
+        ``limited``: only the run's clock and those of nodes with a time limit, so that thousands of jobs that
+        wait for hours do not fill the journal.
         """
         moved: list[Json] = []
         for node in self._budget.walk():
