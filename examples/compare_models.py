@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, Request, Text, ToolCall
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,4 +174,4 @@ def _edit(module: str, old: str, new: str) -> Step:
 def _say(request: Request, steps: Sequence[Step]) -> Message:
     turn = sum(message.role == "assistant" for message in request.messages)
     words, name, arguments = steps[min(turn, len(steps) - 1)]
-    return Message("assistant", (Text(words), ToolCall(f"call-{turn + 1}", name, arguments)))
+    return Message("assistant", (TextBlock(words), ToolCall(f"call-{turn + 1}", name, arguments)))

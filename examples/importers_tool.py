@@ -27,6 +27,6 @@ async def importers(context: RuleContext, module: str, limit: int = 20) -> str:
     done = await context.shell.run(["rg", "--count", "--glob", "*.py", pattern])
     files = sorted(done.stdout.decode("utf-8", "replace").splitlines())
     context.facts.add("asked", module)
-    before = len(context.facts.of("asked")) - 1
+    before = len(context.facts.of_kind("asked")) - 1
     shown = "\n".join(files[:limit]) or "nobody"
     return f"{len(files)} files import {module} (file:lines; {before} modules asked for before):\n{shown}"

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, Request, Text, ToolCall, ToolResult
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +118,7 @@ def reply(request: Request) -> Message:
     steps = list(_steps(direction, request))
     words, name, arguments = steps[min(turn, len(steps) - 1)]
     call = ToolCall(id=f"call-{turn + 1}", name=name, arguments=arguments)
-    return Message("assistant", (Text(words), call))
+    return Message("assistant", (TextBlock(words), call))
 
 
 def _steps(direction: str, request: Request) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -29,10 +29,10 @@ from anyio import to_thread
 from measure import Report, Spread, arguments, machine, ratio, versions
 
 from codetaste.errors import SandboxError
-from codetaste.harness.harvest import harvest
-from codetaste.harness.testbed import prepared_testbed, testbed_archive
-from codetaste.sandbox.box import BoxSpec
-from codetaste.sandbox.boxes import open_boxes
+from codetaste.harness.harvest import extract_patch
+from codetaste.harness.testbed import prepare_testbed, testbed_archive
+from codetaste.sandbox.box import SandboxSpec
+from codetaste.sandbox.boxes import open_sandboxes
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.source.tree import Tree
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codetaste.harness.testbed import Testbed
-    from codetaste.sandbox.box import Boxes
+    from codetaste.sandbox.box import SandboxProvider
 
 WORKLOAD = Path(__file__).with_name("agents_workload.py")
 MOST_MB = 300.0
@@ -114,11 +114,11 @@ def step(times: dict[str, list[float]], name: str) -> Iterator[None]:
     times[name].append(1000 * (time.perf_counter() - began))
 
 
-async def trial(boxes: Boxes, testbed: Testbed, times: dict[str, list[float]]) -> None:
+async def trial(boxes: SandboxProvider, testbed: Testbed, times: dict[str, list[float]]) -> None:
     """Go once from nothing to the patch, as a trial does."""
     async with contextlib.AsyncExitStack() as held:
         with step(times, "open"):
-            box = await held.enter_async_context(boxes.open(BoxSpec("perf")))
+            box = await held.enter_async_context(boxes.open(SandboxSpec("perf")))
         with step(times, "put"):
             await box.put(testbed_archive(testbed, {"/task_description/description.md": b"Edit.\n"}))
         with step(times, "run"):
@@ -127,7 +127,7 @@ async def trial(boxes: Boxes, testbed: Testbed, times: dict[str, list[float]]) -
         with step(times, "stop"):
             await box.stop()
         with step(times, "harvest"):
-            taken = await harvest(box, testbed)
+            taken = await extract_patch(box, testbed)
         assert taken.files == 2, taken
         assert not taken.problem, taken
         with step(times, "close"):
@@ -142,8 +142,8 @@ async def split(stage: Stage, engine: str, socket: Path | None, count: int) -> d
         here = Path(name)
         base = here / "base"
         await to_thread.run_sync(lambda: shutil.copytree(stage.clone, base, ignore=lambda *_: {".git"}))
-        testbed = await prepared_testbed(Tree(base, "made"), here / "cache")
-        async with open_boxes(config, here / "cache", here, "perf", _say) as boxes:
+        testbed = await prepare_testbed(Tree(base, "made"), here / "cache")
+        async with open_sandboxes(config, here / "cache", here, "perf", _say) as boxes:
             await trial(boxes, testbed, {name: [] for name in STEPS})
             for _ in range(count):
                 await trial(boxes, testbed, times)
@@ -199,7 +199,7 @@ def _engines(chosen: Any) -> Sequence[str]:  # noqa: ANN401 - parsed arguments
     async def there() -> None:
         config = SandboxConfig.model_validate({"engine": "docker", "socket": chosen.socket})
         with tempfile.TemporaryDirectory() as name:
-            async with open_boxes(config, Path(name), Path(name), "perf", _say):
+            async with open_sandboxes(config, Path(name), Path(name), "perf", _say):
                 pass
 
     try:

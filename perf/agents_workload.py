@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.llm.messages import Message, Text, ToolCall
-from codetaste.llm.scripted import Said
+from codetaste.llm.messages import Message, TextBlock, ToolCall
+from codetaste.llm.scripted import ScriptedReply
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Request
@@ -22,14 +22,14 @@ _CALLS = int(os.environ.get("PERF_AGENT_CALLS", "8"))
 _WAIT_S = float(os.environ.get("PERF_AGENT_WAIT_S", "1"))
 
 
-def patient(request: Request) -> Said:
+def patient(request: Request) -> ScriptedReply:
     """Let a file be edited with each reply but the last, and take time over each."""
     turn = sum(message.role == "assistant" for message in request.messages)
     if turn >= _CALLS:
-        return Said("All is done.", latency_s=_WAIT_S)
+        return ScriptedReply("All is done.", latency_s=_WAIT_S)
     command = f"echo '# edit {turn}' >>pack0/module{turn}.py; echo 'made = {turn}' >pack0/made{turn}.py"
     call = ToolCall(f"call-{turn}", "bash", {"command": command})
-    return Said(Message("assistant", (Text(f"step {turn}"), call)).content, latency_s=_WAIT_S)
+    return ScriptedReply(Message("assistant", (TextBlock(f"step {turn}"), call)).content, latency_s=_WAIT_S)
 
 
 def main() -> None:

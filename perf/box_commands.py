@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from measure import Report, arguments, machine, ratio, versions
 
-from codetaste.sandbox.box import Box, BoxSpec
-from codetaste.sandbox.docker import docker_boxes
-from codetaste.sandbox.docker_engine import connected
+from codetaste.sandbox.box import Sandbox, SandboxSpec
+from codetaste.sandbox.docker import open_docker_sandboxes
+from codetaste.sandbox.docker_engine import connect_engine
 from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.sandbox import CommandLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,13 +42,13 @@ WHAT = ("true", "1 MB of output", "a kill")
 class InBox:
     """Commands in an open box."""
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Sandbox) -> None:
         self._box = box
 
     async def run(self, *command: str) -> float:
         """Run a command to its end; return how long it took, in seconds."""
         began = time.perf_counter()
-        done = await self._box.run(command, limits=Limits(output_bytes=2 * MEGABYTE))
+        done = await self._box.run(command, limits=CommandLimits(output_bytes=2 * MEGABYTE))
         took = time.perf_counter() - began
         assert done.exit_code == 0, done
         assert len(done.stdout) in {0, MEGABYTE}
@@ -57,7 +57,7 @@ class InBox:
     async def kill(self) -> float:
         """Start a long command; return how long it took to end it, in seconds."""
         began = time.perf_counter()
-        done = await self._box.run(["sleep", "1000"], limits=Limits(wall_s=PATIENCE_S))
+        done = await self._box.run(["sleep", "1000"], limits=CommandLimits(wall_s=PATIENCE_S))
         assert done.timed_out
         return time.perf_counter() - began - PATIENCE_S
 
@@ -135,13 +135,13 @@ async def measured(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with contextlib.AsyncExitStack() as held:
-            engine = await held.enter_async_context(connected("docker", socket))
-            boxes = docker_boxes(
+            engine = await held.enter_async_context(connect_engine("docker", socket))
+            boxes = open_docker_sandboxes(
                 engine, run="perf", image=image, folder=folder / "docker", bundle=None, warn=print
             )
             kinds = {
                 "box in a container": await held.enter_async_context(boxes),
-                "box in bubblewrap": local_boxes(folder / "local"),
+                "box in bubblewrap": bubblewrap_provider(folder / "local"),
             }
             opened: dict[str, list[float]] = {kind: [] for kind in kinds}
             sides: dict[str, InBox | InContainer] = {}
@@ -149,7 +149,7 @@ async def measured(
                 for last in range(rounds):
                     began = time.perf_counter()
                     async with contextlib.AsyncExitStack() as one:
-                        box = await one.enter_async_context(opener.open(BoxSpec("perf")))
+                        box = await one.enter_async_context(opener.open(SandboxSpec("perf")))
                         opened[kind].append(1000 * (time.perf_counter() - began))
                         if last == rounds - 1:
                             sides[kind] = InBox(box)

@@ -20,10 +20,10 @@ def contained(count: int, folder: Path) -> None:
     import anyio  # noqa: PLC0415 - only in the measured process
 
     from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415
-    from codetaste.sandbox.local import local_sandbox  # noqa: PLC0415
+    from codetaste.sandbox.local import read_only_shell  # noqa: PLC0415
 
     async def run() -> None:
-        sandbox = local_sandbox(folder, engine=choose_engine("bubblewrap"))
+        sandbox = read_only_shell(folder, engine=choose_engine("bubblewrap"))
         for _ in range(count):
             assert (await sandbox.run(["true"])).exit_code == 0
 

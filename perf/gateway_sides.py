@@ -24,10 +24,10 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from codetaste.gateway.gateway import open_gateway
-from codetaste.gateway.served import served
+from codetaste.gateway.served import gateway_model
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.metered import metered
-from codetaste.orchestration.budget import Limits
+from codetaste.llm.metered import build_metered_model
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.session import open_session
 
@@ -94,10 +94,10 @@ async def ours(address: str) -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = metered(config, base_dir=folder, record_dir=folder)
+        model = build_metered_model(config, base_dir=folder, record_dir=folder)
         async with (
-            open_session(folder / "run", Limits(usd=Decimal(10_000)), retries={}) as session,
-            open_gateway({"m": served(config, model)}, folder / "run", loopback=True) as gateway,
+            open_session(folder / "run", BudgetLimits(usd=Decimal(10_000)), retries={}) as session,
+            open_gateway({"m": gateway_model(config, model)}, folder / "run", loopback=True) as gateway,
         ):
 
             async def work(ctx: JobContext) -> str:
@@ -107,7 +107,7 @@ async def ours(address: str) -> None:
                 ) as access:
                     print(gateway.port, access.token, flush=True)
                     await asyncio.to_thread(sys.stdin.readline)
-                return str(access.tally.settled_usd + access.tally.unknown_usd)
+                return str(access.usage.settled_usd + access.usage.unknown_usd)
 
             outcomes = await session.run([Job("job", work, session.budget, "f")])
             used = resource.getrusage(resource.RUSAGE_SELF)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.messages import Message, Request, Text
-from codetaste.llm.metered import metered
+from codetaste.llm.messages import Message, Request, TextBlock
+from codetaste.llm.metered import build_metered_model
 from codetaste.orchestration.job import Job, JobContext, Status
-from codetaste.orchestration.money import Limits
+from codetaste.orchestration.money import BudgetLimits
 from codetaste.orchestration.session import open_session
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal import Json
 
 SLOTS, PAID, CALLS = 10, 3, 2
-BUDGET = Limits(usd=Decimal(100))
+BUDGET = BudgetLimits(usd=Decimal(100))
 
 
 def reply(request: Request) -> str:
@@ -42,7 +42,7 @@ def reply(request: Request) -> str:
 def open_model(folder: Path) -> MeteredModel:
     price = {"input": 3, "output": 15}
     config = ModelConfig(id="scripted", provider="scripted", model="killed_jobs:reply", price=price)
-    return metered(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
+    return build_metered_model(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
 
 
 def runner(number: int, model: MeteredModel, witness: int) -> Callable[[JobContext], Awaitable[Json]]:
@@ -51,7 +51,7 @@ def runner(number: int, model: MeteredModel, witness: int) -> Callable[[JobConte
         answers: list[Json] = []
         for call in range(CALLS if number % PAID == 0 else 0):
             request = Request(
-                "", (Message("user", (Text(f"{context.key} {call}"),)),), max_output_tokens=1024
+                "", (Message("user", (TextBlock(f"{context.key} {call}"),)),), max_output_tokens=1024
             )
             answers.append((await model.complete(request, ctx=context, name=f"reply {call}")).message.text)
         await anyio.sleep(random.random() * 0.02)

@@ -112,7 +112,7 @@ class Run:
         bills = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
         effects = [bill["call"].rpartition("#")[0] for bill in bills]
         billed = sum((Decimal(bill["cost_usd"]) for bill in bills), Decimal(0))
-        prior = History(lines).prior().values()
+        prior = History(lines).prior_charges().values()
         settled = sum((each.settled for each in prior), Cost()).usd
         unknown = sum((each.unknown for each in prior), Cost()).usd
         assert settled <= billed <= settled + unknown, "the journal does not cover the bill"

@@ -19,9 +19,9 @@ from codetaste.assembly import cache_dir, find_benchmark, open_scanner
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.evaluation.evaluate import evaluate
 from codetaste.evaluation.result_files import write_evaluation
-from codetaste.evaluation.rule_files import read_rule_files
+from codetaste.evaluation.rule_files import read_rule_set
 from codetaste.rules.config import RulesConfig
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 
 async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
@@ -34,9 +34,9 @@ async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
     scratch = cache / "predictions"
     scratch.mkdir(exist_ok=True)
     before_s = used_s()
-    rules = read_rule_files(benchmark, instance)
+    rules = read_rule_set(benchmark, instance)
     for number, patch in enumerate(patches):
-        trees = await materialise(benchmark.origin(instance), cache)
+        trees = await checkout_trees(benchmark.origin(instance), cache)
         evaluation = await evaluate(rules, trees.base, patch, scanner, scratch=scratch)
         write_evaluation(
             Path(order["out"], str(number)),

@@ -18,7 +18,7 @@ import anyio
 from codetaste.assembly import open_scanner
 from codetaste.rules.config import RulesConfig
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.together import together
+from codetaste.rules.together import gather
 
 
 def read(files: list[str]) -> list[tuple[str, Rule]]:
@@ -40,7 +40,7 @@ async def scanned(order: dict[str, Any], ignore: str) -> dict[str, Any]:
         calls.append(partial(scanner.scan, rules, Path(tree)))
     found = [
         f"{side} {ids[match.rule_id]} {match.path} {match.start_line}-{match.end_line}"
-        for (side, ids), scan in zip(names, await together(calls), strict=True)
+        for (side, ids), scan in zip(names, await gather(calls), strict=True)
         for match in scan.matches
     ]
     return {"cpu_s": used_s() - before_s, "found": found}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.orchestration.job import Job, JobContext, Status
-from codetaste.orchestration.money import Limits
+from codetaste.orchestration.money import BudgetLimits
 from codetaste.orchestration.session import Session, open_session
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Request
     from codetaste.orchestration.journal import Json
 
-BUDGET = Limits(usd=Decimal(1000))
+BUDGET = BudgetLimits(usd=Decimal(1000))
 IDLE_S = 5.0
 
 
@@ -49,18 +49,18 @@ async def wait(_: JobContext) -> Json:
 def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
     """A job that buys one reply."""
     from codetaste.llm.config import ModelConfig  # noqa: PLC0415 - the other workloads need no models
-    from codetaste.llm.messages import Message, Request, Text  # noqa: PLC0415
-    from codetaste.llm.metered import metered  # noqa: PLC0415
+    from codetaste.llm.messages import Message, Request, TextBlock  # noqa: PLC0415
+    from codetaste.llm.metered import build_metered_model  # noqa: PLC0415
 
     price = {"input": 3, "output": 15}
     config = ModelConfig(
         id="scripted", provider="scripted", model="workload:reply", price=price, max_concurrency=100
     )
-    model = metered(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
+    model = build_metered_model(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
 
     async def buy(context: JobContext) -> Json:
         request = Request(
-            system="", messages=(Message("user", (Text(context.key),)),), max_output_tokens=1024
+            system="", messages=(Message("user", (TextBlock(context.key),)),), max_output_tokens=1024
         )
         answer = await model.complete(request, ctx=context, name="reply")
         return answer.message.text

@@ -80,9 +80,9 @@ def clones() -> Path:
 @pytest.fixture(scope="session")
 def agents_cache(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Path:
     """A cache where agents are installed, each once in a session, however many processes run it."""
-    from codetaste.sandbox.engine import BUBBLEWRAP, probe
+    from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
 
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
     base = tmp_path_factory.getbasetemp()
     # A command finds its cache by this name below XDG_CACHE_HOME.
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "agents-cache" / "codetaste"
@@ -124,12 +124,12 @@ def _built(holder: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     require("mmdebstrap")
     import anyio
 
-    from codetaste.sandbox.docker_engine import connected
-    from codetaste.sandbox.image import LEAN_IMAGE, build_lean
+    from codetaste.sandbox.docker_engine import connect_engine
+    from codetaste.sandbox.image import LEAN_IMAGE, build_lean_image
 
     async def build() -> None:
-        async with connected(socket=holder.socket) as engine:
-            await build_lean(engine, LEAN_IMAGE, lambda _: None)
+        async with connect_engine(socket=holder.socket) as engine:
+            await build_lean_image(engine, LEAN_IMAGE, lambda _: None)
 
     anyio.run(build)
     return LEAN_IMAGE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.atomic import sweep, write_atomically
+from codetaste.atomic import remove_stale_files, write_atomically
 from codetaste.orchestration.session import open_session
 
 KILLED_WRITER = """
@@ -37,7 +37,7 @@ def test_what_a_killed_writer_left_is_swept_and_nothing_else(tmp_path: Path) -> 
     for name in (under_way, ".mine.tmp", "notes.1.01234567.tmp"):
         (tmp_path / "a" / name).write_text("kept")
     assert len(names(tmp_path)) == 5
-    sweep(tmp_path)
+    remove_stale_files(tmp_path)
     assert names(tmp_path) == sorted([under_way, ".mine.tmp", "notes.1.01234567.tmp", "whole.md"])
     assert (tmp_path / "a" / "whole.md").read_text() == "whole"
 

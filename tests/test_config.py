@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codetaste.assembly import assemble
+from codetaste.assembly import resolve_config
 from codetaste.config import Config, read_config
 from codetaste.errors import ConfigError
 
@@ -233,7 +233,7 @@ def test_what_a_config_names_and_is_not_there_is_said_all_at_once(tmp_path: Path
     raw["models"][1].pop("price")
     path = written(tmp_path, raw)
     with pytest.raises(ConfigError) as caught:
-        assemble(read_config(path), tmp_path)
+        resolve_config(read_config(path), tmp_path)
     said = "\n".join(caught.value.problems)
     for part in ("nowhere", "finsh", "no_such_module", "mine.py", "models[two]"):
         assert part in said, part

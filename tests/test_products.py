@@ -10,8 +10,8 @@ import pytest
 
 from codetaste.benchmark.catalog import open_benchmark
 from codetaste.errors import ConfigError
-from codetaste.flows.passes import Pass
-from codetaste.flows.products import rules_file, write_products
+from codetaste.flows.passes import DiscoveryPass
+from codetaste.flows.products import rules_file, write_discovered_benchmarks
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.storage import Blobs
 from codetaste.rules.verdict import Direction
@@ -37,16 +37,16 @@ def benchmark(root: Path, repos: str = "abc") -> Benchmark:
     return opened
 
 
-def passes(opened: Benchmark, *repos: str) -> list[Pass]:
-    found = [Pass(each, "m", Direction.ADDITIVE, "m") for each in opened.instances if each.repo in repos]
+def passes(opened: Benchmark, *repos: str) -> list[DiscoveryPass]:
+    found = [DiscoveryPass(each, "m", Direction.ADDITIVE, "m") for each in opened.instances if each.repo in repos]
     assert len(found) == len(repos)
     return found
 
 
-async def written(around: Any, some: list[Pass], text: str) -> None:
+async def written(around: Any, some: list[DiscoveryPass], text: str) -> None:
     blobs = Blobs(around.out / "blobs")
-    value: Any = {"yaml": await blobs.keep(text)}
-    await write_products(
+    value: Any = {"yaml": await blobs.store(text)}
+    await write_discovered_benchmarks(
         some, {each.key: Outcome(each.key, Status.DONE, value) for each in some}, around, blobs
     )
 
@@ -66,7 +66,7 @@ async def test_rules_that_are_there_need_no_stored_text(tmp_path: Path) -> None:
     some = passes(around.benchmark, "a")
     await written(around, some, "rules: []\n")
     Blobs(tmp_path / "run/blobs").path(sha256(b"rules: []\n").hexdigest()).unlink()
-    await write_products(
+    await write_discovered_benchmarks(
         some,
         {
             each.key: Outcome(each.key, Status.DONE, {"yaml": sha256(b"rules: []\n").hexdigest()})
@@ -83,10 +83,10 @@ async def test_a_stored_text_that_is_gone_keeps_no_other_rules_from_being_writte
     around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
     lost, kept = passes(around.benchmark, "a", "b")
     blobs = Blobs(tmp_path / "run/blobs")
-    values: Any = {lost.key: {"yaml": "0" * 64}, kept.key: {"yaml": await blobs.keep("rules: []\n")}}
+    values: Any = {lost.key: {"yaml": "0" * 64}, kept.key: {"yaml": await blobs.store("rules: []\n")}}
     outcomes = {key: Outcome(key, Status.DONE, value) for key, value in values.items()}
     with pytest.raises(ExceptionGroup) as caught:
-        await write_products([lost, kept], outcomes, around, blobs)
+        await write_discovered_benchmarks([lost, kept], outcomes, around, blobs)
     assert "is missing; restore it, or rerun the job" in str(caught.value.exceptions[0])
     assert rules_file(kept, around).is_file()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from codetaste.early import leave_quietly
+from codetaste.early import exit_on_sigint
 
 
 def main() -> None:
     """Run the command line."""
-    leave_quietly()
+    exit_on_sigint()
     from codetaste.cli import main as command  # noqa: PLC0415 - after the handler of Ctrl-C is set
 
     command()

@@ -20,7 +20,7 @@ from anyio import to_thread
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.catalog import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
-from codetaste.flows.casting import adapters_of
+from codetaste.flows.casting import resolve_agents
 from codetaste.llm.pricing import budget_problems, price_entry
 
 if TYPE_CHECKING:
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from codetaste.benchmark.config import BenchmarkConfig
     from codetaste.benchmark.instance import Instance
     from codetaste.config import Config
-    from codetaste.flows.discover import Surroundings
+    from codetaste.flows.discover import DiscoveryContext
     from codetaste.harness.adapter import Adapter
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
     from codetaste.llm.pricing import PriceEntry
     from codetaste.rules.config import RulesConfig
-    from codetaste.rules.engine_install import Engine
+    from codetaste.rules.engine_install import RuleEngine
     from codetaste.rules.scan import Scanner
     from codetaste.sandbox.config import SandboxConfig
-    from codetaste.sandbox.sandbox import Sandbox
+    from codetaste.sandbox.sandbox import Shell
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
+class ResolvedConfig:
     """A config with everything that it names resolved and checked; nothing is started yet."""
 
     config: Config
@@ -78,7 +78,7 @@ class Assembly:
         return {model.id: price_entry(model) for model in self.used_models()}
 
 
-def assemble(config: Config, base_dir: Path) -> Assembly:
+def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
     """Resolve what ``config`` names; its paths are relative to ``base_dir``.
 
     Raises:
@@ -101,11 +101,11 @@ def assemble(config: Config, base_dir: Path) -> Assembly:
         if config.run.budget_usd is not None or config.discover.budget_usd is not None:
             for name in dict.fromkeys(config.discover.models):
                 problems.extend(budget_problems(config.model_by_id(name)))
-    agents = adapters_of(config.used_agents(), config.tracks, config.models, base_dir)
+    agents = resolve_agents(config.used_agents(), config.tracks, config.models, base_dir)
     problems.extend(agents.problems)
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
-    return Assembly(config, base_dir, benchmark, instances, tools, agents.by_agent)
+    return ResolvedConfig(config, base_dir, benchmark, instances, tools, agents.adapters)
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
@@ -129,13 +129,13 @@ def cache_dir(warn: Callable[[str], None]) -> Path:
 
     If it is not writable, a temporary folder of this user is used instead, and reported through ``warn``.
     """
-    from codetaste.rules.engine_install import own_temporary_folder  # noqa: PLC0415 - not for a dry run
+    from codetaste.rules.engine_install import private_temporary_folder  # noqa: PLC0415 - not for a dry run
 
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.expanduser fails if the user has no home
     default = (Path(xdg) if Path(xdg).is_absolute() else Path(home) / ".cache") / "codetaste"
     reason = _unwritable(default)
-    if not reason or (fallback := own_temporary_folder()) is None or _unwritable(fallback):
+    if not reason or (fallback := private_temporary_folder()) is None or _unwritable(fallback):
         return default
     warn(f"{default}: {reason}, so it cannot be the cache; {fallback} is used instead")
     return fallback
@@ -156,7 +156,7 @@ def _unwritable(folder: Path) -> str:
 
 async def open_scanner(
     config: RulesConfig, ignore: str, warn: Callable[[str], None], *, cache: Path | None = None
-) -> tuple[Scanner, Engine]:
+) -> tuple[Scanner, RuleEngine]:
     """Find the rule engine, and return it with a scanner that skips files matching ``ignore`` (file text).
 
     ``warn`` is called, from any thread, with messages for the user during scans. ``cache`` is the result of
@@ -165,17 +165,17 @@ async def open_scanner(
     Raises:
         ToolMissing: there is no engine; the message says how to install it.
     """
-    from codetaste.rules.cache_keys import engine_name  # noqa: PLC0415 - not for a dry run
+    from codetaste.rules.cache_keys import engine_cache_name  # noqa: PLC0415 - not for a dry run
     from codetaste.rules.cache_store import MatchStore  # noqa: PLC0415
-    from codetaste.rules.engine_install import find_engine  # noqa: PLC0415
+    from codetaste.rules.engine_install import find_rule_engine  # noqa: PLC0415
     from codetaste.rules.incremental import IncrementalScanner  # noqa: PLC0415
-    from codetaste.rules.opengrep import EngineLimits, OpenGrep  # noqa: PLC0415
+    from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep  # noqa: PLC0415
     from codetaste.rules.scan import FullScanner  # noqa: PLC0415
 
-    engine = await find_engine(config.opengrep)
+    engine = await find_rule_engine(config.opengrep)
     processes = anyio.CapacityLimiter(config.processes)
-    grep = OpenGrep(engine, limits=EngineLimits(wall_s=config.scan_limit), processes=processes)
-    if config.cache == "off" or not (name := engine_name(engine)):
+    grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=config.scan_limit), processes=processes)
+    if config.cache == "off" or not (name := engine_cache_name(engine)):
         return FullScanner(grep, ignore), engine
     if config.cache is not None:
         folder = config.cache.absolute()
@@ -185,13 +185,13 @@ async def open_scanner(
     return IncrementalScanner(grep, store, ignore), engine
 
 
-async def surroundings(
+async def open_discovery_context(
     benchmark: Benchmark,
     out: Path,
     rules: RulesConfig,
     sandbox: SandboxConfig,
     warn: Callable[[str], None],
-) -> Surroundings:
+) -> DiscoveryContext:
     """Find and try the rule engine and the containment of commands for rule discovery.
 
     ``warn`` is called, from any thread, with later messages for the user.
@@ -201,7 +201,7 @@ async def surroundings(
     """
     from codetaste.flows import discover  # noqa: PLC0415 - not for a dry run
     from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415
-    from codetaste.sandbox.local import local_sandbox  # noqa: PLC0415
+    from codetaste.sandbox.local import read_only_shell  # noqa: PLC0415
 
     ignore = benchmark.ignore_text()
     cache = await to_thread.run_sync(cache_dir, warn)
@@ -210,27 +210,27 @@ async def surroundings(
         containment = await to_thread.run_sync(choose_engine, sandbox.shell_engine)
     except SandboxError as error:
         raise ToolMissing(str(error)) from error
-    rg = ripgrep()
+    rg = find_ripgrep()
     programs = {"rg": rg} if rg else {}
 
-    def open_shell(tree: Path) -> Sandbox:
-        return local_sandbox(tree, tools=programs, engine=containment)
+    def open_shell(tree: Path) -> Shell:
+        return read_only_shell(tree, tools=programs, engine=containment)
 
-    return discover.Surroundings(
+    return discover.DiscoveryContext(
         benchmark=benchmark,
         out=out,
         cache=cache,
         scanner=scanner,
-        shell=open_shell,
-        command_memory=sandbox.shell_bytes,
+        open_shell=open_shell,
+        command_memory=sandbox.shell_memory_bytes,
         engine_version=engine.version,
-        engine=engine.label,
-        ignore=ignore,
+        engine_label=engine.label,
+        ignore_text=ignore,
         warnings=tuple(filter(None, [engine.warning])),
     )
 
 
-def ripgrep() -> Path | None:
+def find_ripgrep() -> Path | None:
     """Return the path of the ripgrep installed with codetaste, or of the system's."""
     import shutil  # noqa: PLC0415 - small, but only here
     import sysconfig  # noqa: PLC0415
@@ -241,22 +241,22 @@ def ripgrep() -> Path | None:
 
 
 @asynccontextmanager
-async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dict[str, MeteredModel]]:
+async def open_models(assembly: ResolvedConfig, record_dir: Path) -> AsyncIterator[dict[str, MeteredModel]]:
     """Create the models that the flows use, by id, and close them at the end.
 
     Raises:
         ConfigError: one line for each model that cannot be created (a missing script or key).
     """
-    from codetaste.llm.limiters import Limiters  # noqa: PLC0415 - not for a dry run
-    from codetaste.llm.metered import metered  # noqa: PLC0415
+    from codetaste.llm.limiters import LimiterRegistry  # noqa: PLC0415 - not for a dry run
+    from codetaste.llm.metered import build_metered_model  # noqa: PLC0415
 
     problems: list[str] = []
     models: dict[str, MeteredModel] = {}
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     async with AsyncExitStack() as stack:
         for config in assembly.used_models():
             try:
-                model = metered(config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters)
+                model = build_metered_model(config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters)
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue
@@ -267,7 +267,7 @@ async def open_models(assembly: Assembly, record_dir: Path) -> AsyncIterator[dic
         yield models
 
 
-def model_digest(config: ModelConfig, base_dir: Path) -> str:
+def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:
     """Return a hash of the settings that decide a model's replies, without its address and price."""
     settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
     path, _, function = config.model.rpartition(":")

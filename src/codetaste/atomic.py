@@ -44,7 +44,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_files(folder: Path) -> None:
     """Remove temporary files of killed writers below ``folder``. Call it from a worker thread."""
     for path in folder.rglob(".*.tmp"):
         if (match := _TEMPORARY_NAME.fullmatch(path.name)) and not _process_exists(int(match[1])):

@@ -10,7 +10,7 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste import __version__
-from codetaste.command import guarded, launch, say
+from codetaste.command import run_command, launch, print_result
 from codetaste.commands.benchmark_app import benchmark_app
 from codetaste.commands.evaluate import evaluate
 from codetaste.commands.import_ import import_
@@ -60,8 +60,8 @@ def status(
     """
     from codetaste.commands import status as watching  # noqa: PLC0415 - only here
 
-    wish = watching.Wish(run, all_, job, watch, json_)
-    return guarded(lambda: watching.show(wish), as_json=json_)
+    wish = watching.StatusArguments(run, all_, job, watch, json_)
+    return run_command(lambda: watching.show_status(wish), as_json=json_)
 
 
 @app.command
@@ -94,8 +94,8 @@ def limit(
     """
     from codetaste.commands import limit as limiting  # noqa: PLC0415 - only here
 
-    wanted = limiting.Wanted(run, budget_usd, time_limit, jobs, sandboxes, model, reset, json_)
-    return guarded(lambda: limiting.limit(wanted), as_json=json_)
+    wanted = limiting.LimitArguments(run, budget_usd, time_limit, jobs, sandboxes, model, reset, json_)
+    return run_command(lambda: limiting.change_limits(wanted), as_json=json_)
 
 
 @app.command
@@ -112,8 +112,8 @@ def settle(run: Path, call: str = "", /, *, usd: str = "", json_: Annotated[bool
     """
     from codetaste.commands import settle as settling  # noqa: PLC0415 - only here
 
-    bill = settling.Bill(run, call, usd, json_)
-    return guarded(lambda: anyio.run(settling.settle, bill), as_json=json_)
+    bill = settling.SettleArguments(run, call, usd, json_)
+    return run_command(lambda: anyio.run(settling.settle_call, bill), as_json=json_)
 
 
 @app.command
@@ -126,11 +126,11 @@ def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
     from codetaste.commands import doctor as examination  # noqa: PLC0415 - only here
 
     def examine_and_print() -> int:
-        report = anyio.run(examination.examine)
-        say(examination.to_json(report) if json_ else examination.render(report))
+        report = anyio.run(examination.examine_machine)
+        print_result(examination.doctor_to_json(report) if json_ else examination.render_doctor_report(report))
         return 0 if report.usable else 1
 
-    return guarded(examine_and_print, as_json=json_)
+    return run_command(examine_and_print, as_json=json_)
 
 
 @agents_app.default
@@ -142,7 +142,7 @@ def list_agents(*, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste.commands import agents  # noqa: PLC0415 - only here
 
-    return guarded(lambda: agents.list_agents(as_json=json_), as_json=json_)
+    return run_command(lambda: agents.print_agents(as_json=json_), as_json=json_)
 
 
 @agents_app.command
@@ -155,7 +155,7 @@ def install(*names: str, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste.commands import agents  # noqa: PLC0415 - only here
 
-    return guarded(lambda: anyio.run(partial(agents.install_agents, names, as_json=json_)), as_json=json_)
+    return run_command(lambda: anyio.run(partial(agents.install_agents, names, as_json=json_)), as_json=json_)
 
 
 @rules_app.command
@@ -176,9 +176,9 @@ def check(
         instance: Globs on instance ids; default all.
         json_: Print the result as JSON.
     """
-    from codetaste.commands.rules import check_published  # noqa: PLC0415 - only here
+    from codetaste.commands.rules import check_published_rules  # noqa: PLC0415 - only here
 
-    return guarded(lambda: anyio.run(check_published, benchmark, repos, instance, json_), as_json=json_)
+    return run_command(lambda: anyio.run(check_published_rules, benchmark, repos, instance, json_), as_json=json_)
 
 
 @image_app.command(name="build")
@@ -205,9 +205,9 @@ def build_image(
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
-    wanted = image.Wanted(lean, dockerfile, name, not mirror_less)
-    where = image.Where(engine, socket, json_)
-    return guarded(lambda: anyio.run(image.build, wanted, where), as_json=json_)
+    wanted = image.ImageBuildArguments(lean, dockerfile, name, not mirror_less)
+    where = image.ImageEngineArguments(engine, socket, json_)
+    return run_command(lambda: anyio.run(image.build_requested_image, wanted, where), as_json=json_)
 
 
 @image_app.command(name="list")
@@ -223,7 +223,7 @@ def list_images(
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
-    return guarded(lambda: anyio.run(image.show, image.Where(engine, socket, json_)), as_json=json_)
+    return run_command(lambda: anyio.run(image.print_images, image.ImageEngineArguments(engine, socket, json_)), as_json=json_)
 
 
 @image_app.command(name="rm")
@@ -245,7 +245,7 @@ def remove_image(
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
-    return guarded(lambda: anyio.run(image.remove, name, image.Where(engine, socket, json_)), as_json=json_)
+    return run_command(lambda: anyio.run(image.remove_listed_image, name, image.ImageEngineArguments(engine, socket, json_)), as_json=json_)
 
 
 def main() -> None:

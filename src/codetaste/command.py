@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from codetaste.early import in_good_order, leave_quietly
+from codetaste.early import restore_sigint, exit_on_sigint
 from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def launch(app: App) -> NoReturn:
         # cyclopts has already printed the error for humans.
         if "--json" in sys.argv:
             with contextlib.suppress(OSError, CodetasteError):
-                say(error_json(Cause.CONFIG, [str(error)], _BAD_INPUT))
+                print_result(error_to_json(Cause.CONFIG, [str(error)], _BAD_INPUT))
         sys.exit(_BAD_INPUT)
     sys.exit(0)
 
 
-def guarded(command: Callable[[], int], *, as_json: bool = False) -> int:
+def run_command(command: Callable[[], int], *, as_json: bool = False) -> int:
     """Run a command and return its exit code; error messages go to standard error, one line each.
 
     The code is 2 for bad input or a missing tool, 1 for other errors, 130 for Ctrl-C, 141 for a closed pipe.
@@ -65,7 +65,7 @@ def guarded(command: Callable[[], int], *, as_json: bool = False) -> int:
     _open_streams()
     result = _Result(sys.stdout)
     before = _result.set(result)
-    restored = in_good_order()
+    restored = restore_sigint()
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return command()
@@ -75,19 +75,19 @@ def guarded(command: Callable[[], int], *, as_json: bool = False) -> int:
             raise
         if as_json and not result.printed and failure.exit_code != _NO_READER:
             with contextlib.suppress(OSError, CodetasteError):
-                say(error_json(failure.cause, failure.messages, failure.exit_code))
+                print_result(error_to_json(failure.cause, failure.messages, failure.exit_code))
         if not failure.handled:
             raise
         for message in failure.messages if failure.exit_code != _STOPPED else ():
-            tell(f"codetaste: {message}")
+            notify(f"codetaste: {message}")
         return failure.exit_code
     finally:
         _result.reset(before)
         if restored:
-            leave_quietly()
+            exit_on_sigint()
 
 
-def error_json(cause: Cause, messages: Sequence[str], exit_code: int) -> str:
+def error_to_json(cause: Cause, messages: Sequence[str], exit_code: int) -> str:
     """Return the JSON document of an error."""
     data = {"error": {"cause": cause.value, "messages": list(messages)}, "exit_code": exit_code}
     return json.dumps(data, indent=2)
@@ -99,7 +99,7 @@ def result_stream() -> TextIO:
     return sys.stdout if result is None else result.stream
 
 
-def say(text: str) -> None:
+def print_result(text: str) -> None:
     """Write a part of the result to standard output.
 
     Raises:
@@ -118,7 +118,7 @@ def say(text: str) -> None:
         raise CodetasteError(f"standard output cannot be written: {error.strerror}") from error
 
 
-def tell(text: str) -> None:
+def notify(text: str) -> None:
     """Write a line for the user to standard error; write errors are ignored."""
     try:
         print(text, file=sys.stderr, flush=True)

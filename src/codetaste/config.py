@@ -19,7 +19,7 @@ from codetaste.flows.passes import DiscoverConfig
 from codetaste.flows.trials import TrackConfig
 from codetaste.harness.config import AgentConfig
 from codetaste.llm.config import ModelConfig
-from codetaste.mistakes import mistakes, shown, suggestion
+from codetaste.mistakes import validation_messages, quoted, did_you_mean
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.section import Section
@@ -65,7 +65,7 @@ class Config(Section):
 
     def used_agents(self) -> list[AgentConfig]:
         """Return the agents that some track uses."""
-        return [agent for agent in self.agents if any(track.takes(agent.id) for track in self.tracks)]
+        return [agent for agent in self.agents if any(track.includes(agent.id) for track in self.tracks)]
 
     def labels(self) -> dict[str, str]:
         """Return the display name of each model, by id: scripted models are marked as such."""
@@ -97,7 +97,7 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(*(f"{path}: {line}" for line in mistakes(error, raw, Config))) from None
+        raise ConfigError(*(f"{path}: {line}" for line in validation_messages(error, raw, Config))) from None
     problems = [f"{path}: {line}" for line in _cross_section_problems(config)]
     if problems:
         raise ConfigError(*problems)
@@ -106,7 +106,7 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
 
 def _suggest_file(path: Path) -> str:
     folder = path.parent if path.parent.is_dir() else Path()
-    return suggestion(path.name, [each.name for each in folder.glob("*.toml")])
+    return did_you_mean(path.name, [each.name for each in folder.glob("*.toml")])
 
 
 def _override(raw: dict[str, Any], setting: str) -> None:
@@ -114,12 +114,12 @@ def _override(raw: dict[str, Any], setting: str) -> None:
     key, separator, text = setting.partition("=")
     parts = key.strip().split(".")
     if not separator or not all(parts):
-        raise ConfigError(f"--set {shown(setting)}: write it as section.key=value")
+        raise ConfigError(f"--set {quoted(setting)}: write it as section.key=value")
     node: Any = raw
     for part in parts[:-1]:
         node = _child(node, part, setting)
     if not isinstance(node, dict):
-        raise ConfigError(f"--set {shown(setting)}: {'.'.join(parts[:-1])} is not a table")
+        raise ConfigError(f"--set {quoted(setting)}: {'.'.join(parts[:-1])} is not a table")
     node[parts[-1]] = _toml_value(text)
 
 
@@ -131,8 +131,8 @@ def _child(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML da
         tables |= {str(table["id"]): table for table in node if isinstance(table, dict) and "id" in table}
         if part in tables:
             return tables[part]
-        raise ConfigError(f"--set {shown(setting)}: no table {part!r}{suggestion(part, list(tables))}")
-    raise ConfigError(f"--set {shown(setting)}: {part!r} is not a table")
+        raise ConfigError(f"--set {quoted(setting)}: no table {part!r}{did_you_mean(part, list(tables))}")
+    raise ConfigError(f"--set {quoted(setting)}: {part!r} is not a table")
 
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
@@ -152,14 +152,14 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
         yield f"models[{name}].id: used twice"
     for name in config.discover.models if config.discover else ():
         if name not in known:
-            yield f"discover.models: no [[models]] has the id {name!r}{suggestion(name, known)}"
+            yield f"discover.models: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
     for name in _duplicates([agent.id for agent in config.agents]):
         yield f"agents[{name}].id: used twice"
     for agent in config.agents:
         if agent.model not in known:
             yield (
                 f"agents[{agent.id}].model: no [[models]] has the id {agent.model!r}"
-                f"{suggestion(agent.model, known)}"
+                f"{did_you_mean(agent.model, known)}"
             )
     for number, track in enumerate(config.tracks):
         for problem in _track_problems(track, config):
@@ -175,11 +175,11 @@ def _duplicates(names: Sequence[str]) -> list[str]:
 def _track_problems(track: TrackConfig, config: Config) -> Iterator[str]:
     known = [model.id for model in config.models]
     if track.judge is not None and track.judge not in known:
-        yield f".judge: no [[models]] has the id {track.judge!r}{suggestion(track.judge, known)}"
+        yield f".judge: no [[models]] has the id {track.judge!r}{did_you_mean(track.judge, known)}"
     agents = list(dict.fromkeys(agent.id for agent in config.agents))
     for name in track.agents or ():
         if name not in agents:
-            yield f".agents: no [[agents]] has the id {name!r}{suggestion(name, agents)}"
+            yield f".agents: no [[agents]] has the id {name!r}{did_you_mean(name, agents)}"
     if not agents:
         yield ": no [[agents]] are configured"
 
@@ -191,13 +191,13 @@ def _evaluation_problems(config: Config) -> Iterator[str]:
     for agent in config.agents:
         if agent.id in {GOLDEN, NULL}:
             yield f"agents[{agent.id}].id: [evaluate] adds a pseudo agent of this id; use another id"
-    by = config.evaluate.discovered_by
+    by = config.evaluate.discovery_model
     if by is None:
         return
     finders = config.discover.models if config.discover else ()
     if by not in finders:
         yield (
-            f"evaluate.rules: [discover] has no model {by!r}{suggestion(by, finders)}; "
+            f"evaluate.rules: [discover] has no model {by!r}{did_you_mean(by, finders)}; "
             'write "benchmark" for the benchmark\'s own rules'
         )
 
@@ -207,7 +207,7 @@ def _duplicate_tracks(config: Config) -> Iterator[str]:
     numbers: dict[tuple[str, str], int] = {}
     for number, track in enumerate(config.tracks):
         for name in dict.fromkeys(agent.id for agent in config.agents):
-            if not track.takes(name):
+            if not track.includes(name):
                 continue
             first = numbers.setdefault((track.name, name), number)
             if first != number:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _STOPPED = 130
 
 
-def leave_quietly() -> None:
+def exit_on_sigint() -> None:
     """Make Ctrl-C end the process at once with exit code 130, unless SIGINT is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _exit)
 
 
-def in_good_order() -> bool:
+def restore_sigint() -> bool:
     """Make Ctrl-C raise KeyboardInterrupt again; returns whether that changed the handler."""
     if signal.getsignal(signal.SIGINT) is not _exit:
         return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ConfigError
-from codetaste.orchestration.control import Change, read_changes, write_changes
+from codetaste.orchestration.control import LimitChange, read_changes, write_changes
 from codetaste.units import format_duration, format_usd, parse_duration, parse_usd
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ BUDGET, TIME, JOBS, SANDBOXES = "run.budget_usd", "run.time_limit", "run.concurr
 _MAX_COUNT = 100_000
 
 
-def of_model(model_id: str) -> str:
+def model_limit_name(model_id: str) -> str:
     """Return the name of a model's limit of requests in flight."""
     return f"models.{model_id}.max_concurrency"
 
@@ -68,12 +68,12 @@ def read_limit(name: str, value: Any) -> Any:  # noqa: ANN401 - of any kind
     return kind.parse(value)
 
 
-def plain_limit(name: str, value: Any) -> Any:  # noqa: ANN401 - of any kind
+def limit_to_json(name: str, value: Any) -> Any:  # noqa: ANN401 - of any kind
     """Return the value of a limit as JSON: dollars as text, seconds and counts as numbers."""
     return str(value) if name == BUDGET and value is not None else value
 
 
-def said_limit(name: str, value: Any) -> str:  # noqa: ANN401 - of any kind
+def format_limit(name: str, value: Any) -> str:  # noqa: ANN401 - of any kind
     """Format the value of a limit for humans."""
     return "no limit" if value is None else _KINDS.get(name, _COUNT_KIND).format(value)
 
@@ -86,12 +86,12 @@ def configured_limits(data: Mapping[str, Any]) -> dict[str, Any]:
         TIME: run["time_limit"],
         JOBS: run["concurrency"],
         SANDBOXES: data["sandbox"]["max"],
-        **{of_model(model["id"]): model["max_concurrency"] for model in data["models"]},
+        **{model_limit_name(model["id"]): model["max_concurrency"] for model in data["models"]},
     }
     return {name: read_limit(name, value) for name, value in values.items()}
 
 
-def prevailing(configured: Mapping[str, Any], changes: Mapping[str, Change]) -> dict[str, Any]:
+def effective_changes(configured: Mapping[str, Any], changes: Mapping[str, LimitChange]) -> dict[str, Any]:
     """Return the changed limits by name whose configured value has not changed since.
 
     Raises:
@@ -100,7 +100,7 @@ def prevailing(configured: Mapping[str, Any], changes: Mapping[str, Change]) -> 
     effective = {}
     for name, change in changes.items():
         try:
-            value, replaced = read_limit(name, change.value), read_limit(name, change.instead_of)
+            value, replaced = read_limit(name, change.value), read_limit(name, change.replaces)
         except ValueError as error:
             raise ConfigError(
                 f"limits.json: {name}: {error}; `codetaste limit --reset` with the limits rewrites it"
@@ -111,7 +111,7 @@ def prevailing(configured: Mapping[str, Any], changes: Mapping[str, Change]) -> 
 
 
 @dataclass(slots=True)
-class LiveLimits:
+class RuntimeLimits:
     """The limits of one session. ``base`` is the config as written, ``config`` includes the changes.
 
     ``messages`` has one line for each difference from the written config.
@@ -120,11 +120,11 @@ class LiveLimits:
     base: Config
     config: Config
     directory: Path
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     in_force: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, base: Config, directory: Path) -> LiveLimits:
+    def load(cls, base: Config, directory: Path) -> RuntimeLimits:
         """Apply the changes in ``directory``, the run's folder, to its config.
 
         Raises:
@@ -132,10 +132,10 @@ class LiveLimits:
         """
         configured = configured_limits(base.model_dump(mode="json"))
         changes = read_changes(directory)
-        effective = prevailing(configured, changes)
+        effective = effective_changes(configured, changes)
         messages = [
-            f"{name}: {said_limit(name, value)} by `codetaste limit`; "
-            f"the config says {said_limit(name, configured[name])}"
+            f"{name}: {format_limit(name, value)} by `codetaste limit`; "
+            f"the config says {format_limit(name, configured[name])}"
             for name, value in effective.items()
         ]
         stale = sorted(changes.keys() - effective.keys())
@@ -145,14 +145,14 @@ class LiveLimits:
             )
         return cls(base, _with_limits(base, effective), directory, tuple(messages), configured | effective)
 
-    def forget_stale(self) -> None:
+    def drop_stale(self) -> None:
         """Remove overridden changes from ``limits.json``, so that they do not become effective again."""
         changes = read_changes(self.directory)
-        effective = prevailing(configured_limits(self.base.model_dump(mode="json")), changes)
+        effective = effective_changes(configured_limits(self.base.model_dump(mode="json")), changes)
         if effective.keys() != changes.keys():
             write_changes(self.directory, {name: changes[name] for name in effective})
 
-    async def begin(self, session: Session, models: Mapping[str, MeteredModel]) -> None:
+    async def apply_initial(self, session: Session, models: Mapping[str, MeteredModel]) -> None:
         """Set the session's limits to the effective ones, and journal all of them."""
         usd, wall_s = self.in_force[BUDGET], self.in_force[TIME]
         limits = replace(session.budget.limits, usd=usd, wall_s=wall_s)
@@ -160,8 +160,8 @@ class LiveLimits:
             await session.set_limits(limits)
         self._journal(session, models)
 
-    async def obey(
-        self, session: Session, models: Mapping[str, MeteredModel], changes: Mapping[str, Change]
+    async def apply(
+        self, session: Session, models: Mapping[str, MeteredModel], changes: Mapping[str, LimitChange]
     ) -> None:
         """Apply changed limits to the session and its models, note them, and journal them.
 
@@ -169,7 +169,7 @@ class LiveLimits:
             ConfigError: a value is invalid; nothing is changed.
         """
         configured = configured_limits(self.base.model_dump(mode="json"))
-        wanted = configured | prevailing(configured, changes)
+        wanted = configured | effective_changes(configured, changes)
         unpriced = [model.id for model in models.values() if model.price is None]
         if wanted[BUDGET] is not None and wanted[BUDGET] != self.in_force[BUDGET] and unpriced:
             raise ConfigError(
@@ -185,35 +185,35 @@ class LiveLimits:
             if name in new:
                 session.resize(resource, new[name])
         for model_id, model in models.items():
-            if of_model(model_id) in new:
+            if model_limit_name(model_id) in new:
                 # Models that a provider counts together share a limiter: the smallest limit applies.
                 together = [each for each, other in models.items() if other.limiter is model.limiter]
-                model.limiter.most = min(wanted[of_model(each)] for each in together)
+                model.limiter.maximum = min(wanted[model_limit_name(each)] for each in together)
         before, self.in_force = self.in_force, wanted
         self._journal(session, models)
         for name, value in new.items():
-            session.tell(f"{name} is {said_limit(name, value)} now, was {said_limit(name, before[name])}")
+            session.note(f"{name} is {format_limit(name, value)} now, was {format_limit(name, before[name])}")
 
     def _journal(self, session: Session, models: Mapping[str, MeteredModel]) -> None:
         """Journal the limits in force, without those of unused models."""
-        unused = {of_model(model.id) for model in self.base.models if model.id not in models}
+        unused = {model_limit_name(model.id) for model in self.base.models if model.id not in models}
         limits = {
-            name: plain_limit(name, value) for name, value in self.in_force.items() if name not in unused
+            name: limit_to_json(name, value) for name, value in self.in_force.items() if name not in unused
         }
         session.record.note({"event": "obeyed", "limits": limits})
         for model_id, model in models.items():
-            if (most := model.limiter.most) != self.in_force[of_model(model_id)]:
+            if (most := model.limiter.maximum) != self.in_force[model_limit_name(model_id)]:
                 # It shares a limiter with a model whose limit is lower.
                 session.record.note({"event": "capacity", "resource": f"model {model_id}", "capacity": most})
 
 
-def slots_in_use(models: Mapping[str, MeteredModel]) -> list[str]:
+def limiter_summary(models: Mapping[str, MeteredModel]) -> list[str]:
     """Return one line per limiter: requests in flight, waiting and paused."""
     lines = []
     for limiter in dict.fromkeys(model.limiter for model in models.values()):
         now = limiter.statistics()
         line = f"{limiter.name}: {now.in_flight} of {now.limit} in flight"
-        line += f" (of {now.most} at best)" if now.limit < now.most else ""
+        line += f" (of {now.maximum} at best)" if now.limit < now.maximum else ""
         line += f", {now.waiting} waiting" if now.waiting else ""
         line += f", all paused for {format_duration(now.paused_s)}" if now.paused_s else ""
         lines.append(line)
@@ -223,8 +223,8 @@ def slots_in_use(models: Mapping[str, MeteredModel]) -> list[str]:
 def _with_limits(config: Config, changed: Mapping[str, Any]) -> Config:
     run = {name.removeprefix("run."): value for name, value in changed.items() if name.startswith("run.")}
     models = tuple(
-        model.model_copy(update={"max_concurrency": changed[of_model(model.id)]})
-        if of_model(model.id) in changed
+        model.model_copy(update={"max_concurrency": changed[model_limit_name(model.id)]})
+        if model_limit_name(model.id) in changed
         else model
         for model in config.models
     )

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-def mistakes(error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]) -> Iterator[str]:
+def validation_messages(error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]) -> Iterator[str]:
     """Yield one line for each error of validating ``raw`` as ``model``."""
     for fault in error.errors(include_url=False):
         key = _format_key(fault["loc"], raw)
         if fault["type"] == "extra_forbidden":
             name = str(fault["loc"][-1])
-            yield f"{key}: unknown key{suggestion(name, _fields_at(fault['loc'][:-1], model))}"
+            yield f"{key}: unknown key{did_you_mean(name, _fields_at(fault['loc'][:-1], model))}"
         elif fault["type"] == "missing":
             yield f"{key}: missing"
         else:
@@ -34,7 +34,7 @@ _MAX_LISTED = 20
 """Maximum number of listed names: there may be thousands of jobs."""
 
 
-def suggestion(word: str, known: Sequence[str]) -> str:
+def did_you_mean(word: str, known: Sequence[str]) -> str:
     """Return " (did you mean 'x'?)" for the closest of ``known``, else a list of the known names, or ""."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
@@ -43,7 +43,7 @@ def suggestion(word: str, known: Sequence[str]) -> str:
     return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Return ``text``, as a Python literal if it has characters that are not printable, such as newlines."""
     return text if text.isprintable() else repr(text)
 
@@ -62,7 +62,7 @@ def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
             key += f"[{name}]"
         else:
             key += f".{part}" if key else part
-    return shown(key)
+    return quoted(key)
 
 
 def _fields_at(location: Sequence[int | str], model: Any) -> list[str]:  # noqa: ANN401 - a type

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from codetaste.early import leave_quietly
+    from codetaste.early import exit_on_sigint
 
-    leave_quietly()
+    exit_on_sigint()
 
 import json
 import shutil
@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 from cyclopts import App, Parameter
 
-from codetaste.assembly import assemble
-from codetaste.command import error_json, guarded, launch, say, tell
+from codetaste.assembly import resolve_config
+from codetaste.command import error_to_json, run_command, launch, print_result, notify
 from codetaste.config import read_config
 from codetaste.errors import Cause, ConfigError
-from codetaste.flows.agenda import Sections, agenda
-from codetaste.limits import LiveLimits
+from codetaste.flows.agenda import FlowSections, plan_flows
+from codetaste.limits import RuntimeLimits
 from codetaste.report import plans
-from codetaste.report.plans import Plan, PlannedJob, PlannedTrial
-from codetaste.stopping import Stop, like_ctrl_c, listen
+from codetaste.report.plans import DryRun, PlannedJob, PlannedTrial
+from codetaste.stopping import StopRequest, signals_raise_keyboard_interrupt, listen_for_signals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from codetaste.assembly import Assembly
     from codetaste.config import Config
-    from codetaste.flows.agenda import Agenda
+    from codetaste.flows.agenda import FlowPlan
     from codetaste.llm.pricing import PriceEntry
 
 _STOPPED = 130
@@ -41,7 +41,7 @@ app = App(name="codetaste.run", help="Run the flows of a config file.", version_
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RunOptions:
     """Command-line options of a run. ``only`` are globs on job keys."""
 
     only: tuple[str, ...] = ()
@@ -76,55 +76,55 @@ def run(
         The exit code: 0 if every job has a result, 1 if one has none, 2 for bad input or a missing tool,
         130 if the run was stopped.
     """
-    options = Options(only, dry_run, rerun, json_)
+    options = RunOptions(only, dry_run, rerun, json_)
 
     def plan_and_run() -> int:
-        with like_ctrl_c():
-            planned = prepare(config, set_, options.only)
+        with signals_raise_keyboard_interrupt():
+            planned = plan_run(config, set_, options.only)
         if options.dry_run:  # needs no event loop
-            say(plans.render(planned.plan, as_json=options.json))
+            print_result(plans.render_dry_run(planned.dry_run, as_json=options.json))
             return 0
-        return anyio.run(execute, planned, options)
+        return anyio.run(run_and_report, planned, options)
 
-    return guarded(plan_and_run, as_json=json_)
+    return run_command(plan_and_run, as_json=json_)
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class RunPlan:
     """A config with everything it names resolved, and its planned work; nothing is started yet."""
 
-    assembly: Assembly
-    live: LiveLimits
-    agenda: Agenda
-    plan: Plan
+    resolved: Assembly
+    limits: RuntimeLimits
+    agenda: FlowPlan
+    dry_run: DryRun
 
 
-def prepare(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) -> Planned:
+def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) -> RunPlan:
     """Read the config at ``path`` and plan its work.
 
     Raises:
         ConfigError: the input is invalid; all problems are reported together.
     """
     base = read_config(path, settings)
-    live = LiveLimits.of(base, base.run.out / base.run.name)
+    live = RuntimeLimits.load(base, base.run.out / base.run.name)
     config = live.config
-    for line in live.told:
-        tell(line)
+    for line in live.messages:
+        notify(line)
     try:
-        assembly = assemble(config, path.parent)
+        assembly = resolve_config(config, path.parent)
     except ConfigError as error:
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    sections = Sections(config.discover, config.agents, config.tracks, config.evaluate)
-    wanted = agenda(sections, assembly.instances, config.labels(), only)
-    if not wanted.chosen:
+    sections = FlowSections(config.discover, config.agents, config.tracks, config.evaluate)
+    wanted = plan_flows(sections, assembly.instances, config.labels(), only)
+    if not wanted.selected_keys:
         raise ConfigError(
             f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
     wanted.check_descriptions(assembly.benchmark)
-    return Planned(assembly, live, wanted, _make_dry_run(config, wanted, assembly.prices()))
+    return RunPlan(assembly, live, wanted, _make_dry_run(config, wanted, assembly.prices()))
 
 
-async def execute(planned: Planned, options: Options) -> int:
+async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
     """Execute the plan and print its summary; see ``run`` for the exit code.
 
     Raises:
@@ -132,41 +132,41 @@ async def execute(planned: Planned, options: Options) -> int:
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
-    from codetaste.report.summary import as_json, render  # noqa: PLC0415 - not for a dry run
-    from codetaste.work import carry_out  # noqa: PLC0415
+    from codetaste.report.summary import summary_to_json, render_summary  # noqa: PLC0415 - not for a dry run
+    from codetaste.work import execute_run  # noqa: PLC0415
 
-    stop, summary = Stop(), None
+    stop, summary = StopRequest(), None
     async with anyio.create_task_group() as tasks:
         stop.scope = tasks.cancel_scope
-        await tasks.start(listen, stop)
-        summary = await carry_out(
-            planned.assembly, planned.live, planned.agenda, planned.plan, rerun=options.rerun, stop=stop
+        await tasks.start(listen_for_signals, stop)
+        summary = await execute_run(
+            planned.resolved, planned.limits, planned.agenda, planned.dry_run, rerun=options.rerun, stop=stop
         )
         tasks.cancel_scope.cancel()
     if summary is not None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        say(json.dumps(as_json(summary), indent=2) if options.json else render(summary, width))
+        print_result(json.dumps(summary_to_json(summary), indent=2) if options.json else render_summary(summary, width))
         return summary.exit_code
     if options.json:
-        say(error_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))
+        print_result(error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))
     return _STOPPED
 
 
-def _make_dry_run(config: Config, wanted: Agenda, prices: Mapping[str, PriceEntry]) -> Plan:
+def _make_dry_run(config: Config, wanted: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
     planned: dict[str, PlannedJob] = {}
     for each in wanted.passes:
-        planned.setdefault(each.sources, PlannedJob(each.sources, (), ""))
-        planned[each.key] = PlannedJob(each.key, (each.sources,), each.model_id)
+        planned.setdefault(each.sources_key, PlannedJob(each.sources_key, (), ""))
+        planned[each.key] = PlannedJob(each.key, (each.sources_key,), each.model_id)
     for step in wanted.steps:
-        own = {before.key for before in step.before}
+        own = {before.key for before in step.previous_steps}
         for need in step.needs:
             if need not in own:
                 planned.setdefault(need, PlannedJob(need, (), ""))
         planned[step.key] = PlannedJob(step.key, step.needs, step.model_id)
-    for scoring in wanted.scorings:
-        planned.setdefault(scoring.sources, PlannedJob(scoring.sources, (), ""))
+    for scoring in wanted.evaluations:
+        planned.setdefault(scoring.sources_key, PlannedJob(scoring.sources_key, (), ""))
         planned[scoring.key] = PlannedJob(scoring.key, scoring.needs, "")
-    return Plan(
+    return DryRun(
         tuple(planned.values()),
         wanted.worst_case_usd(config.discover),
         config.run.budget_usd,

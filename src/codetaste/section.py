@@ -14,7 +14,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - TOML data
+def toml_to_json(value: Any) -> Any:  # noqa: ANN401 - TOML data
     """Return TOML data as JSON data.
 
     Raises:
@@ -24,9 +24,9 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - TOML data
         case Decimal():
             return float(value)
         case dict():
-            return {str(key): plain(item) for key, item in value.items()}
+            return {str(key): toml_to_json(item) for key, item in value.items()}
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [toml_to_json(item) for item in value]
         case None | bool() | int() | float() | str():
             return value
         case _:

@@ -21,7 +21,7 @@ _MAX_CLEAN_STOPS = 2
 
 
 @contextmanager
-def like_ctrl_c() -> Iterator[None]:
+def signals_raise_keyboard_interrupt() -> Iterator[None]:
     """Make SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does."""
     changed = [number for number in _STOP_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in changed:
@@ -34,32 +34,32 @@ def like_ctrl_c() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class Stop:
+class StopRequest:
     """Stop requests of the user: the name of the signal ("" if none came), and what it stops."""
 
     why: str = ""
-    asked: int = 0
+    requests: int = 0
     session: Session | None = None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
-    def ask(self, why: str) -> None:
+    def request(self, why: str) -> None:
         """Drain the run at the first request, shorten clean-up at the second, cancel all at the third."""
-        self.why, self.asked = why, self.asked + 1
-        if self.session is None or self.asked > _MAX_CLEAN_STOPS:
+        self.why, self.requests = why, self.requests + 1
+        if self.session is None or self.requests > _MAX_CLEAN_STOPS:
             self.scope.cancel()
         else:
             self.session.drain(why)
 
 
-async def listen(stop: Stop, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+async def listen_for_signals(stop: StopRequest, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
     """Turn each SIGINT, SIGTERM and SIGHUP into a stop request, until cancelled."""
     try:
         with anyio.open_signal_receiver(*_STOP_SIGNALS) as signals:
             task_status.started()
             async for number in signals:
-                stop.ask(signal.Signals(number).name)
+                stop.request(signal.Signals(number).name)
     finally:
-        if stop.asked:
+        if stop.requests:
             # A further Ctrl-C while the process exits must not change its exit code.
             for number in _STOP_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)

@@ -87,7 +87,7 @@ def format_usd(amount: Decimal) -> str:
     return f"${amount:.2f}" if amount == 0 or amount >= Decimal("0.1") else f"${amount:.4f}"
 
 
-def exact_usd(amount: Decimal) -> str:
+def format_exact_usd(amount: Decimal) -> str:
     """Format an amount of dollars exactly; equal amounts give equal text."""
     return format(amount.normalize(), "f")
 

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.assembly import cache_dir, model_digest, open_models, open_scanner, surroundings
+from codetaste.assembly import cache_dir, model_fingerprint, open_models, open_scanner, open_discovery_context
 from codetaste.atomic import write_atomically
 from codetaste.benchmark.catalog import QUICKSTART
-from codetaste.command import tell
-from codetaste.ending import Ground, compared, concluded, folders
+from codetaste.command import notify
+from codetaste.ending import RunContext, compare_agents, collect_results, product_folders
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows import discover, evaluate, infer
-from codetaste.flows.laboratory import Laboratory, measure
-from codetaste.flows.site import Cast, open_site
-from codetaste.limits import slots_in_use
+from codetaste.flows.laboratory import EvaluationContext, load_references
+from codetaste.flows.site import ModelSet, open_inference_context
+from codetaste.limits import limiter_summary
 from codetaste.orchestration.control import watch_changes
-from codetaste.orchestration.money import Limits
+from codetaste.orchestration.money import BudgetLimits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
-from codetaste.report.live import shown
-from codetaste.report.logs import logged, logs_folder
-from codetaste.report.progress import Progress, printable
+from codetaste.report.live import live_display
+from codetaste.report.logs import run_logs, logs_folder
+from codetaste.report.progress import RunProgress, printable
 from codetaste.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from codetaste.assembly import Assembly
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.config import Config
-    from codetaste.flows.agenda import Agenda
-    from codetaste.flows.discover import Crew, Surroundings
-    from codetaste.flows.site import Site
-    from codetaste.limits import LiveLimits
+    from codetaste.flows.agenda import FlowPlan
+    from codetaste.flows.discover import DiscoveryModels, DiscoveryContext
+    from codetaste.flows.site import InferenceContext
+    from codetaste.limits import RuntimeLimits
     from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.session import Session
-    from codetaste.report.plans import Plan
-    from codetaste.stopping import Stop
+    from codetaste.report.plans import DryRun
+    from codetaste.stopping import StopRequest
 
 _NO_TEST_RUNS = (
     "evaluate.tests: running tests in containers is not implemented yet; PASS is computed from recorded "
@@ -55,8 +55,8 @@ _GRACE_S, _EXTRACTION_GRACE_S = 20.0, 60.0
 """Seconds for clean-up; longer with agents, whose patches are extracted from large repositories then."""
 
 
-async def carry_out(
-    resolved: Assembly, limits: LiveLimits, agenda: Agenda, plan: Plan, *, rerun: bool, stop: Stop
+async def execute_run(
+    resolved: Assembly, limits: RuntimeLimits, agenda: FlowPlan, plan: DryRun, *, rerun: bool, stop: StopRequest
 ) -> Summary:
     """Execute the work in ``agenda`` and return its summary.
 
@@ -68,71 +68,71 @@ async def carry_out(
     """
     config = limits.config
     out = config.run.out / config.run.name
-    discovery: Surroundings | None = None
+    discovery: DiscoveryContext | None = None
     if agenda.passes:
-        discovery = await surroundings(resolved.benchmark, out, resolved.rules(), config.sandbox, tell)
-    lab: Laboratory | None = None
-    if agenda.scorings:
+        discovery = await open_discovery_context(resolved.benchmark, out, resolved.rules(), config.sandbox, notify)
+    lab: EvaluationContext | None = None
+    if agenda.evaluations:
         lab = await _laboratory(resolved, config, agenda, discovery)
     async with open_models(resolved, out / "models") as models:
         used = resolved.used_models()
-        digests = {model.id: model_digest(model, resolved.base_dir) for model in used}
-        opening_inference: AbstractAsyncContextManager[Site | None] = nullcontext()
+        digests = {model.id: model_fingerprint(model, resolved.base_dir) for model in used}
+        opening_inference: AbstractAsyncContextManager[InferenceContext | None] = nullcontext()
         if agenda.steps:
             opened = discovery or lab
-            cache = await to_thread.run_sync(cache_dir, tell) if opened is None else opened.cache
-            cast = Cast(models, used, digests, resolved.adapters)
-            opening_inference = open_site(resolved.benchmark, out, cache, config.sandbox, cast, tell)
-        crew = discover.Crew(models, digests, resolved.tools)
-        context = Ground(out, _frozen_config(limits.base, resolved.benchmark), crew, discovery, lab=lab)
+            cache = await to_thread.run_sync(cache_dir, notify) if opened is None else opened.cache
+            cast = ModelSet(models, used, digests, resolved.adapters)
+            opening_inference = open_inference_context(resolved.benchmark, out, cache, config.sandbox, cast, notify)
+        crew = discover.DiscoveryModels(models, digests, resolved.tools)
+        context = RunContext(out, _frozen_config(limits.base, resolved.benchmark), crew, discovery, evaluation=lab)
         return await _run_session(limits, agenda, plan, context, opening_inference, rerun=rerun, stop=stop)
 
 
 async def _laboratory(
-    resolved: Assembly, config: Config, agenda: Agenda, discovery: Surroundings | None
-) -> Laboratory:
+    resolved: Assembly, config: Config, agenda: FlowPlan, discovery: DiscoveryContext | None
+) -> EvaluationContext:
     """Open what evaluations need; the rule engine of an opened discovery context is shared."""
     benchmark, section = resolved.benchmark, config.evaluate or EvaluateConfig()
     warnings = [_NO_TEST_RUNS] if section.tests else []
     if discovery is not None:
-        cache, ignore, scanner = discovery.cache, discovery.ignore, discovery.scanner
-        version, engine = discovery.engine_version, discovery.engine
+        cache, ignore, scanner = discovery.cache, discovery.ignore_text, discovery.scanner
+        version, engine = discovery.engine_version, discovery.engine_label
     else:
-        cache, ignore = await to_thread.run_sync(cache_dir, tell), benchmark.ignore_text()
-        scanner, found_engine = await open_scanner(resolved.rules(), ignore, tell, cache=cache)
+        cache, ignore = await to_thread.run_sync(cache_dir, notify), benchmark.ignore_text()
+        scanner, found_engine = await open_scanner(resolved.rules(), ignore, notify, cache=cache)
         version, engine = found_engine.version, found_engine.label
         warnings += filter(None, [found_engine.warning])
-    references = await to_thread.run_sync(measure, benchmark, agenda.scorings)
+    references = await to_thread.run_sync(load_references, benchmark, agenda.evaluations)
     out = config.run.out / config.run.name
-    return Laboratory(
+    return EvaluationContext(
         benchmark, out, cache, section, scanner, version, engine, ignore, references, tuple(warnings)
     )
 
 
 async def _run_session(
-    limits: LiveLimits,
-    agenda: Agenda,
-    plan: Plan,
-    context: Ground,
-    opening_inference: AbstractAsyncContextManager[Site | None],
+    limits: RuntimeLimits,
+    agenda: FlowPlan,
+    plan: DryRun,
+    context: RunContext,
+    opening_inference: AbstractAsyncContextManager[InferenceContext | None],
     *,
     rerun: bool,
-    stop: Stop,
+    stop: StopRequest,
 ) -> Summary:
-    config, crew, lab = limits.config, context.crew, context.lab
-    progress, started_s = Progress(), time.monotonic()
-    warnings = (*(context.around.warnings if context.around else ()), *(lab.warnings if lab else ()))
-    for line in dict.fromkeys((*warnings, plans.worst_case_line(plan))):
-        tell(line)
+    config, crew, lab = limits.config, context.models, context.evaluation
+    progress, started_s = RunProgress(), time.monotonic()
+    warnings = (*(context.discovery.warnings if context.discovery else ()), *(lab.warnings if lab else ()))
+    for line in dict.fromkeys((*warnings, plans.format_worst_case(plan))):
+        notify(line)
     async with (
-        shown(progress, config.run.name, sys.stderr) as observer,
-        logged(logs_folder(context.out), lambda text: tell(printable(text))) as logs,
+        live_display(progress, config.run.name, sys.stderr) as observer,
+        run_logs(logs_folder(context.out), lambda text: notify(printable(text))) as logs,
         open_session(
             context.out,
-            Limits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
-            capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max, "cpu": cpus()},
+            BudgetLimits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
+            capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max, "cpu": cpu_count()},
             observers=[observer, logs],
-            rerun=agenda.chosen if rerun else frozenset(),
+            rerun=agenda.selected_keys if rerun else frozenset(),
             grace_s=_EXTRACTION_GRACE_S if agenda.steps else _GRACE_S,
         ) as session,
         # Opened after the session, which locks the run: it removes files of an earlier process in its folder.
@@ -140,17 +140,17 @@ async def _run_session(
     ):
         context = replace(context, site=site, lab=lab and replace(lab, site=site))
         await to_thread.run_sync(write_atomically, context.out / "config.json", context.config)
-        await to_thread.run_sync(limits.forget_stale)
-        await limits.begin(session, crew.models)
+        await to_thread.run_sync(limits.drop_stale)
+        await limits.apply_initial(session, crew.models)
         _journal_start(session, plan, progress, crew)
         session.add(*await _jobs(config, agenda, context, session))
         stop.session = session
         outcomes = await _run_jobs(session, limits, crew)
-        lines = await concluded(agenda, outcomes, context, session)
+        lines = await collect_results(agenda, outcomes, context, session)
         money = session.budget.snapshot()
     comparison, notes = None, list[str]()
     if lab is not None and agenda.steps and not stop.why:
-        comparison, notes = await to_thread.run_sync(compared, agenda, lab)
+        comparison, notes = await to_thread.run_sync(compare_agents, agenda, lab)
     return Summary(
         name=config.run.name,
         directory=context.out,
@@ -160,9 +160,9 @@ async def _run_session(
         scripted=[
             model.id for model in config.models if model.id in crew.models and model.provider == "scripted"
         ],
-        products=folders(agenda, outcomes, context),
+        products=product_folders(agenda, outcomes, context),
         prices=plan.prices,
-        stopped=stop.why,
+        stop_reason=stop.why,
         comparison=comparison,
         notes=notes,
     )
@@ -177,46 +177,46 @@ def _frozen_config(config: Config, benchmark: Benchmark) -> str:
     return config.model_copy(update={"benchmark": section}).model_dump_json(indent=2)
 
 
-def _journal_start(session: Session, plan: Plan, progress: Progress, crew: Crew) -> None:
+def _journal_start(session: Session, plan: DryRun, progress: RunProgress, crew: DiscoveryModels) -> None:
     """Journal the CPUs and prices of this session, and give ``progress`` the totals of earlier sessions."""
-    session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpus()})
-    for name, price in plans.prices_json(plan.prices).items():
+    session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpu_count()})
+    for name, price in plans.prices_to_json(plan.prices).items():
         session.record.note({"event": "price", "model": name, **price})
-    progress.gauges = partial(slots_in_use, crew.models)
+    progress.limiter_summary = partial(limiter_summary, crew.models)
     progress.root = session.budget.snapshot()
-    progress.earlier_s = progress.root.wall_s
+    progress.earlier_wall_s = progress.root.wall_s
 
 
-async def _jobs(config: Config, agenda: Agenda, context: Ground, session: Session) -> list[Job]:
+async def _jobs(config: Config, agenda: FlowPlan, context: RunContext, session: Session) -> list[Job]:
     """Create the jobs of all flows; a job that several flows need is created once."""
     jobs: dict[str, Job] = {}
-    if config.discover is not None and context.around is not None:
+    if config.discover is not None and context.discovery is not None:
         budget = session.budget.child("discover")
-        passes = discover.jobs(config.discover, agenda.passes, context.crew, context.around, budget)
+        passes = discover.discovery_jobs(config.discover, agenda.passes, context.models, context.discovery, budget)
         jobs.update({job.key: job for job in passes})
-    if context.site is not None:
-        for job in infer.jobs(agenda.steps, context.site, session.budget.child("infer")):
+    if context.inference is not None:
+        for job in infer.inference_jobs(agenda.steps, context.inference, session.budget.child("infer")):
             jobs.setdefault(job.key, job)
-    if context.lab is not None:
-        await to_thread.run_sync(context.lab.sweep)
-        for job in await evaluate.jobs(
-            agenda.scorings, context.lab, session.budget.child("evaluate"), cpus()
+    if context.evaluation is not None:
+        await to_thread.run_sync(context.evaluation.remove_scratch)
+        for job in await evaluate.evaluation_jobs(
+            agenda.evaluations, context.evaluation, session.budget.child("evaluate"), cpu_count()
         ):
             jobs.setdefault(job.key, job)
     return list(jobs.values())
 
 
-def cpus() -> int:
+def cpu_count() -> int:
     """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-async def _run_jobs(session: Session, limits: LiveLimits, crew: Crew) -> dict[str, Outcome]:
+async def _run_jobs(session: Session, limits: RuntimeLimits, crew: DiscoveryModels) -> dict[str, Outcome]:
     """Run the session's jobs, and apply changes of its limits meanwhile."""
     outcomes: dict[str, Outcome] = {}
-    apply_changes = partial(limits.obey, session, crew.models)
+    apply_changes = partial(limits.apply, session, crew.models)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch_changes, limits.directory, apply_changes, session.tell)
+        tasks.start_soon(watch_changes, limits.directory, apply_changes, session.note)
         outcomes = await session.run()
         tasks.cancel_scope.cancel()
     return outcomes

@@ -13,14 +13,14 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from codetaste.agent.code_tools import CodeContext, bash, edit
 from codetaste.agent.facts import Facts
 from codetaste.agent.tool import Tool
-from codetaste.sandbox.box import Box, BoxSpec
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Completed, Limits
+from codetaste.sandbox.box import Sandbox, SandboxSpec
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.sandbox import CommandResult, CommandLimits
 
 
 @dataclass(frozen=True)
 class Coder:
-    box: Box
+    box: Sandbox
     portal: BlockingPortal
     context: CodeContext
 
@@ -45,9 +45,9 @@ class Coder:
         assert done.exit_code == 0, done.stderr
         return done.stdout
 
-    def raw(self, script: str, *arguments: str, stdin: bytes = b"") -> Completed:
-        async def run() -> Completed:
-            limits = Limits(output_bytes=16 * 1024**2)
+    def raw(self, script: str, *arguments: str, stdin: bytes = b"") -> CommandResult:
+        async def run() -> CommandResult:
+            limits = CommandLimits(output_bytes=16 * 1024**2)
             return await self.box.run(["/bin/sh", "-c", script, *arguments], limits=limits, stdin=stdin)
 
         return self.portal.call(run)
@@ -57,6 +57,6 @@ class Coder:
 def coder_in(folder: Path) -> Iterator[Coder]:
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(local_boxes(folder).open(BoxSpec("coder"))) as box,
+        portal.wrap_async_context_manager(bubblewrap_provider(folder).open(SandboxSpec("coder"))) as box,
     ):
         yield Coder(box, portal, CodeContext(box, Facts(), output_bytes=4096))

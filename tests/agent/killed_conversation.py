@@ -17,18 +17,18 @@ import anyio
 
 from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import Brief, Conversation, converse
+from codetaste.agent.loop import LoopSettings, AgentState, run_loop
 from codetaste.llm.messages import Request, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
 from codetaste.llm.scripted import ScriptedModel
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.events import Note, ToolCalled
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.session import open_session
-from codetaste.sandbox.box import BoxSpec
-from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.box import SandboxSpec
+from codetaste.sandbox.local_box import bubblewrap_provider
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 TURNS: list[list[tuple[str, dict[str, Any]]]] = [
@@ -59,7 +59,7 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
         return [ToolCall(f"{turn}-{n}", name, args) for n, (name, args) in enumerate(TURNS[turn - 1])]
 
     scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
-    model = MeteredModel(scripted, PRICE, RateLimiter("m", most=2), retries={})
+    model = MeteredModel(scripted, PRICE, RateLimiter("m", maximum=2), retries={})
     seen: dict[str, Any] = {"asked": asked, "told": told, "notes": [], "calls": 0}
 
     def observe(event: object) -> None:
@@ -68,10 +68,10 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
         seen["calls"] += isinstance(event, ToolCalled)
 
     async def run(job: JobContext) -> Json:
-        async with local_boxes(folder / "boxes").open(BoxSpec("talk", env={"NUMBER": str(number)})) as box:
-            brief = Brief("system", "begin", CODE_TOOLS)
-            conversation = Conversation(brief.opening())
-            end = await converse(brief, model, CodeContext(box, Facts()), job, conversation)
+        async with bubblewrap_provider(folder / "boxes").open(SandboxSpec("talk", env={"NUMBER": str(number)})) as box:
+            brief = LoopSettings("system", "begin", CODE_TOOLS)
+            conversation = AgentState(brief.first_messages())
+            end = await run_loop(brief, model, CodeContext(box, Facts()), job, conversation)
             left = await box.run(["sh", "-c", "grep -r . --exclude=when; wc -l <when"])
             seen["left"], seen["end"] = left.stdout.decode(), str(end)
             clock = job.budget.snapshot()
@@ -80,7 +80,7 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
 
     (folder / "run").mkdir(exist_ok=True)
     async with open_session(
-        folder / "run", Limits(usd=Decimal(5)), retries={}, observers=[observe]
+        folder / "run", BudgetLimits(usd=Decimal(5)), retries={}, observers=[observe]
     ) as session:
         outcomes = await session.run([Job("talk", run, session.budget.child("flow"), "f")])
     seen["status"], seen["error"] = outcomes["talk"].status, outcomes["talk"].error

@@ -10,8 +10,8 @@ from coder import Coder, coder_in
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from codetaste.agent.box_files import FILE_BYTES, place
-from codetaste.agent.code_tools import CODE_TOOLS, replaced
+from codetaste.agent.box_files import FILE_BYTES, sandbox_path
+from codetaste.agent.code_tools import CODE_TOOLS, replace_text
 from codetaste.errors import CodetasteError, ToolError
 from codetaste.sandbox.engine import choose_engine
 
@@ -217,7 +217,7 @@ def test_the_tools_say_to_a_model_what_they_want() -> None:
     assert all(
         each.get("description") for spec in specs.values() for each in spec.parameters["properties"].values()
     )
-    assert [tool.rebuilds for tool in CODE_TOOLS] == [True, True, False]
+    assert [tool.replay_on_resume for tool in CODE_TOOLS] == [True, True, False]
 
 
 pieces = some.text(some.sampled_from("ab\n\r é"), max_size=12)
@@ -233,7 +233,7 @@ def test_replacing_is_what_python_does_with_text(content: str, old: str, new: st
     count = content.count(old)
     for every in (False, True):
         try:
-            changed, lines = replaced(content.encode(), old.encode(), new.encode(), every=every)
+            changed, lines = replace_text(content.encode(), old.encode(), new.encode(), every=every)
         except ToolError:
             assert count == 0 or old == new or (count > 1 and not every)
             continue
@@ -260,7 +260,7 @@ def test_an_edit_in_the_box_is_what_python_does_with_text(
 @given(some.text(some.sampled_from("./a~\0é\ud800 "), max_size=12))
 def test_a_place_is_always_one_of_the_two_whatever_a_path_says(path: str) -> None:
     try:
-        found = place(path)
+        found = sandbox_path(path)
     except ToolError:
         return
     assert found.startswith(("/testbed/", "/output/"))

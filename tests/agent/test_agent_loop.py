@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import Brief, Conversation, End, converse
-from codetaste.agent.tool import Answer, tool
+from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
+from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import BudgetExceeded, ModelRefused, SandboxError, ToolError
-from codetaste.llm.messages import Block, Message, Request, Stop, Text, ToolCall, ToolResult
+from codetaste.llm.messages import Block, Message, Request, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import Said, ScriptedModel
-from codetaste.orchestration.budget import Limits
+from codetaste.llm.scripted import ScriptedReply, ScriptedModel
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
 from codetaste.orchestration.session import open_session
 
@@ -48,7 +48,7 @@ async def note(context: Context, text: str, times: int = 1) -> str:
     context.calls.append(text)
     for _ in range(times):
         context.facts.add("noted", text)
-    return f"noted {len(context.facts.of('noted'))}"
+    return f"noted {len(context.facts.of_kind('noted'))}"
 
 
 @tool
@@ -77,9 +77,9 @@ async def talk(context: Context) -> str:
 
 
 @tool
-async def finish(context: Context) -> Answer:
+async def finish(context: Context) -> ToolAnswer:
     """End."""
-    return Answer("bye", finish=True)
+    return ToolAnswer("bye", finish=True)
 
 
 @tool
@@ -96,8 +96,8 @@ TOOLS = (note, contained, fail, refuse, spend, talk, finish)
 
 @dataclass
 class Played:
-    end: End | None
-    conversation: Conversation
+    end: LoopEnd | None
+    conversation: AgentState
     context: Context
     outcome: Outcome
     asked: int
@@ -134,15 +134,15 @@ async def play(folder: Path, script: Play, *, usd: str | None = "5", **brief: An
         return script(sum(message.role == "user" for message in request.messages) - 1, request)
 
     scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
-    model = MeteredModel(scripted, PRICE, RateLimiter("m", most=2), retries={})
-    conversation = Conversation([Message("user", (Text("begin"),))])
+    model = MeteredModel(scripted, PRICE, RateLimiter("m", maximum=2), retries={})
+    conversation = AgentState([Message("user", (TextBlock("begin"),))])
     context = Context()
-    wanted = Brief("system", "begin", TOOLS, **{"max_turns": 20, "max_output_tokens": 2048, **brief})
+    wanted = LoopSettings("system", "begin", TOOLS, **{"max_turns": 20, "max_output_tokens": 2048, **brief})
 
     async def run(job: JobContext) -> Json:
-        return str(await converse(wanted, model, context, job, conversation))
+        return str(await run_loop(wanted, model, context, job, conversation))
 
-    limits = Limits(usd=None if usd is None else Decimal(usd))
+    limits = BudgetLimits(usd=None if usd is None else Decimal(usd))
     async with open_session(folder / "run", limits, retries={}) as session:
         outcomes = await session.run([Job("talk", run, session.budget.child("flow"), "f")])
     return Played(conversation.end, conversation, context, outcomes["talk"], asked)
@@ -155,7 +155,7 @@ def then_finish(*first: Any) -> Play:
 
 async def test_tools_answer_in_order_and_a_finishing_one_ends_it(tmp_path: Path) -> None:
     played = await play(tmp_path, then_finish([call("note", text="a"), call("note", text="b", times=2)]))
-    assert played.end is End.FINISHED
+    assert played.end is LoopEnd.FINISHED
     assert played.told == ["noted 1", "noted 3", "bye"]
     assert (played.conversation.turns, played.conversation.tool_calls, played.conversation.mistakes) == (
         2,
@@ -175,8 +175,8 @@ async def test_tools_answer_in_order_and_a_finishing_one_ends_it(tmp_path: Path)
         (call("note", text="a", times="many"), "times:"),
         (call("note", text="a", loud=True), "loud: Extra inputs are not permitted"),
         (ToolCall("x", "note", {}, fault="no JSON"), "could not be read and was not run: no JSON"),
-        (Said([call("note", text="a")], stop=Stop.LENGTH), "cut off at its limit of 2048 tokens"),
-        (Said("I was about to", stop=Stop.LENGTH), "Go on in smaller steps"),
+        (ScriptedReply([call("note", text="a")], stop=StopReason.LENGTH), "cut off at its limit of 2048 tokens"),
+        (ScriptedReply("I was about to", stop=StopReason.LENGTH), "Go on in smaller steps"),
         ("I am done, I believe.", "called no tool"),
         ("", "Your reply was empty"),
         ([], "Your reply was empty"),
@@ -186,7 +186,7 @@ async def test_what_a_model_gets_wrong_is_told_to_it_and_it_can_go_on(
     tmp_path: Path, mistake: Any, expected: str
 ) -> None:
     played = await play(tmp_path, then_finish(mistake, call("note", text="right")))
-    assert played.end is End.FINISHED
+    assert played.end is LoopEnd.FINISHED
     assert expected in played.told[0]
     assert played.context.calls == ["right"]
     assert played.conversation.mistakes == 1
@@ -207,10 +207,10 @@ async def test_a_tool_that_raises_is_an_error_for_the_model_and_its_facts_never_
     tmp_path: Path, name: str, expected: str
 ) -> None:
     played = await play(tmp_path, then_finish([call(name), call("note", text="after")]))
-    assert played.end is End.FINISHED
+    assert played.end is LoopEnd.FINISHED
     assert expected in played.told[0]
     assert played.results[0].is_error
-    assert played.context.facts.of("noted") == ["after"]
+    assert played.context.facts.of_kind("noted") == ["after"]
     assert played.conversation.mistakes == 0  # the call was right
 
 
@@ -222,13 +222,13 @@ async def test_a_tool_s_output_is_bounded_at_both_ends(tmp_path: Path) -> None:
 
 async def test_a_tool_without_money_ends_the_conversation_as_the_budget_does(tmp_path: Path) -> None:
     played = await play(tmp_path, then_finish(call("note", text="kept"), call("spend")))
-    assert played.end is End.BUDGET_EXCEEDED
-    assert played.context.facts.of("noted") == ["kept"]
+    assert played.end is LoopEnd.BUDGET_EXCEEDED
+    assert played.context.facts.of_kind("noted") == ["kept"]
 
 
 async def test_a_model_without_money_ends_the_conversation_and_nothing_more_is_bought(tmp_path: Path) -> None:
     played = await play(tmp_path, lambda _turn, _request: call("note", text="x" * 100), usd="0.05")
-    assert played.end is End.BUDGET_EXCEEDED
+    assert played.end is LoopEnd.BUDGET_EXCEEDED
     assert played.context.calls
     assert played.outcome.cost.spent.usd <= Decimal("0.05")
 
@@ -236,13 +236,13 @@ async def test_a_model_without_money_ends_the_conversation_and_nothing_more_is_b
 @pytest.mark.parametrize(
     ("said", "end"),
     [
-        ("words", End.NO_TOOL_CALL),
-        ("", End.NO_TOOL_CALL),
-        (call("nowhere"), End.MALFORMED),
-        (Said("words", stop=Stop.LENGTH), End.MALFORMED),
+        ("words", LoopEnd.NO_TOOL_CALL),
+        ("", LoopEnd.NO_TOOL_CALL),
+        (call("nowhere"), LoopEnd.MALFORMED),
+        (ScriptedReply("words", stop=StopReason.LENGTH), LoopEnd.MALFORMED),
     ],
 )
-async def test_patience_ends_after_so_many_mistakes_in_a_row(tmp_path: Path, said: Any, end: End) -> None:
+async def test_patience_ends_after_so_many_mistakes_in_a_row(tmp_path: Path, said: Any, end: LoopEnd) -> None:
     played = await play(tmp_path, lambda _turn, _request: said, patience=3)
     assert played.end is end
     assert played.conversation.turns == played.asked == 3
@@ -252,27 +252,27 @@ async def test_a_right_call_restores_patience(tmp_path: Path) -> None:
     wrong = "words"
     script = then_finish(wrong, wrong, call("note", text="a"), wrong, wrong, call("note", text="b"), wrong)
     played = await play(tmp_path, script, patience=3)
-    assert played.end is End.FINISHED
+    assert played.end is LoopEnd.FINISHED
     assert played.conversation.mistakes == 5
 
 
 async def test_one_right_call_among_wrong_ones_is_no_mistake(tmp_path: Path) -> None:
     script = then_finish(*[[call("nowhere"), call("note", text="a")]] * 4)
     played = await play(tmp_path, script, patience=2)
-    assert played.end is End.FINISHED
+    assert played.end is LoopEnd.FINISHED
     assert played.conversation.mistakes == 0
 
 
 async def test_turns_are_bounded(tmp_path: Path) -> None:
     played = await play(tmp_path, lambda _turn, _request: call("note", text="again"), max_turns=4)
-    assert played.end is End.MAX_TURNS
+    assert played.end is LoopEnd.MAX_TURNS
     assert played.asked == 4
 
 
 async def test_a_refusal_ends_it(tmp_path: Path) -> None:
-    played = await play(tmp_path, then_finish(call("note", text="a"), Said("no", stop=Stop.REFUSAL)))
-    assert played.end is End.REFUSED
-    assert played.context.facts.of("noted") == ["a"]
+    played = await play(tmp_path, then_finish(call("note", text="a"), ScriptedReply("no", stop=StopReason.REFUSAL)))
+    assert played.end is LoopEnd.REFUSED
+    assert played.context.facts.of_kind("noted") == ["a"]
 
 
 async def test_a_model_that_fails_for_good_fails_the_job_and_says_why(tmp_path: Path) -> None:
@@ -305,11 +305,11 @@ async def test_after_a_failure_facts_are_restored_and_nothing_is_bought_or_run_a
         return script
 
     first = await play(tmp_path, until(broken=True))
-    assert first.context.facts.of("noted") == ["a", "b", "b"]
+    assert first.context.facts.of_kind("noted") == ["a", "b", "b"]
     second = await play(tmp_path, until(broken=False))
-    assert second.end is End.FINISHED
+    assert second.end is LoopEnd.FINISHED
     assert second.context.calls == ["c"]
-    assert second.context.facts.of("noted") == ["a", "b", "b", "c"]
+    assert second.context.facts.of_kind("noted") == ["a", "b", "b", "c"]
     assert second.asked == 2  # turns 3 and 4 only
     assert second.told == [
         "noted 1",
@@ -332,6 +332,6 @@ async def test_a_machine_that_fails_is_not_the_model_s_mistake_and_is_not_record
     assert (first.outcome.status, first.outcome.cause) == ("failed", "sandbox")
     MENDED.append(True)
     second = await play(tmp_path, script)
-    assert second.end is End.FINISHED
+    assert second.end is LoopEnd.FINISHED
     assert second.told == ["noted 1", "contained", "bye"]
     assert second.asked == 1

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import Brief, Conversation, End, converse
-from codetaste.agent.tool import Answer, tool
-from codetaste.llm.messages import Message, Request, Text, ToolCall, ToolResult
+from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
+from codetaste.agent.tool import ToolAnswer, tool
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
@@ -40,9 +40,9 @@ async def nothing(context: Context) -> str:
 
 
 @tool
-async def number(context: Context) -> Answer:
+async def number(context: Context) -> ToolAnswer:
     """Answer with a number."""
-    return Answer(5)  # type: ignore[arg-type]
+    return ToolAnswer(5)  # type: ignore[arg-type]
 
 
 @tool
@@ -72,9 +72,9 @@ async def endless_fact(context: Context) -> str:
 
 
 @tool
-async def finish(context: Context) -> Answer:
+async def finish(context: Context) -> ToolAnswer:
     """End the session."""
-    return Answer("bye", finish=True)
+    return ToolAnswer("bye", finish=True)
 
 
 @pytest.mark.anyio
@@ -97,16 +97,16 @@ async def test_a_faulty_tool_is_an_error_for_the_model_and_nothing_else(
         return ToolCall(f"c{asked}", finish.spec.name if asked else faulty.spec.name, {})
 
     scripted = ScriptedModel("m", reply, price=None, ledger=tmp_path / "ledger.jsonl")
-    model = MeteredModel(scripted, Price(input=Decimal(1), output=Decimal(1)), RateLimiter("m", most=1))
-    conversation = Conversation([Message("user", (Text("work"),))])
+    model = MeteredModel(scripted, Price(input=Decimal(1), output=Decimal(1)), RateLimiter("m", maximum=1))
+    conversation = AgentState([Message("user", (TextBlock("work"),))])
 
     async def run(job: JobContext) -> Json:
-        await converse(Brief("", "", (faulty, finish)), model, Context(), job, conversation)
+        await run_loop(LoopSettings("", "", (faulty, finish)), model, Context(), job, conversation)
         return "done"
 
     async with open_session(tmp_path / "run") as session:
         outcomes = await session.run([Job("a", run, session.budget, "1")])
-    assert (outcomes["a"].status, conversation.end) == (Status.DONE, End.FINISHED)
+    assert (outcomes["a"].status, conversation.end) == (Status.DONE, LoopEnd.FINISHED)
     (answer,) = conversation.messages[2].content
     assert isinstance(answer, ToolResult)
     assert answer.is_error

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.tool import Answer, BadArguments, bound, load_tools, tool
+from codetaste.agent.tool import ToolAnswer, BadArguments, truncate, load_tools, tool
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ async def count_lines(
 
 
 @tool(output_limit=30)
-async def talk(_context: object) -> Answer:
+async def talk(_context: object) -> ToolAnswer:
     """Say too much and end."""
-    return Answer("x" * 100, finish=True)
+    return ToolAnswer("x" * 100, finish=True)
 
 
 def test_name_description_and_schema_come_from_the_function() -> None:
@@ -64,7 +64,7 @@ def test_name_description_and_schema_come_from_the_function() -> None:
 
 
 def test_defaults_are_filled_in_and_the_context_is_passed() -> None:
-    assert anyio.run(count_lines.call, "here", {"path": "a.py"}) == Answer("here:a.py:100:up")
+    assert anyio.run(count_lines.call, "here", {"path": "a.py"}) == ToolAnswer("here:a.py:100:up")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_a_tool_says_is_bounded() -> None:
 @settings(max_examples=200)
 @given(st.text(max_size=300), st.integers(min_value=3, max_value=200))
 def test_bounding_keeps_both_ends_and_counts_what_it_drops(text: str, limit: int) -> None:
-    short = bound(text, limit)
+    short = truncate(text, limit)
     if len(text) <= limit:
         assert short == text
         return
@@ -161,12 +161,12 @@ def test_every_tool_that_cannot_be_loaded_is_named_at_once(tmp_path: Path) -> No
 def test_facts_of_a_failed_call_never_happened() -> None:
     facts = Facts()
     facts.add("rule", 1)
-    assert facts.of("rule") == [1]
+    assert facts.of_kind("rule") == [1]
     facts.drop_pending()
-    assert facts.of("rule") == []
+    assert facts.of_kind("rule") == []
     facts.add("rule", 2)
     assert facts.take_pending() == [["rule", 2]]
     facts.drop_pending()
     other = Facts()
     other.restore([["rule", 2]])
-    assert facts.of("rule") == other.of("rule") == [2]
+    assert facts.of_kind("rule") == other.of_kind("rule") == [2]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.table import write_table
+from codetaste.benchmark.table import format_table
 
 INSTANCES = (
     Instance("made", "one", "a" * 40, "b" * 40, None, "api", "go"),
@@ -23,7 +23,7 @@ INSTANCES = (
 
 def release_files(instances: tuple[Instance, ...] = INSTANCES) -> dict[str, bytes]:
     """All files of a whole benchmark."""
-    files = {"instances.csv": write_table(instances).encode(), "assets/default.semgrepignore": b"*.svg\n"}
+    files = {"instances.csv": format_table(instances).encode(), "assets/default.semgrepignore": b"*.svg\n"}
     for each in instances:
         task, image = f"assets/descriptions/{each.path}", f"instance_images/{each.path}"
         told = {"base_hash": each.commit_hash, "golden_hash": each.golden_commit_hash}

@@ -10,12 +10,12 @@ import pytest
 
 from codetaste.benchmark.catalog import Benchmark, Track, open_benchmark, quickstart_folder
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.publish import write_product, write_rules
-from codetaste.benchmark.table import write_table
+from codetaste.benchmark.publish import write_benchmark, write_rules
+from codetaste.benchmark.table import format_table
 from codetaste.errors import CodetasteError, ConfigError, JournalError
 from codetaste.rules.verdict import Direction
 from codetaste.source.origin import GitOrigin, SdistOrigin
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 KOA = Instance("koajs", "koa", A, B, 0.5, "api", "javascript", {"origin": ""})
@@ -26,7 +26,7 @@ GQL = Instance("99designs", "gqlgen", B, C, None, "", "go", {"origin": "../clone
 def benchmark_folder(tmp_path: Path) -> Path:
     root = tmp_path / "bench"
     root.mkdir()
-    (root / "instances.csv").write_text(write_table([KOA, GQL]))
+    (root / "instances.csv").write_text(format_table([KOA, GQL]))
     for instance in (KOA, GQL):
         folder = root / "assets/descriptions" / instance.path
         folder.mkdir(parents=True)
@@ -105,7 +105,7 @@ def test_a_product_drops_in_as_a_benchmark(benchmark_folder: Path, tmp_path: Pat
     root = tmp_path / "run/discover/model"
 
     async def main() -> None:
-        await write_product(root, benchmark, [GQL])
+        await write_benchmark(root, benchmark, [GQL])
         await write_rules(root, GQL, Direction.ADDITIVE, "rules: []\n")
         await write_rules(root, GQL, Direction.REDUCTIVE, "rules: [1]\n")
         await write_rules(root, GQL, Direction.REDUCTIVE, "rules: [2]\n")
@@ -139,7 +139,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> No
 def test_the_published_benchmark_opens_and_is_written_back_unchanged(published_data: Path) -> None:
     benchmark = open_benchmark(published_data)
     assert len(benchmark.instances) == 100
-    assert write_table(benchmark.instances).rstrip("\n") == (published_data / "instances.csv").read_text()
+    assert format_table(benchmark.instances).rstrip("\n") == (published_data / "instances.csv").read_text()
     for instance in benchmark.select(["koajs__*", "99designs__*", "aws__aws-cli-*"]):
         assert all(benchmark.description(instance, track) for track in Track)
         assert all(benchmark.rules_path(instance, direction).is_file() for direction in Direction)
@@ -167,7 +167,7 @@ def test_the_quickstart_is_complete() -> None:
 @pytest.mark.slow
 def test_the_quickstarts_sources_come_from_the_package_index(tmp_path: Path) -> None:
     benchmark, instance = quickstart()
-    trees = anyio.run(materialise, benchmark.origin(instance), tmp_path)
+    trees = anyio.run(checkout_trees, benchmark.origin(instance), tmp_path)
     old, new = (
         {path.name for path in (tree / "src/pluggy").iterdir()} for tree in (trees.base, trees.golden)
     )
@@ -184,7 +184,7 @@ def test_the_published_commits_come_from_clones(published_data: Path, clones: Pa
     there = [each for each in benchmark.instances if (clones / each.owner / each.repo).is_dir()]
     assert there, "no clone of any published instance"
     for instance in there:
-        trees = anyio.run(materialise, benchmark.origin(instance), tmp_path / "cache")
+        trees = anyio.run(checkout_trees, benchmark.origin(instance), tmp_path / "cache")
         assert trees.base_digest != trees.golden_digest
 
 

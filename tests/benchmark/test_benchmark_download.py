@@ -10,13 +10,13 @@ import anyio
 import pytest
 from made_release import Site, serving
 
-from codetaste.benchmark.download import Downloaded, download
+from codetaste.benchmark.download import DownloadedFile, download
 from codetaste.errors import SourceError
 
 CONTENT = random.Random(1).randbytes(300_000)
 
 
-def get(site: Site, path: Path, **more: object) -> Downloaded:
+def get(site: Site, path: Path, **more: object) -> DownloadedFile:
     return anyio.run(lambda: download(site.url, path, back_off_s=(0.0, 0.0), **more))  # type: ignore[arg-type]
 
 

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from made_release import INSTANCES, Site, laid_out, release_files, serving, zipped
 
-from codetaste.benchmark.fetch import MANIFEST, RELEASES, Fetched, Release, fetch_benchmark
+from codetaste.benchmark.fetch import MANIFEST_FILE, RELEASES, FetchedBenchmark, Release, fetch_benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import CodetasteError, ConfigError, SourceError, UnsafeArchive
 
@@ -24,7 +24,7 @@ FILES = release_files()
 MADE = Release("made", "http://127.0.0.1:9/never-asked", instances=2)
 
 
-def fetch(to: Path, source: str | Path = "", release: Release = MADE, **more: Any) -> Fetched:
+def fetch(to: Path, source: str | Path = "", release: Release = MADE, **more: Any) -> FetchedBenchmark:
     return anyio.run(lambda: fetch_benchmark(release, to, source=str(source), **more))
 
 
@@ -46,10 +46,10 @@ def test_the_release_is_downloaded_checked_and_unpacked(tmp_path: Path) -> None:
     with serving(Site(content, faults=[len(content) // 2])) as site:
         got = fetch(tmp_path / "to", release=Release("made", site.url, 2))
     assert (got.new, got.verified, got.sha256) == (True, False, hashlib.sha256(content).hexdigest())
-    assert (got.inventory.instances, got.inventory.missing, got.inventory.lacking) == (2, (), ())
+    assert (got.inventory.instances, got.inventory.missing, got.inventory.missing_for_tests) == (2, (), ())
     found = {p.relative_to(got.folder).as_posix() for p in got.folder.rglob("*") if p.is_file()}
-    assert found == {*FILES, MANIFEST}
-    manifest = json.loads((got.folder / MANIFEST).read_text())
+    assert found == {*FILES, MANIFEST_FILE}
+    manifest = json.loads((got.folder / MANIFEST_FILE).read_text())
     assert (manifest["source"], manifest["sha256"], manifest["verified"]) == (site.url, got.sha256, False)
     assert list(tmp_path.iterdir()) == [got.folder]
 
@@ -114,8 +114,8 @@ def test_what_is_not_all_of_it_is_refused_unless_it_is_wanted(tmp_path: Path) ->
     assert f"assets/descriptions/{one}/description.md" in said
     assert "--incomplete accepts it as it is" in said
     got = fetch(to, path, incomplete=True)
-    assert (len(got.inventory.missing), len(got.inventory.lacking)) == (2, 1)
-    assert all(not line.startswith("/") for line in (*got.inventory.missing, *got.inventory.lacking))
+    assert (len(got.inventory.missing), len(got.inventory.missing_for_tests)) == (2, 1)
+    assert all(not line.startswith("/") for line in (*got.inventory.missing, *got.inventory.missing_for_tests))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from codetaste.benchmark.clones import PatchCounts
 from codetaste.benchmark.instance import Instance
 from codetaste.benchmark.licences import recognise
 from codetaste.benchmark.statistics import describe_benchmark
-from codetaste.benchmark.table import write_table
+from codetaste.benchmark.table import format_table
 
 APACHE = """Apache License
                            Version 2.0, January 2004
@@ -118,7 +118,7 @@ def test_a_folder_alone_tells_its_descriptions_rules_tests_and_golden_patch(tmp_
 
 
 def test_counts_that_somebody_took_stand_in_for_what_a_folder_lacks(tmp_path: Path) -> None:
-    (tmp_path / "instances.csv").write_text(write_table(INSTANCES))
+    (tmp_path / "instances.csv").write_text(format_table(INSTANCES))
     (tmp_path / "golden_reference.csv").write_text(
         "instance,files,naive_added,naive_removed,n_pos,n_neg,base_passed,base_failed\n"
         f"{INSTANCES[0].path},3,20,10,4,5,100,2\n{INSTANCES[1].path},,x,1,,5,,\n"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.table import COLUMNS, LANGUAGES, read_table, write_table
+from codetaste.benchmark.table import COLUMNS, LANGUAGES, read_table, format_table
 from codetaste.errors import ConfigError
 
 HEADER = "owner,repo,commit_hash,golden_commit_hash,combined_score,category,language"
@@ -119,7 +119,7 @@ instances = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(instances, min_size=1, max_size=5, unique_by=lambda instance: instance.id))
 def test_what_is_written_is_read_back(rows: list[Instance]) -> None:
-    again = read_table(write_table(rows).encode(), "t.csv")
+    again = read_table(format_table(rows).encode(), "t.csv")
     assert list(again) == rows
     assert [row.extra for row in again] == [row.extra for row in rows]
 

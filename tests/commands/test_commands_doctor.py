@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from codetaste.commands.doctor import Finding, Report, examine, render, to_json
+from codetaste.commands.doctor import Finding, DoctorReport, examine_machine, render_doctor_report, doctor_to_json
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = str(Path(sys.executable).with_name("codetaste"))
 
 
-def found(report: Report, name: str) -> Finding:
+def found(report: DoctorReport, name: str) -> Finding:
     everything = (*report.tools, *report.sandbox, *report.containers, *report.keys)
     return next(finding for finding in everything if finding.name == name)
 
@@ -53,12 +53,12 @@ def answering(place: Path, answer: bytes) -> Iterator[None]:
 
 def test_where_everything_is_there_the_machine_is_usable(require: Callable[..., None]) -> None:
     require("bwrap")
-    report = anyio.run(examine)
+    report = anyio.run(examine_machine)
     assert report.usable
     assert found(report, "python").detail.startswith(sys.version.split()[0])
     assert "1.30.0, pinned" in found(report, "opengrep").detail
-    assert report.contained_by in {"bubblewrap", "landlock"}
-    text = render(report)
+    assert report.containment in {"bubblewrap", "landlock"}
+    text = render_doctor_report(report)
     assert text.endswith("ready: the main job can run here")
     assert "macOS" in text
     assert "aarch64" in text
@@ -66,11 +66,11 @@ def test_where_everything_is_there_the_machine_is_usable(require: Callable[..., 
 
 def test_a_key_is_said_to_be_set_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-value-that-nobody-may-see")
-    report = anyio.run(examine)
+    report = anyio.run(examine_machine)
     assert found(report, "ANTHROPIC_API_KEY").ready
-    assert "a-value-that-nobody-may-see" not in render(report) + to_json(report)
+    assert "a-value-that-nobody-may-see" not in render_doctor_report(report) + doctor_to_json(report)
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    missing = found(anyio.run(examine), "ANTHROPIC_API_KEY")
+    missing = found(anyio.run(examine_machine), "ANTHROPIC_API_KEY")
     assert not missing.ready
     assert not missing.needed
     assert "quickstart-live.toml" in missing.detail
@@ -83,22 +83,22 @@ def test_the_keys_of_a_config_that_is_named_are_looked_for_too(tmp_path: Path) -
         '[run]\nname = "mine"\n[benchmark]\npath = "quickstart"\n'
         '[[models]]\nid = "m"\nprovider = "anthropic"\nmodel = "some-model"\napi_key_env = "MY_OWN_KEY"\n'
     )
-    assert found(anyio.run(examine, [config]), "MY_OWN_KEY").detail == "not set; mine.toml needs it"
+    assert found(anyio.run(examine_machine, [config]), "MY_OWN_KEY").detail == "not set; mine.toml needs it"
     with pytest.raises(ConfigError, match=r"absent\.toml"):
-        anyio.run(examine, [tmp_path / "absent.toml"])
+        anyio.run(examine_machine, [tmp_path / "absent.toml"])
 
 
 def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENGREP_BIN", str(tmp_path / "nothing"))
-    report = anyio.run(examine)
+    report = anyio.run(examine_machine)
     assert not report.usable
     finding = found(report, "opengrep")
     assert (finding.ready, finding.needed) == (False, True)
     assert str(tmp_path / "nothing") in finding.detail
     assert "OPENGREP_BIN" in finding.remedy
-    assert "NEEDED opengrep" in render(report)
+    assert "NEEDED opengrep" in render_doctor_report(report)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_container_engine_that_does_not_answer_as_one_does_not_count(
     place = tmp_path / "engine.sock"
     monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
     with answering(place, answer):
-        finding = found(anyio.run(examine), "DOCKER_HOST")
+        finding = found(anyio.run(examine_machine), "DOCKER_HOST")
     assert not finding.ready
     assert detail in finding.detail
     assert not finding.needed
@@ -131,7 +131,7 @@ def test_a_socket_that_nobody_listens_on_is_no_engine(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(stale))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{stale}")
-    finding = found(anyio.run(examine), "DOCKER_HOST")
+    finding = found(anyio.run(examine_machine), "DOCKER_HOST")
     assert not finding.ready
     assert str(stale) in finding.detail
 
@@ -142,7 +142,7 @@ def test_of_a_real_engine_version_storage_and_the_lean_image_are_told(
     monkeypatch.setenv("DOCKER_HOST", docker_engine.host)
     version = docker_engine.call("GET", "/version").json()["Version"]
     driver = docker_engine.call("GET", "/info").json()["Driver"]
-    finding = found(anyio.run(examine), "DOCKER_HOST")
+    finding = found(anyio.run(examine_machine), "DOCKER_HOST")
     assert finding.ready
     assert f"docker {version} at {docker_engine.socket}, {driver}" in finding.detail
     assert "quotas" in finding.detail

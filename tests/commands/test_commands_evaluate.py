@@ -21,7 +21,7 @@ from codetaste.commands.benchmark_app import check
 from codetaste.commands.evaluate import evaluate
 from codetaste.errors import ToolMissing
 from codetaste.evaluation.exclusions import Exclusions
-from codetaste.rules.engine_install import find_engine
+from codetaste.rules.engine_install import find_rule_engine
 
 PYTHON = {"message": "m", "severity": "INFO", "languages": ["python"], "metadata": {}}
 POSITIVE = [
@@ -84,13 +84,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]
     """A cache of our own, but for the engine: taking that out of its bundle takes seconds."""
     require("git")
     try:
-        engine = anyio.run(find_engine)
+        engine = anyio.run(find_rule_engine)
     except ToolMissing as error:
         require("opengrep", ok=False, reason=str(error))
         raise
     folder = tmp_path_factory.mktemp("cache")
     (folder / "codetaste").mkdir()
-    if engine.core:
+    if engine.is_core:
         (folder / "codetaste" / "opengrep").symlink_to(engine.program.parents[1])
     return folder
 

@@ -15,7 +15,7 @@ import anyio
 import pytest
 import typed
 
-from codetaste.commands.importing import Order, import_published
+from codetaste.commands.importing import ImportArguments, import_published_outputs
 from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import read_outputs
 from codetaste.evaluation.records import TrialRecord
@@ -169,12 +169,12 @@ def test_names_that_no_folder_should_have_become_plain_and_stay_apart(
 async def test_of_imports_at_once_under_one_name_one_is_whole_and_the_others_are_told(
     made: Outputs, tmp_path: Path
 ) -> None:
-    order = Order(made.root, "taken", tmp_path / "runs", "", None, score=False, json=True)
+    order = ImportArguments(made.root, "taken", tmp_path / "runs", "", None, score=False, json=True)
     refused: list[ConfigError] = []
 
     async def one() -> None:
         try:
-            await import_published(order)
+            await import_published_outputs(order)
         except ConfigError as error:
             refused.append(error)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from codetaste.harness.manifest import Manifest
-from codetaste.sandbox.engine import BUBBLEWRAP, probe
+from codetaste.harness.manifest import AgentManifest
+from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = (CHECKOUT / "docs" / "adding-an-agent.md").read_text("utf-8")
@@ -78,7 +78,7 @@ def codetaste(folder: Path, *arguments: str) -> tuple[int, Any]:
 
 @pytest.mark.timeout(180)
 def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, require: Callable[..., None]) -> None:
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
     code, told = codetaste(folder, "run", "run.toml")
     assert code == 0, told
     [metadata] = (folder / "runs/mine/outputs").rglob("inference_metadata.json")
@@ -89,7 +89,7 @@ def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, require: C
 
 
 def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, require: Callable[..., None]) -> None:
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
     code, told = codetaste(folder, "agents", "install", "./shell-agent")
     assert (code, told[0]["name"], told[0]["version"]) == (0, "shell-agent", "1.0")
     assert (Path(told[0]["tree"]) / "adapter" / "ask.mjs").is_file()
@@ -110,12 +110,12 @@ def test_a_mistake_in_an_agent_is_told_by_its_key(folder: Path) -> None:
 def test_the_page_names_what_there_is() -> None:
     shown = set(re.findall(r"^\[+([a-z_]+)", fences("toml")[0], re.MULTILINE))
     shown |= set(re.findall(r"^([a-z_]+) =", fences("toml")[0].split("[", 1)[0], re.MULTILINE))
-    assert shown - {"options"} <= set(Manifest.model_fields)
-    from codetaste.harness.run import variables
+    assert shown - {"options"} <= set(AgentManifest.model_fields)
+    from codetaste.harness.run import run_environment
 
     written = set(
         re.findall(
-            r'"(CODETASTE_[A-Z_]+)', Path(sys.modules[variables.__module__].__file__ or "").read_text()
+            r'"(CODETASTE_[A-Z_]+)', Path(sys.modules[run_environment.__module__].__file__ or "").read_text()
         )
     )
     assert written - {"CODETASTE_OPTION_", "CODETASTE_PROMPT"} <= set(

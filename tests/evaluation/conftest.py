@@ -9,18 +9,18 @@ import anyio
 import pytest
 
 from codetaste.errors import ToolMissing
-from codetaste.rules.cache_keys import engine_name
+from codetaste.rules.cache_keys import engine_cache_name
 from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import Engine, find_engine
+from codetaste.rules.engine_install import RuleEngine, find_rule_engine
 from codetaste.rules.incremental import IncrementalScanner
 from codetaste.rules.opengrep import OpenGrep
 
 
 @pytest.fixture(scope="session")
-def engine() -> Engine:
+def engine() -> RuleEngine:
     """The engine that a user of this machine would get."""
     try:
-        return anyio.run(find_engine)
+        return anyio.run(find_rule_engine)
     except ToolMissing as error:
         if os.environ.get("CODETASTE_REQUIRE") == "all":
             pytest.fail(str(error))
@@ -33,6 +33,6 @@ def matches_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def scanner(engine: Engine, matches_cache: Path) -> IncrementalScanner:
+def scanner(engine: RuleEngine, matches_cache: Path) -> IncrementalScanner:
     """A scanner that remembers what any test of this room has asked."""
-    return IncrementalScanner(OpenGrep(engine), MatchStore(matches_cache, engine_name(engine)))
+    return IncrementalScanner(OpenGrep(engine), MatchStore(matches_cache, engine_cache_name(engine)))

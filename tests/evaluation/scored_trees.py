@@ -12,10 +12,10 @@ from typing import Any
 
 import anyio
 
-from codetaste.evaluation.baseline import Correctness
+from codetaste.evaluation.baseline import PassResult
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.exclusions import Exclusions
-from codetaste.evaluation.rule_files import parse_rule_files
+from codetaste.evaluation.rule_files import parse_rule_set
 from codetaste.rules.scan import Scanner
 
 Files = Mapping[str, str | bytes]
@@ -85,7 +85,7 @@ def score(
     negative: Sequence[Mapping[str, Any]] | None,
     *,
     exclusions: Exclusions = Exclusions.PUBLISHED,
-    correctness: Correctness | None = None,
+    correctness: PassResult | None = None,
 ) -> Evaluation:
     """Score ``patch`` from a test that is not async."""
     scratch = base.parent / "scratch"
@@ -93,13 +93,13 @@ def score(
 
     async def main() -> Evaluation:
         return await evaluate(
-            parse_rule_files(text(positive), text(negative)),
+            parse_rule_set(text(positive), text(negative)),
             base,
             patch,
             scanner,
             scratch=scratch,
             exclusions=exclusions,
-            correctness=correctness,
+            pass_result=correctness,
             engine="opengrep 1.30.0",
         )
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from codetaste.evaluation.activity import FILE, Activity, read_activity, write_activity
-from codetaste.evaluation.traces import published_activity, run_activity
+from codetaste.evaluation.activity import ACTIVITY_FILE, Activity, read_activity, write_activity
+from codetaste.evaluation.traces import activity_of_log, activity_of_trial
 
 KEY = "infer/a/open/direct/x__y-01234567"
 
@@ -68,7 +68,7 @@ def test_claude_codes_calls_are_counted(tmp_path: Path) -> None:
         {"role": "assistant", "content": [{"type": "text", "text": "sed -i, pytest"}]},
     )
     expected = Activity(commands=2, test_runs=2, bulk_edits=1, wide_edits=1, edits=3, replace_all=2)
-    assert run_activity(tmp_path, KEY) == expected
+    assert activity_of_trial(tmp_path, KEY) == expected
 
 
 def test_codexs_calls_are_counted(tmp_path: Path) -> None:
@@ -84,14 +84,14 @@ def test_codexs_calls_are_counted(tmp_path: Path) -> None:
         {"type": "function_call", "name": "shell_command", "arguments": "{no json"},
     )
     expected = Activity(commands=5, test_runs=2, bulk_edits=1, wide_edits=1, edits=2)
-    assert run_activity(tmp_path, KEY) == expected
+    assert activity_of_trial(tmp_path, KEY) == expected
 
 
 def test_qwen_codes_calls_are_counted(tmp_path: Path) -> None:
     transcript(
         tmp_path, qwen("run_shell_command", {"command": "npm test"}), qwen("edit", {}), qwen("write_file", {})
     )
-    assert run_activity(tmp_path, KEY) == Activity(commands=1, test_runs=1, edits=2)
+    assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1, edits=2)
 
 
 def test_our_own_loops_calls_are_counted(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_our_own_loops_calls_are_counted(tmp_path: Path) -> None:
     ]
     lines(tmp_path / "transcripts" / KEY / "execute.jsonl", *entries)
     expected = Activity(commands=2, test_runs=1, scripted_edits=1, edits=1, replace_all=1)
-    assert run_activity(tmp_path, KEY) == expected
+    assert activity_of_trial(tmp_path, KEY) == expected
 
 
 def test_a_long_part_is_read_from_where_it_is_kept(tmp_path: Path) -> None:
@@ -120,20 +120,20 @@ def test_a_long_part_is_read_from_where_it_is_kept(tmp_path: Path) -> None:
         {"reply": 1, "said": ["p1", "p2", "p3"]},
     ]
     lines(tmp_path / "transcripts" / KEY / "execute.attempt-1.jsonl", *entries)
-    assert run_activity(tmp_path, KEY) == Activity(commands=1, test_runs=1)
+    assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1)
 
 
 def test_the_last_attempt_in_which_the_model_answered_counts(tmp_path: Path) -> None:
     transcript(tmp_path, claude(("Bash", {"command": "pytest"})), attempt=2)
     transcript(tmp_path, claude(("Bash", {"command": "ls"})), attempt=1)
     transcript(tmp_path, claude(("Bash", {"command": "ls; ls"})), attempt=10, error="overloaded")
-    assert run_activity(tmp_path, KEY) == Activity(commands=1, test_runs=1)
+    assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1)
 
 
 def test_without_a_transcript_nothing_is_known(tmp_path: Path) -> None:
-    assert run_activity(tmp_path, KEY) is None
+    assert activity_of_trial(tmp_path, KEY) is None
     lines(tmp_path / "transcripts" / KEY / "plan.go-1.jsonl", own("bash", {"command": "pytest"}))
-    assert run_activity(tmp_path, KEY) is None
+    assert activity_of_trial(tmp_path, KEY) is None
 
 
 def test_what_a_program_without_a_model_printed_counts(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_what_a_program_without_a_model_printed_counts(tmp_path: Path) -> None:
         {"type": "item.completed", "item": ran},
         {"type": "item.completed", "item": {"type": "file_change", "changes": []}},
     )
-    assert run_activity(tmp_path, KEY) == Activity(commands=1, test_runs=1, edits=1)
+    assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1, edits=1)
 
 
 CODEX_WORDS = """\
@@ -169,17 +169,17 @@ it's never closed
 
 def test_published_logs_of_all_programs_are_read(tmp_path: Path) -> None:
     (tmp_path / "inference.out").write_text(CODEX_WORDS)
-    assert published_activity(tmp_path) == Activity(commands=2, test_runs=1, edits=1)
+    assert activity_of_log(tmp_path) == Activity(commands=2, test_runs=1, edits=1)
     event = {"type": "assistant", "message": claude(("Bash", {"command": "sed -i s/a/b/ f"}))}
     lines(tmp_path / "inference.out", {"type": "system"}, event, {"type": "result"})
-    assert published_activity(tmp_path) == Activity(commands=1, bulk_edits=1)
+    assert activity_of_log(tmp_path) == Activity(commands=1, bulk_edits=1)
 
 
 @pytest.mark.parametrize("log", [None, b"", b"The task is done.\n", b"{\n" * 5, b"\xff\x00" * 99])
 def test_a_log_that_tells_of_no_call_tells_nothing(tmp_path: Path, log: bytes | None) -> None:
     if log is not None:
         (tmp_path / "inference.out").write_bytes(log)
-    assert published_activity(tmp_path) is None
+    assert activity_of_log(tmp_path) is None
 
 
 def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
         + path.read_bytes()
         + b'{"reply":8,"said":["p1"'
     )
-    assert run_activity(tmp_path, KEY) == Activity(commands=2, test_runs=1)
+    assert activity_of_trial(tmp_path, KEY) == Activity(commands=2, test_runs=1)
 
 
 def test_counts_are_kept_beside_the_scores(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_counts_are_kept_beside_the_scores(tmp_path: Path) -> None:
 
 
 def test_a_pipe_in_place_of_counts_keeps_nobody_waiting(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / FILE)
+    os.mkfifo(tmp_path / ACTIVITY_FILE)
     with pytest.raises(ValueError, match=r"activity\.json: is not a regular file"):
         read_activity(tmp_path)
 
@@ -214,6 +214,6 @@ def test_a_pipe_in_place_of_counts_keeps_nobody_waiting(tmp_path: Path) -> None:
     "text", ["", "[]", '{"commands": -1}', '{"edits": 1.5}', '{"commands": NaN}', "[" * 9999]
 )
 def test_damaged_counts_are_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / ACTIVITY_FILE).write_text(text)
     with pytest.raises(ValueError, match=r"activity\.json: does not contain activity counts"):
         read_activity(tmp_path)

@@ -13,15 +13,15 @@ from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import (
-    correctness,
-    counts_of,
-    pseudo_tests,
+    compare_with_baseline,
+    parse_test_counts,
+    read_pseudo_agent_tests,
     read_baseline,
-    read_test_output,
-    read_tests,
+    parse_test_output,
+    read_test_results,
 )
 from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.evaluation.score import CRASHED, Baseline, TestCounts
+from codetaste.evaluation.score import CRASHED_RUN, PassThresholds, TestCounts
 
 INSTANCE = Instance("o", "r", "a" * 40, "b" * 40)
 
@@ -60,7 +60,7 @@ def describe(benchmark: Benchmark, **metadata: object) -> None:
     ],
 )
 def test_the_last_line_of_json_counts(output: str, passed: int) -> None:
-    found = read_test_output(output.encode())
+    found = parse_test_output(output.encode())
     assert found is not None
     assert found.passed == passed
 
@@ -85,22 +85,22 @@ def test_the_last_line_of_json_counts(output: str, passed: int) -> None:
     ],
 )
 def test_an_output_without_a_result_is_a_crash(tmp_path: Path, output: str) -> None:
-    assert read_test_output(output.encode("latin-1")) is None
+    assert parse_test_output(output.encode("latin-1")) is None
     path = tmp_path / "out.txt"
     path.write_bytes(output.encode("latin-1"))
-    assert read_tests(path) == CRASHED
+    assert read_test_results(path) == CRASHED_RUN
 
 
 @settings(max_examples=30)
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists))
 def test_whatever_json_holds_is_counts_or_nothing(value: object) -> None:
-    found = counts_of({"passed": value, "failed": 0, "total": 1})
+    found = parse_test_counts({"passed": value, "failed": 0, "total": 1})
     assert found is None or found.passed == value
 
 
 def test_a_test_output_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_tests(tmp_path / "none")
+        read_test_results(tmp_path / "none")
 
 
 def test_all_runs_on_both_sides_bound_a_prediction(benchmark: Benchmark) -> None:
@@ -108,8 +108,8 @@ def test_all_runs_on_both_sides_bound_a_prediction(benchmark: Benchmark) -> None
     record(benchmark, NULL, said(13, 2), said(16))
     describe(benchmark, golden_metrics={"passed": 1, "failed": 9, "total": 10})
     found = read_baseline(benchmark, INSTANCE)
-    assert (found.bounds, found.runs, found.source, found.notes) == (
-        Baseline(13, 2),
+    assert (found.thresholds, found.runs, found.source, found.notes) == (
+        PassThresholds(13, 2),
         4,
         "baseline_results",
         (),
@@ -119,7 +119,7 @@ def test_all_runs_on_both_sides_bound_a_prediction(benchmark: Benchmark) -> None
 def test_a_crashed_run_of_the_baseline_does_not_count_and_is_noted(benchmark: Benchmark) -> None:
     record(benchmark, GOLDEN, said(15), "null", '{"passed": 1')
     found = read_baseline(benchmark, INSTANCE)
-    assert found.bounds == Baseline(15, 0)
+    assert found.thresholds == PassThresholds(15, 0)
     assert found.runs == 1
     assert found.notes == (
         "1 of 3 runs in golden_agent.jsonl crashed and do not count",
@@ -135,23 +135,23 @@ def test_without_runs_the_metadata_are_a_baseline_of_one_run(benchmark: Benchmar
         base_metrics={"passed": 12, "failed": 2, "skipped": 0, "total": 14, "error": None},
     )
     found = read_baseline(benchmark, INSTANCE)
-    assert (found.bounds, found.runs) == (Baseline(12, 2), 2)
+    assert (found.thresholds, found.runs) == (PassThresholds(12, 2), 2)
     assert "one run each" in found.notes[0]
-    golden, null = (pseudo_tests(benchmark, INSTANCE, agent) for agent in (GOLDEN, NULL))
+    golden, null = (read_pseudo_agent_tests(benchmark, INSTANCE, agent) for agent in (GOLDEN, NULL))
     assert (golden, null) == (TestCounts(13, 1, 0, 14), TestCounts(12, 2, 0, 14))
 
 
 def test_without_anything_pass_is_not_known(benchmark: Benchmark) -> None:
-    known = correctness(TestCounts(9, 0, 0, 9), read_baseline(benchmark, INSTANCE))
+    known = compare_with_baseline(TestCounts(9, 0, 0, 9), read_baseline(benchmark, INSTANCE))
     assert (known.passed, known.why) == (None, "no baseline of R and R∘X* is recorded")
     record(benchmark, GOLDEN, said(9))
     baseline = read_baseline(benchmark, INSTANCE)
-    assert correctness(None, baseline).passed is None
-    assert correctness(TestCounts(9, 0, 0, 9), baseline).passed is True
+    assert compare_with_baseline(None, baseline).passed is None
+    assert compare_with_baseline(TestCounts(9, 0, 0, 9), baseline).passed is True
 
 
 def test_a_crashed_test_run_of_a_prediction_does_not_pass_and_says_so(benchmark: Benchmark) -> None:
     record(benchmark, GOLDEN, said(9))
-    known = correctness(CRASHED, read_baseline(benchmark, INSTANCE))
+    known = compare_with_baseline(CRASHED_RUN, read_baseline(benchmark, INSTANCE))
     assert known.passed is False
     assert known.notes[0] == "the test run gave no result: it counts as 0 passed, 0 failed"

@@ -118,16 +118,16 @@ def check(
     want = expected(base, after, plain, *sides)
     if not want.rules:
         assert found.status == "no_rules"
-        assert found.counts is None
+        assert found.rule_counts is None
         return
     assert found.status == "scored", found.why
-    assert found.counts is not None
+    assert found.rule_counts is not None
     assert found.precision is not None
-    matched = found.counts.positive_matched + found.counts.negative_total - found.counts.negative_matched
+    matched = found.rule_counts.positive_matched + found.rule_counts.negative_total - found.rule_counts.negative_matched
     assert Fraction(matched, want.rules) == Fraction(want.followed, want.rules)
     assert (found.precision.hits_added, found.precision.added) == (want.hits_added, want.added)
     assert (found.precision.hits_removed, found.precision.removed) == (want.hits_removed, want.removed)
-    assert found.lines == (want.added, want.removed)
+    assert found.line_counts == (want.added, want.removed)
 
 
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

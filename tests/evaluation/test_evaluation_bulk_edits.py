@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
-from codetaste.evaluation.deeds import Deeds, deeds
+from codetaste.evaluation.deeds import CommandTraits, command_traits
 
-ONE, SEVERAL = Deeds(bulk=True), Deeds(bulk=True, wide=True)
-SCRIPTED, NONE = Deeds(scripted=True), Deeds()
+ONE, SEVERAL = CommandTraits(bulk_edit=True), CommandTraits(bulk_edit=True, wide_edit=True)
+SCRIPTED, NONE = CommandTraits(scripted_edit=True), CommandTraits()
 KINDS = {
     "sed -i 's/a/b/' f.py": ONE,
     "sed -i '' s/a/b/ f": ONE,
@@ -49,15 +49,15 @@ KINDS = {
     "jscodeshift -d x": NONE,
     "gofmt -w .": NONE,
     "gofmt -r 'a -> b' -l .": NONE,
-    "git apply x.diff": Deeds(patches=True),
+    "git apply x.diff": CommandTraits(applies_patch=True),
     "git apply --check x.diff": NONE,
-    "apply_patch <<'E'\n*** Begin Patch\n*** End Patch\nE": Deeds(patches=True),
+    "apply_patch <<'E'\n*** Begin Patch\n*** End Patch\nE": CommandTraits(applies_patch=True),
 }
 
 
 @pytest.mark.parametrize("text", KINDS)
 def test_commands_replace_in_bulk_as_the_rules_say(text: str) -> None:
-    assert deeds(text) == KINDS[text]
+    assert command_traits(text) == KINDS[text]
 
 
 LOOPS = """
@@ -88,4 +88,4 @@ LOOKS = """
 def test_a_script_on_the_spot_counts_when_it_writes_files_in_a_loop(code: str, rewrites: int) -> None:
     text = textwrap.dedent(code)
     for command in (f"python3 - <<'E'\n{text}E\n", f"cd x; cat a | python <<'E'\n{text}E\n"):
-        assert deeds(command).scripted == bool(rewrites), command
+        assert command_traits(command).scripted_edit == bool(rewrites), command

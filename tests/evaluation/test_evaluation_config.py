@@ -40,7 +40,7 @@ def test_an_empty_section_is_enough(tmp_path: Path) -> None:
     found = read_config(path).evaluate
     assert found is not None
     assert (found.rules, found.references, found.tests, found.baseline_runs) == ("benchmark", True, False, 5)
-    assert found.discovered_by is None
+    assert found.discovery_model is None
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from scored_trees import difference, regex, rule, score, write
 
 from codetaste.errors import EngineError, RuleError
-from codetaste.evaluation.evaluate import Status
+from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.exclusions import Exclusions
-from codetaste.evaluation.rule_files import parse_rule_files
-from codetaste.rules.engine_install import Engine
-from codetaste.rules.opengrep import EngineLimits, OpenGrep
+from codetaste.evaluation.rule_files import parse_rule_set
+from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
 from codetaste.rules.scan import FullScanner, Scanner
 
 BASE = {"a.py": "old(1)\nkeep()\n", "b.py": "x = old(2)\n", "dist/c.py": "old(3)\n"}
@@ -30,15 +30,15 @@ def test_golden_follows_every_rule_and_null_follows_none(
     tmp_path: Path, base: Path, scanner: Scanner
 ) -> None:
     golden = score(scanner, base, difference(tmp_path, BASE, GOLDEN), POSITIVE, NEGATIVE[:1])
-    assert golden.status is Status.SCORED
-    assert golden.counts is not None
-    assert (golden.counts.positive_matched, golden.counts.negative_matched) == (1, 0)
-    assert (golden.lacking, golden.remaining) == ((), ())
+    assert golden.status is EvaluationStatus.SCORED
+    assert golden.rule_counts is not None
+    assert (golden.rule_counts.positive_matched, golden.rule_counts.negative_matched) == (1, 0)
+    assert (golden.unmet_additive, golden.unmet_reductive) == ((), ())
     null = score(scanner, base, b"\n", POSITIVE, NEGATIVE[:1])
-    assert null.counts is not None
-    assert (null.counts.positive_matched, null.counts.negative_matched) == (0, 1)
-    assert (null.lacking, null.remaining) == (("same-id",), ("same-id",))
-    assert null.lines == (0, 0)
+    assert null.rule_counts is not None
+    assert (null.rule_counts.positive_matched, null.rule_counts.negative_matched) == (0, 1)
+    assert (null.unmet_additive, null.unmet_reductive) == (("same-id",), ("same-id",))
+    assert null.line_counts == (0, 0)
 
 
 def test_both_line_counts_are_told_and_what_is_left_out_can_be_chosen(
@@ -46,12 +46,12 @@ def test_both_line_counts_are_told_and_what_is_left_out_can_be_chosen(
 ) -> None:
     patch = difference(tmp_path, BASE, GOLDEN)
     found = score(scanner, base, patch, POSITIVE, NEGATIVE)
-    assert (found.lines, found.lines_all) == ((2, 2), (3, 3))
+    assert (found.line_counts, found.line_counts_all) == ((2, 2), (3, 3))
     assert found.precision is not None
     assert found.precision_all is not None
     assert (found.precision.hits_added, found.precision_all.hits_added) == (2, 3)
     whole = score(scanner, base, patch, POSITIVE, NEGATIVE, exclusions=Exclusions.NONE)
-    assert (whole.lines, whole.precision) == ((3, 3), found.precision_all)
+    assert (whole.line_counts, whole.precision) == ((3, 3), found.precision_all)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_file_that_cannot_be_seen_any_more_does_not_count_as_cleaned(
     after = {"a.py": "new(1)\n", name: broken + lines}
     base = write(tmp_path / "before", before)
     found = score(scanner, base, difference(tmp_path, before, after, "-M10%"), POSITIVE, NEGATIVE[:1])
-    assert found.status is Status.SCORED
-    assert found.unparsable == (name,)
-    assert found.remaining == ("same-id",)
+    assert found.status is EvaluationStatus.SCORED
+    assert found.unscannable == (name,)
+    assert found.unmet_reductive == ("same-id",)
     assert "could be scanned before the patch but not after it: 1" in found.notes[-1]
     assert "reductive rules that count as unmet because of it: 1" in found.notes[-1]
 
@@ -83,17 +83,17 @@ def test_a_file_that_did_not_parse_before_hides_nothing_new(tmp_path: Path, scan
     after = {"a.py": "new(1)\n", "b.py": "def (((:\n"}
     base = write(tmp_path / "before", before)
     found = score(scanner, base, difference(tmp_path, before, after), POSITIVE, NEGATIVE[:1])
-    assert (found.unparsable, found.remaining, found.notes) == ((), (), ())
+    assert (found.unscannable, found.unmet_reductive, found.notes) == ((), (), ())
 
 
 def test_a_patch_that_does_not_apply_is_named_so(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     other = {"a.py": "something()\nelse()\nentirely()\n"}
     patch = difference(tmp_path, other, {"a.py": "something()\nnew(1)\nentirely()\n"})
     found = score(scanner, base, patch, POSITIVE, NEGATIVE)
-    assert found.status is Status.DOES_NOT_APPLY
+    assert found.status is EvaluationStatus.DOES_NOT_APPLY
     assert found.why
     assert "another" in found.why
-    assert (found.counts, found.precision, found.lines) == (None, None, (1, 1))
+    assert (found.rule_counts, found.precision, found.line_counts) == (None, None, (1, 1))
 
 
 def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
@@ -104,7 +104,7 @@ def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
     patch = difference(tmp_path, other, {"a.py": f"new(1)\nkeep()\n{far}changed()\n"})
     here = write(tmp_path / "longer", {"a.py": f"old(1)\nkeep()\n{far}"})
     found = score(scanner, here, patch, POSITIVE, NEGATIVE)
-    assert found.status is Status.SCORED
+    assert found.status is EvaluationStatus.SCORED
     assert found.notes
 
 
@@ -114,18 +114,18 @@ def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
 )
 def test_what_is_no_patch_is_named_so(base: Path, scanner: Scanner, patch: bytes) -> None:
     found = score(scanner, base, patch, POSITIVE, NEGATIVE)
-    assert found.status is Status.UNPARSABLE_PATCH
+    assert found.status is EvaluationStatus.UNPARSABLE_PATCH
     assert found.why
     assert "\n" not in found.why
-    assert (found.counts, found.lines) == (None, None)
+    assert (found.rule_counts, found.line_counts) == (None, None)
 
 
 def test_without_rules_there_is_no_rate_but_lines(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     patch = difference(tmp_path, BASE, GOLDEN)
     for positive, negative in (([], []), (None, None)):
         found = score(scanner, base, patch, positive, negative)
-        assert (found.status, found.counts, found.precision, found.lines) == (
-            Status.NO_RULES,
+        assert (found.status, found.rule_counts, found.precision, found.line_counts) == (
+            EvaluationStatus.NO_RULES,
             None,
             None,
             (2, 2),
@@ -134,8 +134,8 @@ def test_without_rules_there_is_no_rate_but_lines(tmp_path: Path, base: Path, sc
 
 def test_a_direction_without_rules_leaves_the_other(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     found = score(scanner, base, difference(tmp_path, BASE, GOLDEN), None, NEGATIVE)
-    assert found.counts is not None
-    assert (found.counts.positive_total, found.counts.negative_total) == (0, 2)
+    assert found.rule_counts is not None
+    assert (found.rule_counts.positive_total, found.rule_counts.negative_total) == (0, 2)
 
 
 def test_a_rule_that_the_engine_refuses_makes_the_scan_partial_and_the_rate_unknown(
@@ -143,21 +143,21 @@ def test_a_rule_that_the_engine_refuses_makes_the_scan_partial_and_the_rate_unkn
 ) -> None:
     patch = difference(tmp_path, BASE, GOLDEN)
     found = score(scanner, base, patch, [*POSITIVE, rule("broken", "new(((")], NEGATIVE)
-    assert (found.status, found.counts, found.precision) == (Status.PARTIAL_SCAN, None, None)
+    assert (found.status, found.rule_counts, found.precision) == (EvaluationStatus.PARTIAL_SCAN, None, None)
     assert found.why.startswith("the scan of R is partial: rule broken")
 
 
-def test_time_that_runs_out_makes_the_scan_partial(tmp_path: Path, engine: Engine) -> None:
+def test_time_that_runs_out_makes_the_scan_partial(tmp_path: Path, engine: RuleEngine) -> None:
     before = {"a.py": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n"}
     base = write(tmp_path / "slow", before)
     hanging = regex("hangs", r"(a*)*(a*)*(a*)*(a*)*c")
-    scanner = FullScanner(OpenGrep(engine, limits=EngineLimits(wall_s=0.02)))
+    scanner = FullScanner(OpenGrep(engine, limits=RuleEngineLimits(wall_s=0.02)))
     found = score(scanner, base, b"\n", [hanging], None)
-    assert found.status is Status.PARTIAL_SCAN
-    assert found.counts is None
+    assert found.status is EvaluationStatus.PARTIAL_SCAN
+    assert found.rule_counts is None
 
 
-def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: Engine) -> None:
+def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: RuleEngine) -> None:
     from dataclasses import replace
 
     gone = FullScanner(OpenGrep(replace(engine, program=base / "nothing")))
@@ -167,7 +167,7 @@ def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: Eng
 
 def test_rule_files_that_are_broken_say_where() -> None:
     with pytest.raises(RuleError, match=r"rules_negative.yml:1"):
-        parse_rule_files(b"", b"rules: [")
+        parse_rule_set(b"", b"rules: [")
     with pytest.raises(RuleError, match="message is missing"):
-        parse_rule_files(b"rules:\n- id: x\n", b"")
-    assert parse_rule_files(b"", b"rules: []\n").negative == ()
+        parse_rule_set(b"rules:\n- id: x\n", b"")
+    assert parse_rule_set(b"", b"rules: []\n").negative == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.evaluation.deeds import Deeds, deeds
+from codetaste.evaluation.deeds import CommandTraits, command_traits
 
 PIECES = st.sampled_from(
     [
@@ -40,14 +40,14 @@ FLOODS = {
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.timeout(60)
 def test_a_flood_is_read_in_seconds(flood: str) -> None:
-    assert isinstance(deeds(FLOODS[flood]), Deeds)
+    assert isinstance(command_traits(FLOODS[flood]), CommandTraits)
 
 
 def test_a_text_longer_than_a_shell_takes_is_said_to_be_unread() -> None:
-    assert deeds("pytest " * 30_000) == Deeds(whole=False)
+    assert command_traits("pytest " * 30_000) == CommandTraits(complete=False)
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 @settings(max_examples=150)
 def test_any_text_has_an_answer(text: str) -> None:
-    assert isinstance(deeds(text), Deeds)
+    assert isinstance(command_traits(text), CommandTraits)

@@ -11,10 +11,10 @@ import pytest
 from codetaste.benchmark.catalog import Benchmark, open_benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.evaluate import Evaluation
-from codetaste.evaluation.soundness import Bench, Soundness, check_instance
-from codetaste.rules.cache_keys import engine_name
+from codetaste.evaluation.soundness import ValidationContext, InstanceValidation, validate_instance
+from codetaste.rules.cache_keys import engine_cache_name
 from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import Engine
+from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.incremental import IncrementalScanner
 from codetaste.rules.opengrep import OpenGrep
 
@@ -31,17 +31,17 @@ def reference(benchmark: Benchmark, instance: Instance) -> dict[str, str]:
         return next(row for row in csv.DictReader(file) if row["instance"] == instance.path)
 
 
-def checked(bench: Bench, instance: Instance) -> Soundness:
-    async def main() -> Soundness:
-        return await check_instance(bench, instance)
+def checked(bench: ValidationContext, instance: Instance) -> InstanceValidation:
+    async def main() -> InstanceValidation:
+        return await validate_instance(bench, instance)
 
     return anyio.run(main)
 
 
 def rate(evaluation: Evaluation | None) -> tuple[int, int, int, int]:
     assert evaluation is not None
-    assert evaluation.counts is not None, evaluation.why
-    counts = evaluation.counts
+    assert evaluation.rule_counts is not None, evaluation.why
+    counts = evaluation.rule_counts
     return counts.positive_matched, counts.positive_total, counts.negative_matched, counts.negative_total
 
 
@@ -49,22 +49,22 @@ def rate(evaluation: Evaluation | None) -> tuple[int, int, int, int]:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", HITS)
 def test_an_instance_is_sound_and_its_golden_patch_has_the_published_size(
-    name: str, published_data: Path, clones: Path, engine: Engine, tmp_path: Path
+    name: str, published_data: Path, clones: Path, engine: RuleEngine, tmp_path: Path
 ) -> None:
     benchmark = open_benchmark(published_data, repos=clones)
     instance = benchmark.get(name)
-    store = MatchStore(tmp_path / "matches", engine_name(engine))
+    store = MatchStore(tmp_path / "matches", engine_cache_name(engine))
     scanner = IncrementalScanner(OpenGrep(engine), store, benchmark.ignore_text())
-    found = checked(Bench(benchmark, scanner, tmp_path, tmp_path, "opengrep"), instance)
-    assert found.sound, found.reasons
+    found = checked(ValidationContext(benchmark, scanner, tmp_path, tmp_path, "opengrep"), instance)
+    assert found.valid, found.problems
     stated = reference(benchmark, instance)
     rules = int(stated["n_pos"]), int(stated["n_neg"])
     assert rate(found.golden) == (rules[0], rules[0], 0, rules[1])
     assert rate(found.null) == (0, rules[0], rules[1], rules[1])
     assert found.golden is not None
     assert found.golden.precision is not None
-    assert found.golden.lines == (int(stated["official_added"]), int(stated["official_removed"]))
-    assert found.golden.lines_all == (int(stated["strict_added"]), int(stated["strict_removed"]))
+    assert found.golden.line_counts == (int(stated["official_added"]), int(stated["official_removed"]))
+    assert found.golden.line_counts_all == (int(stated["strict_added"]), int(stated["strict_removed"]))
     assert found.golden.files == int(stated["files"])
-    assert len(found.golden.positive) == int(stated["sum_nr_refactored"])
+    assert len(found.golden.positive_matches) == int(stated["sum_nr_refactored"])
     assert (found.golden.precision.hits_added, found.golden.precision.hits_removed) == HITS[name]

@@ -11,8 +11,8 @@ import pytest
 from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
-from codetaste.evaluation.reading import merged, read_outputs
-from codetaste.evaluation.records import ProblemKind, Source, TrialRecord, TrialStatus
+from codetaste.evaluation.reading import merge_records, read_outputs
+from codetaste.evaluation.records import ProblemKind, TrialSource, TrialRecord, TrialStatus
 from codetaste.evaluation.score import TestCounts
 from made_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
 
@@ -43,7 +43,7 @@ def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
     )
     made.null()
     record = only(made.root)
-    assert (record.run, record.source, record.agent) == ("checkout", Source.PUBLISHED, "a")
+    assert (record.run, record.source, record.agent) == ("checkout", TrialSource.PUBLISHED, "a")
     assert (record.track, record.mode, record.instance, record.repository) == ("open", "plan", ID, "Made/Up")
     assert (record.model, record.harness, record.finish_reason) == ("sonnet", "claude-code", "success")
     assert (record.status, record.why) == (TrialStatus.SCORED, "")
@@ -163,7 +163,7 @@ def test_our_own_scores_come_first(made: Outputs) -> None:
     write(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
     record = only(made.root)
     assert (record.source, record.ifr, record.prec, record.added, record.passed) == (
-        *(Source.CODETASTE, 0.5, 0.25, 4, False),
+        *(TrialSource.CODETASTE, 0.5, 0.25, 4, False),
     )
     assert (record.turns, record.tool_calls, record.scored_by) == (3, 9, "codetaste 0.6.0, opengrep 1.30.0")
     assert record.activity is not None
@@ -274,7 +274,7 @@ def test_evaluations_of_several_versions_or_rules_are_named(made: Outputs, tmp_p
     )
     readings = [read_outputs(each.root) for each in (made, other)]
     assert not any(reading.problems for reading in readings)
-    together = merged(readings)
+    together = merge_records(readings)
     assert len(together.records) == 2
     programs, rules = together.problems
     assert programs.kind is rules.kind is ProblemKind.VERSIONS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.reading import read_outputs
-from codetaste.evaluation.records import Problem, ProblemKind, TrialRecord, TrialStatus
+from codetaste.evaluation.records import ReadProblem, ProblemKind, TrialRecord, TrialStatus
 from made_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
 
 RESULT, METADATA = "evaluation/evaluation_result.json", "inference_metadata.json"
@@ -30,7 +30,7 @@ def made(tmp_path: Path) -> Outputs:
     return made
 
 
-def read(made: Outputs, benchmark: Benchmark | None = None) -> tuple[dict[str, TrialRecord], list[Problem]]:
+def read(made: Outputs, benchmark: Benchmark | None = None) -> tuple[dict[str, TrialRecord], list[ReadProblem]]:
     """The records by agent, the sound one checked, and the problems."""
     found = read_outputs(made.root, benchmark)
     records = {record.agent: record for record in found.records}
@@ -38,7 +38,7 @@ def read(made: Outputs, benchmark: Benchmark | None = None) -> tuple[dict[str, T
     assert (sound.status, sound.ifr, sound.prec, sound.passed) == (TrialStatus.SCORED, 0.7, 3 / 5, True)
     for problem in found.problems:
         assert str(problem).isprintable()
-        assert "sound/" not in problem.place
+        assert "sound/" not in problem.location
     return records, list(found.problems)
 
 
@@ -125,7 +125,7 @@ def test_a_fault_in_one_trial_is_named_with_its_file(made: Outputs, case: str) -
     spoil(made.trial("bad"))
     records, problems = read(made)
     assert records["bad"].status is status
-    assert [(p.kind, p.place) for p in problems] == [(kind, f"open/direct/{PATH}/bad/{name}")]
+    assert [(p.kind, p.location) for p in problems] == [(kind, f"open/direct/{PATH}/bad/{name}")]
 
 
 @pytest.mark.parametrize("way", ["missing", "truncated"])
@@ -186,7 +186,7 @@ def test_links_are_followed_only_to_files_below_the_root(made: Outputs, tmp_path
     assert records["within"].cost_usd == 1.25
     assert records["out"].cost_usd is None
     assert records["folder"].ifr is None
-    places = {Path(p.place).relative_to(f"open/direct/{PATH}").as_posix() for p in problems}
+    places = {Path(p.location).relative_to(f"open/direct/{PATH}").as_posix() for p in problems}
     assert places == {f"out/{METADATA}", f"folder/{RESULT}", "linked"}
     assert {p.kind for p in problems} == {ProblemKind.LINK}
 
@@ -226,7 +226,7 @@ def test_folders_of_another_layout_are_named(made: Outputs) -> None:
     (made.root / ".cache").mkdir()
     _, problems = read(made)
     assert {p.kind for p in problems} == {ProblemKind.LAYOUT}
-    assert {p.place for p in problems} == {"open/turbo", "closed", "open/direct/o/r/not-a-hash"}
+    assert {p.location for p in problems} == {"open/turbo", "closed", "open/direct/o/r/not-a-hash"}
 
 
 def test_instances_that_the_benchmark_does_not_have_are_left_out(made: Outputs) -> None:
@@ -248,14 +248,14 @@ def test_the_same_trial_twice_counts_once(made: Outputs) -> None:
     made.trial("sound-again", identity="sound", rules=(0, 4, 6, 6))
     records, (problem,) = read(made)
     assert len(records) == 2
-    assert (problem.kind, problem.place) == (ProblemKind.DUPLICATE, f"open/direct/{PATH}/sound-again")
+    assert (problem.kind, problem.location) == (ProblemKind.DUPLICATE, f"open/direct/{PATH}/sound-again")
 
 
 def test_a_damaged_journal_costs_only_the_trials_without_folders(made: Outputs) -> None:
     (made.root.parent / "journal.jsonl").write_text('{"event":"ended","key":"infer/a"}\n{"event":"job"]\n')
     found = read_outputs(made.root.parent)
     assert len(found.records) == 2
-    assert [(p.kind, p.place) for p in found.problems] == [(ProblemKind.UNREADABLE, "journal.jsonl")]
+    assert [(p.kind, p.location) for p in found.problems] == [(ProblemKind.UNREADABLE, "journal.jsonl")]
 
 
 FILES = (

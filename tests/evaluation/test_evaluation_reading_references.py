@@ -28,4 +28,4 @@ def test_a_reference_is_taken_from_its_own_place_first(tmp_path: Path) -> None:
     found = read_outputs(made.root)
     assert [record.folder for record in found.records] == [null]
     (problem,) = found.problems
-    assert (problem.kind, problem.place) == (ProblemKind.DUPLICATE, f"open/direct/{PATH}/null_agent")
+    assert (problem.kind, problem.location) == (ProblemKind.DUPLICATE, f"open/direct/{PATH}/null_agent")

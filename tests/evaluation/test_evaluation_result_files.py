@@ -12,13 +12,13 @@ from scored_trees import difference, rule, score, write
 
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
-from codetaste.evaluation.baseline import RecordedBaseline, correctness
-from codetaste.evaluation.evaluate import Evaluation, Status
-from codetaste.evaluation.pseudo import pseudo_config
+from codetaste.evaluation.baseline import RecordedBaseline, compare_with_baseline
+from codetaste.evaluation.evaluate import Evaluation, EvaluationStatus
+from codetaste.evaluation.pseudo import pseudo_agent_config
 from codetaste.evaluation.published_lines import read_coverage
-from codetaste.evaluation.result_files import recorded_tests, write_evaluation
-from codetaste.evaluation.result_place import check_place, results_folder
-from codetaste.evaluation.score import Baseline, TestCounts
+from codetaste.evaluation.result_files import read_recorded_tests, write_evaluation
+from codetaste.evaluation.result_place import check_results_folder, results_folder
+from codetaste.evaluation.score import PassThresholds, TestCounts
 from codetaste.rules.scan import Scanner
 
 INSTANCE = Instance("Own", "Repo", "a" * 40, "b" * 40)
@@ -30,7 +30,7 @@ TESTS = TestCounts(12, 0, 1, 13)
 @pytest.fixture
 def half(tmp_path: Path, scanner: Scanner) -> Evaluation:
     base = write(tmp_path / "R", BASE)
-    known = correctness(TESTS, RecordedBaseline(Baseline(12, 0), 10, "baseline_results"))
+    known = compare_with_baseline(TESTS, RecordedBaseline(PassThresholds(12, 0), 10, "baseline_results"))
     return score(
         scanner,
         base,
@@ -46,7 +46,7 @@ def put(folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = 
         folder,
         evaluation,
         instance=INSTANCE,
-        agent_config=pseudo_config("golden_agent"),
+        agent_config=pseudo_agent_config("golden_agent"),
         inference_metadata=metadata,
         instance_metadata=None,
         timestamp="2026-01-01T00:00:00.000Z",
@@ -90,7 +90,7 @@ def test_a_scored_patch_has_the_published_files_and_ours(tmp_path: Path, half: E
         "is_valid": True,
     }
     assert result["instance_metadata"]["base_hash"] == INSTANCE.commit_hash
-    assert recorded_tests(folder) == TESTS
+    assert read_recorded_tests(folder) == TESTS
     negative = read_coverage(folder / "rules_negative.sarif", str(tmp_path.resolve()))
     assert negative.lines.keys() == {"caf\udce9.py"}
 
@@ -139,25 +139,25 @@ def test_a_patch_without_a_score_leaves_no_file_that_could_be_taken_for_one(
 def test_test_results_outlive_a_scoring_that_came_to_nothing(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
     put(folder, half)
-    put(folder, replace(half, status=Status.PARTIAL_SCAN, counts=None, precision=None))
+    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, counts=None, precision=None))
     assert not (folder / "evaluation_result.json").exists()
-    assert recorded_tests(folder, half.patch_sha256) == recorded_tests(folder) == TESTS
-    assert recorded_tests(folder, "0" * 64) is None
+    assert read_recorded_tests(folder, half.patch_sha256) == read_recorded_tests(folder) == TESTS
+    assert read_recorded_tests(folder, "0" * 64) is None
 
 
 @pytest.mark.parametrize("content", ['{"agent_test_metrics"', "[]", "\x00", "[" * 100_000])
 def test_a_damaged_result_is_named_by_its_path(tmp_path: Path, content: str) -> None:
     (tmp_path / "evaluation_result.json").write_text(content)
     with pytest.raises(ConfigError, match=r"evaluation_result\.json: ") as error:
-        recorded_tests(tmp_path)
+        read_recorded_tests(tmp_path)
     assert len(error.value.problems) == 1
 
 
 @pytest.mark.parametrize("metrics", [None, {}, {"passed": float("nan"), "failed": 0, "total": 1}, 3])
 def test_a_result_without_tests_has_none(tmp_path: Path, metrics: object) -> None:
     (tmp_path / "evaluation_result.json").write_text(json.dumps({"agent_test_metrics": metrics}))
-    assert recorded_tests(tmp_path) is None
-    assert recorded_tests(tmp_path / "nowhere") is None
+    assert read_recorded_tests(tmp_path) is None
+    assert read_recorded_tests(tmp_path / "nowhere") is None
 
 
 def test_results_go_beside_a_prediction_and_carry_the_name_of_any_other_patch(tmp_path: Path) -> None:
@@ -167,15 +167,15 @@ def test_results_go_beside_a_prediction_and_carry_the_name_of_any_other_patch(tm
 
 def test_results_of_something_else_are_never_replaced(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    check_place(folder, INSTANCE.id, half.patch_sha256)
+    check_results_folder(folder, INSTANCE.id, half.patch_sha256)
     put(folder, half)
-    check_place(folder, INSTANCE.id, half.patch_sha256)
+    check_results_folder(folder, INSTANCE.id, half.patch_sha256)
     for instance, digest in ((INSTANCE.id, "0" * 64), ("other", half.patch_sha256)):
         with pytest.raises(ConfigError, match="another patch"):
-            check_place(folder, instance, digest)
+            check_results_folder(folder, instance, digest)
     (folder / "scores.json").unlink()
     with pytest.raises(ConfigError, match="not written by codetaste"):
-        check_place(folder, INSTANCE.id, half.patch_sha256)
+        check_results_folder(folder, INSTANCE.id, half.patch_sha256)
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is not a folder"):
-        check_place(tmp_path / "file", INSTANCE.id, half.patch_sha256)
+        check_results_folder(tmp_path / "file", INSTANCE.id, half.patch_sha256)

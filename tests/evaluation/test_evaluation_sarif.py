@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scored_trees import difference, git, regex, rule, score, text, write
 
 from codetaste.evaluation.published_lines import read_coverage
-from codetaste.evaluation.rule_files import parse_rule_files
-from codetaste.evaluation.sarif_files import sarif_bytes, sarif_path
-from codetaste.evaluation.stray_files import Faulty
+from codetaste.evaluation.rule_files import parse_rule_set
+from codetaste.evaluation.sarif_files import render_sarif, path_from_uri
+from codetaste.evaluation.stray_files import FileProblem
 from codetaste.rules.rule import make_rule
-from codetaste.rules.scan import Match, Problem, Scanner
+from codetaste.rules.scan import Match, ScanProblem, Scanner
 
 RULES = [
     make_rule(rule(name, "f(...)", severity=severity)) for name, severity in (("b", "ERROR"), ("a", "INFO"))
@@ -35,16 +35,16 @@ matches = st.builds(Match, st.sampled_from("ab"), paths | odd_paths, numbers, nu
 @given(st.lists(matches))
 def test_what_is_written_reads_back_in_the_order_of_the_engine(found: list[Match]) -> None:
     found = [match for match in found if not match.path.startswith("./")]
-    told = results(sarif_bytes(RULES, found, [], "opengrep 1.30.0"))
-    read = [(sarif_path(str(uri)), *region, name) for name, uri, *region in told]
+    told = results(render_sarif(RULES, found, [], "opengrep 1.30.0"))
+    read = [(path_from_uri(str(uri)), *region, name) for name, uri, *region in told]
     assert read == sorted(
         (m.path, m.start_line, m.start_column, m.end_line, m.end_column, f"rules.{m.rule_id}") for m in found
     )
 
 
 def test_the_document_has_what_the_format_asks_for() -> None:
-    problems = [Problem("parse", "Syntax error: at \udcff", path="x\udcff.py")]
-    document = json.loads(sarif_bytes(RULES, [Match("a", "x.py", 1, 2, 3, 4)], problems, "opengrep 1.30.0"))
+    problems = [ScanProblem("parse", "Syntax error: at \udcff", path="x\udcff.py")]
+    document = json.loads(render_sarif(RULES, [Match("a", "x.py", 1, 2, 3, 4)], problems, "opengrep 1.30.0"))
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     driver = run["tool"]["driver"]
@@ -65,8 +65,8 @@ def test_the_document_has_what_the_format_asks_for() -> None:
 
 @pytest.mark.parametrize("cut", [1, 100, -2])
 def test_a_truncated_file_is_refused_in_a_line(tmp_path: Path, cut: int) -> None:
-    whole = sarif_bytes(RULES, [Match("a", "x.py", 1, 2)], [], "")
-    with pytest.raises(Faulty, match="is truncated") as error:
+    whole = render_sarif(RULES, [Match("a", "x.py", 1, 2)], [], "")
+    with pytest.raises(FileProblem, match="is truncated") as error:
         covered(tmp_path, whole[:cut])
     assert "\n" not in str(error.value)
 
@@ -93,7 +93,7 @@ def covered(tmp_path: Path, content: bytes) -> dict[str, set[int]]:
     ],
 )  # fmt: skip
 def test_what_is_no_sarif_is_refused_in_a_line(tmp_path: Path, document: Any) -> None:
-    with pytest.raises(Faulty, match="is not SARIF"):
+    with pytest.raises(FileProblem, match="is not SARIF"):
         covered(tmp_path, json.dumps(document).encode())
 
 
@@ -152,7 +152,7 @@ def test_results_are_those_of_the_stock_engine_in_its_order(tmp_path: Path, scan
     base = write(tmp_path / "R", before)
     found = score(scanner, base, difference(tmp_path, before, after), rules, None)
     content = text(rules)
-    made = sarif_bytes(parse_rule_files(content, b"").positive, found.positive, (), "")
+    made = render_sarif(parse_rule_set(content, b"").positive, found.positive_matches, (), "")
     (folder := tmp_path / "rules").mkdir()
     (folder / "rules_positive.yml").write_bytes(content)
     work = tmp_path / "work"

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.evaluation.score import (
-    CRASHED,
-    Baseline,
-    Precision,
+    CRASHED_RUN,
+    PassThresholds,
+    PrecisionCounts,
     RuleCounts,
     TestCounts,
     alignment,
-    baseline_of,
+    pass_thresholds,
     ifr,
     ifr_minus,
     ifr_plus,
@@ -61,14 +61,14 @@ def test_the_golden_patch_has_1_and_the_base_0() -> None:
 def test_pass_takes_as_many_passed_and_as_few_failed_tests_as_any_run_of_the_baseline(
     passed: int, failed: int, ok: bool
 ) -> None:
-    bounds = baseline_of([TestCounts(14, 0), TestCounts(13, 1), TestCounts(15, 0)])
-    assert bounds == Baseline(13, 1)
+    bounds = pass_thresholds([TestCounts(14, 0), TestCounts(13, 1), TestCounts(15, 0)])
+    assert bounds == PassThresholds(13, 1)
     assert passes(TestCounts(passed, failed), bounds) is ok
 
 
 def test_a_crashed_test_run_has_no_passed_and_no_failed_tests() -> None:
-    assert (CRASHED.passed, CRASHED.failed) == (0, 0)
-    assert not passes(CRASHED, Baseline(1, 0))
+    assert (CRASHED_RUN.passed, CRASHED_RUN.failed) == (0, 0)
+    assert not passes(CRASHED_RUN, PassThresholds(1, 0))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ counts = st.integers(0, 10_000).flatmap(lambda total: st.tuples(st.integers(0, t
 def test_precision_is_the_mean_of_both_sides_weighted_by_their_lines(
     added: tuple[int, int], removed: tuple[int, int]
 ) -> None:
-    found = Precision(*added, *removed)
+    found = PrecisionCounts(*added, *removed)
     total = added[1] + removed[1]
     if not total:
         assert (found.prec, found.prec_plus, found.prec_minus) == (0, 0, 0)
@@ -98,7 +98,7 @@ def test_precision_is_the_mean_of_both_sides_weighted_by_their_lines(
 
 
 def test_the_published_sample_of_gradle() -> None:
-    found = Precision(202, 279, 102, 233)
+    found = PrecisionCounts(202, 279, 102, 233)
     assert (found.prec, found.prec_plus, found.prec_minus) == (304 / 512, 202 / 279, 102 / 233)
 
 

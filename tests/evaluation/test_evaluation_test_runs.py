@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.evaluation.deeds import Deeds, deeds
+from codetaste.evaluation.deeds import CommandTraits, command_traits
 
 RUNS = r"""
 pytest
@@ -140,25 +140,25 @@ WRAPPERS = st.sampled_from([*PROGRAMS, *TEXTS])
 
 @pytest.mark.parametrize("text", RUNS)
 def test_a_runner_of_the_field_runs_tests(text: str) -> None:
-    done = deeds(text)
-    assert (done.tests, done.whole) == (True, True)
+    done = command_traits(text)
+    assert (done.runs_tests, done.complete) == (True, True)
 
 
 @pytest.mark.parametrize("text", RUNS_NONE)
 def test_what_only_names_a_runner_runs_none(text: str) -> None:
-    assert not deeds(text).tests
+    assert not command_traits(text).runs_tests
 
 
 def test_a_document_runs_only_in_a_shell() -> None:
-    assert not deeds("cat > run.sh <<'EOF'\npytest\nEOF\n").tests
-    assert not deeds("python - <<'EOF'\nprint('pytest')\nEOF\n").tests
-    assert deeds("bash <<'EOF'\ncd x\npytest\nEOF\n").tests
-    assert deeds("cat <<EOF > log && pytest\nx\nEOF\n").tests
+    assert not command_traits("cat > run.sh <<'EOF'\npytest\nEOF\n").runs_tests
+    assert not command_traits("python - <<'EOF'\nprint('pytest')\nEOF\n").runs_tests
+    assert command_traits("bash <<'EOF'\ncd x\npytest\nEOF\n").runs_tests
+    assert command_traits("cat <<EOF > log && pytest\nx\nEOF\n").runs_tests
 
 
 @given(WORDS, st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30))
 def test_a_runner_within_a_quoted_word_runs_nothing(program: str, noise: str) -> None:
-    assert not deeds(f"{program} {shlex.quote(f'{noise}; pytest; {noise}')}").tests
+    assert not command_traits(f"{program} {shlex.quote(f'{noise}; pytest; {noise}')}").runs_tests
 
 
 @given(st.lists(WRAPPERS, max_size=4))
@@ -168,5 +168,5 @@ def test_wrappers_change_nothing(wrappers: list[str]) -> None:
         if wrapper in PROGRAMS and number:
             runs, looks = f"bash -c {shlex.quote(runs)}", f"bash -c {shlex.quote(looks)}"
         runs, looks = wrapper.format(runs), wrapper.format(looks)
-    assert deeds(runs) == Deeds(tests=True)
-    assert deeds(looks) == Deeds()
+    assert command_traits(runs) == CommandTraits(runs_tests=True)
+    assert command_traits(looks) == CommandTraits()

@@ -17,7 +17,7 @@ from coding_models import DEAR, Step, following, shell, side
 from coding_models import USAGE as USUAL
 
 from codetaste.llm.messages import Request, Usage
-from codetaste.llm.scripted import Said
+from codetaste.llm.scripted import ScriptedReply
 
 GREAT = "class Store(object):"
 FIRST, SECOND = "/testbed/pack/store.py", "/testbed/look.sh"
@@ -103,7 +103,7 @@ def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
             return [*editing(tools, marker(request)), *then]
 
 
-def playing(request: Request, *commands: str, usage: Usage = USUAL) -> Said:
+def playing(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedReply:
     """Do the task of ``request``, and then ``commands``."""
     if not request.tools:
         return side(request)
@@ -114,31 +114,31 @@ def playing(request: Request, *commands: str, usage: Usage = USUAL) -> Said:
     return following(steps, DONE, usage)(request)
 
 
-def coder(request: Request) -> Said:
+def coder(request: Request) -> ScriptedReply:
     """Plans, or changes the code and looks for all that it should not see."""
     return playing(request, "sh look.sh", "git status --short")
 
 
-def restless(request: Request) -> Said:
+def restless(request: Request) -> ScriptedReply:
     """Goes on for ever after its edits, and is dear."""
     return playing(request, *["git log --oneline"] * 1000, usage=DEAR)
 
 
-def stuck(request: Request) -> Said:
+def stuck(request: Request) -> ScriptedReply:
     """Does not come back from a command after its edits; a program that leaves it alone is given it again."""
     return playing(request, *[STUCK] * 1000)
 
 
-def stuck_while(request: Request) -> Said:
+def stuck_while(request: Request) -> ScriptedReply:
     """The same, as long as a file is there."""
     return stuck(request) if Path("stuck").exists() else playing(request)
 
 
-def dear_words(_request: Request) -> Said:
+def dear_words(_request: Request) -> ScriptedReply:
     """An answer that costs a tenth of a small budget, after a while."""
-    return Said("word", usage=Usage(input=1000, output=900), latency_s=0.2)
+    return ScriptedReply("word", usage=Usage(input=1000, output=900), latency_s=0.2)
 
 
-def judge(_request: Request) -> Said:
+def judge(_request: Request) -> ScriptedReply:
     """Picks the fourth plan, and says why."""
-    return Said("secret-reasoning: it overlaps most.\n\nSELECTED: 3")
+    return ScriptedReply("secret-reasoning: it overlaps most.\n\nSELECTED: 3")

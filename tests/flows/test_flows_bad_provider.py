@@ -34,10 +34,10 @@ async def played(exchange: provider.Exchange) -> None:
     """Answers as the scripted model of the tiny benchmark does, in the protocol of the request."""
     import tiny_models
 
-    from codetaste.llm.messages import Message, Request, Text, ToolCall
+    from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
 
     system, replies = said_before(exchange.protocol, exchange.body)
-    before = tuple(Message("assistant", (Text("x"),)) for _ in range(replies))
+    before = tuple(Message("assistant", (TextBlock("x"),)) for _ in range(replies))
     blocks: list[dict[str, Any]] = []
     for block in tiny_models.reply(Request(system=system, messages=before)).content:
         if isinstance(block, ToolCall):

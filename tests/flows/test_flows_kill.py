@@ -103,10 +103,10 @@ async def played(exchange: provider.Exchange) -> None:
     """Answers as the scripted model of the tiny benchmark does, by the protocol of Anthropic."""
     import tiny_models
 
-    from codetaste.llm.messages import Message, Request, Text, ToolCall
+    from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
 
     body = exchange.body
-    messages = tuple(Message(said["role"], (Text("x"),)) for said in body["messages"])
+    messages = tuple(Message(said["role"], (TextBlock("x"),)) for said in body["messages"])
     system = body["system"] if isinstance(body["system"], str) else body["system"][0]["text"]
     said = tiny_models.reply(Request(system=system, messages=messages))
     blocks: list[dict[str, Any]] = [

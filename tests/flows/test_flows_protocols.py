@@ -12,7 +12,7 @@ import tiny
 import tiny_models
 from tiny import Ended, Place, Tiny
 
-from codetaste.llm.messages import Message, Request, Text, ToolCall
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
 
 COUNTS = {
     "input_tokens": 700,
@@ -38,7 +38,7 @@ async def _work(exchange: provider.Exchange) -> None:
     blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "hm … näh", "signature": "c2ln"}]
     for block in tiny_models.reply(Request(said, turns)).content:
         match block:
-            case Text(text):
+            case TextBlock(text):
                 blocks.append(provider.text(text))
             case ToolCall(_, name, arguments):
                 blocks.append({"type": "tool_use", "id": "call_0", "name": name, "input": dict(arguments)})

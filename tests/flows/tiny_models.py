@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from codetaste.errors import ModelUnavailable, RateLimited
-from codetaste.llm.messages import Message, Request, Text, ToolCall
-from codetaste.llm.scripted import Said
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
+from codetaste.llm.scripted import ScriptedReply
 
 Step = tuple[str, dict[str, Any]]
 
@@ -66,23 +66,23 @@ def steps_of(request: Request) -> list[Step]:
 def say(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
-    return Message("assistant", (Text(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
+    return Message("assistant", (TextBlock(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
 
 
 def reply(request: Request) -> Message:
     return say(request, steps_of(request))
 
 
-def slowly(request: Request) -> Said:
+def slowly(request: Request) -> ScriptedReply:
     """The same; the latency leaves time to be killed between the bill and the reply."""
-    return Said(reply(request).content, latency_s=0.08)
+    return ScriptedReply(reply(request).content, latency_s=0.08)
 
 
-def endless(request: Request) -> Said:
+def endless(request: Request) -> ScriptedReply:
     """Registers what it knows, then looks around for ever."""
     steps = steps_of(request)[:2]
     look: Step = ("bash_explore", {"command": f"echo look {turn(request)}; cat pack/*.py"})
-    return Said(say(request, [*steps, look]).content, latency_s=0.02)
+    return ScriptedReply(say(request, [*steps, look]).content, latency_s=0.02)
 
 
 def quick(request: Request) -> Message:
@@ -117,11 +117,11 @@ def sleeper(request: Request) -> Message:
     return say(request, [_shell("(sleep 4321.5 &) ; sleep 1234.5"), ("finish", {})])
 
 
-def hostile(request: Request) -> Said:
+def hostile(request: Request) -> ScriptedReply:
     """Says what a terminal must never see as it stands, and lets it stand long enough to be drawn."""
     nasty = "echo '\x1b[31mRED\x1b]0;owned\x07 [bold]not markup[/bold] [/] [red'\necho second\r\x9b2J"
     said = say(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
-    return Said(said.content, latency_s=2.0 if turn(request) == 1 else 0.0)
+    return ScriptedReply(said.content, latency_s=2.0 if turn(request) == 1 else 0.0)
 
 
 def quick_steps(request: Request) -> list[Step]:
@@ -172,11 +172,11 @@ def attacker(request: Request) -> Message:
     return say(request, [*(_shell(command, 20) for command in commands), ("finish", {})])
 
 
-def lingering(request: Request) -> Said:
+def lingering(request: Request) -> ScriptedReply:
     """Looks around for ever, and takes its time: somebody can watch, and change the limits."""
-    return Said(endless(request).content, latency_s=0.3)
+    return ScriptedReply(endless(request).content, latency_s=0.3)
 
 
-def long(request: Request) -> Said:
+def long(request: Request) -> ScriptedReply:
     """One rule, and done; each reply takes seconds."""
-    return Said(quick(request).content, latency_s=3.0)
+    return ScriptedReply(quick(request).content, latency_s=3.0)

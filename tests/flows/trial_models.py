@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from codetaste.errors import MalformedReply, ModelRefused
-from codetaste.llm.messages import Message, Request, Text, ToolCall
-from codetaste.llm.scripted import Said
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
+from codetaste.llm.scripted import ScriptedReply
 
 Step = tuple[str, dict[str, Any]]
 
@@ -22,7 +22,7 @@ def turn(request: Request) -> int:
 def say(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
-    return Message("assistant", (Text(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
+    return Message("assistant", (TextBlock(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
 
 
 def shell(command: str, **more: Any) -> Step:
@@ -88,15 +88,15 @@ def coder(request: Request) -> Message:
     return say(request, steps_of(request))
 
 
-def slowly(request: Request) -> Said:
+def slowly(request: Request) -> ScriptedReply:
     """The same; the latency leaves time to be killed between the bill and the reply."""
-    return Said(coder(request).content, latency_s=0.05)
+    return ScriptedReply(coder(request).content, latency_s=0.05)
 
 
 def in_words(request: Request) -> Message:
     """The same, and says that it is done without a tool."""
     said = coder(request)
-    return Message("assistant", (Text("All is done."),)) if said.tool_calls[0].name == "finish" else said
+    return Message("assistant", (TextBlock("All is done."),)) if said.tool_calls[0].name == "finish" else said
 
 
 def endless(request: Request) -> Message:
@@ -173,10 +173,10 @@ def snooping(request: Request) -> Message:
     return say(request, [shell(look), FINISH]) if not planning(request) else coder(request)
 
 
-def judge(_request: Request) -> Said:
+def judge(_request: Request) -> ScriptedReply:
     """Picks the plan that the environment names, and says why."""
     number = os.environ.get("TRIAL_SELECTS", "2")
-    return Said(f"secret-reasoning: it overlaps most.\n\n**SELECTED:** [{number}]", latency_s=0.02)
+    return ScriptedReply(f"secret-reasoning: it overlaps most.\n\n**SELECTED:** [{number}]", latency_s=0.02)
 
 
 def late_judge(request: Request) -> str:
@@ -211,18 +211,18 @@ def by_shell(request: Request) -> Message:
         steps = [shell(f"mkdir -p /output/refactoring_plans; {texts}")]
     else:
         steps = [shell("cat /task_description/* >pack/seen.txt"), _more(0)]
-    return say(request, steps) if turn(request) < len(steps) else Message("assistant", (Text("Done."),))
+    return say(request, steps) if turn(request) < len(steps) else Message("assistant", (TextBlock("Done."),))
 
 
 def by_shell_for_ever(request: Request) -> Message:
     return say(request, [_more(number) for number in range(turn(request) + 1)])
 
 
-def by_shell_slowly(request: Request) -> Said:
+def by_shell_slowly(request: Request) -> ScriptedReply:
     """Four changes, with time between them."""
     done = turn(request) == 4
-    said = Message("assistant", (Text("Done."),)) if done else by_shell_for_ever(request)
-    return Said(said.content, latency_s=0.3)
+    said = Message("assistant", (TextBlock("Done."),)) if done else by_shell_for_ever(request)
+    return ScriptedReply(said.content, latency_s=0.3)
 
 
 def fails_later_by_shell(request: Request) -> Message:
@@ -237,13 +237,13 @@ def nonsense_later_by_shell(request: Request) -> Message:
     raise MalformedReply("this is no reply")
 
 
-def by_shell_then_slowly(request: Request) -> Said:
+def by_shell_then_slowly(request: Request) -> ScriptedReply:
     """A third answer that comes long after the time of everybody is up."""
-    return Said(by_shell_for_ever(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
+    return ScriptedReply(by_shell_for_ever(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
 
 
-def side_by_side(_request: Request) -> Said:
-    return Said((Text("Done."),), latency_s=0.5)
+def side_by_side(_request: Request) -> ScriptedReply:
+    return ScriptedReply((TextBlock("Done."),), latency_s=0.5)
 
 
 def gone(_request: Request) -> Message:

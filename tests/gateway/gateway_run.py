@@ -14,14 +14,14 @@ import anyio
 import httpx
 from anyio.abc import SocketStream
 
-from codetaste.gateway.access import Access
+from codetaste.gateway.access import GatewaySession
 from codetaste.gateway.gateway import Gateway, open_gateway
-from codetaste.gateway.served import Served
+from codetaste.gateway.served import GatewayModel
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
 from codetaste.llm.scripted import ScriptedModel
-from codetaste.orchestration.budget import Limits, Snapshot
+from codetaste.orchestration.budget import BudgetLimits, BudgetSnapshot
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
 from codetaste.orchestration.session import open_session
 
@@ -31,17 +31,17 @@ PROTOCOLS = tuple(PATHS)
 Body = Callable[[JobContext, Gateway], Awaitable[Json]]
 
 
-def scripted(folder: Path, script: Any, model_id: str = "m", *, slots: int = 8) -> Served:
+def scripted(folder: Path, script: Any, model_id: str = "m", *, slots: int = 8) -> GatewayModel:
     """A scripted model as the gateway serves it."""
     model = ScriptedModel(model_id, script, price=PRICE, ledger=folder / f"{model_id}.ledger.jsonl")
-    return Served(MeteredModel(model, PRICE, RateLimiter(model_id, most=slots)), f"{model_id}-of-provider")
+    return GatewayModel(MeteredModel(model, PRICE, RateLimiter(model_id, maximum=slots)), f"{model_id}-of-provider")
 
 
 async def run(
-    folder: Path, models: list[Served], body: Body, *, usd: str | None = None, **more: Any
-) -> tuple[Outcome, Snapshot]:
+    folder: Path, models: list[GatewayModel], body: Body, *, usd: str | None = None, **more: Any
+) -> tuple[Outcome, BudgetSnapshot]:
     """One session with a gateway and one job."""
-    limits = Limits() if usd is None else Limits(usd=Decimal(usd))
+    limits = BudgetLimits() if usd is None else BudgetLimits(usd=Decimal(usd))
     async with (
         open_session(folder / "run", limits, retries={}, grace_s=more.pop("grace_s", 5.0)) as session,
         open_gateway({model.id: model for model in models}, folder / "run", **more) as gateway,
@@ -62,7 +62,7 @@ async def admitted(
     models: list[str] | None = None,
     *,
     name: str = "transcript.jsonl",
-) -> AsyncIterator[tuple[Access, httpx.AsyncClient]]:
+) -> AsyncIterator[tuple[GatewaySession, httpx.AsyncClient]]:
     """A job that is let in, with a client that has its token."""
     transcript = gateway.socket.parent.parent / name
     async with (

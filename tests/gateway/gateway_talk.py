@@ -19,21 +19,21 @@ from bill_run import KEY_ENV, QUICK, RATES, key_in_environment
 from gateway_run import PATHS, admitted
 
 from codetaste.gateway.gateway import Gateway, open_gateway
-from codetaste.gateway.served import Served
+from codetaste.gateway.served import GatewayModel
 from codetaste.gateway.upstream import Upstream
 from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import price_of
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
-from codetaste.orchestration.money import Snapshot
+from codetaste.orchestration.money import BudgetSnapshot
 from codetaste.orchestration.session import open_session
 
 
 def provided(
     protocol: str, url: str, folder: Path, name: str = "dear", *, slots: int = 16, **more: Any
-) -> Served:
+) -> GatewayModel:
     """A model behind a provider on the loopback, with quick retries."""
     rng, retries = Random(0), more.pop("retries", QUICK)
     base = url if protocol == "anthropic" else f"{url}/v1"
@@ -41,7 +41,7 @@ def provided(
     config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
     with key_in_environment():
         model, upstream = build_model(config, base_dir=folder, record_dir=folder), Upstream(config)
-    limiter = RateLimiter(name, most=slots, patience_s=60.0, step_s=0.02, rng=rng)
+    limiter = RateLimiter(name, maximum=slots, patience_s=60.0, step_s=0.02, rng=rng)
     metered = MeteredModel(
         model,
         price_of(config),
@@ -50,7 +50,7 @@ def provided(
         retries=retries,
         rng=rng,
     )
-    return Served(metered, name, upstream)
+    return GatewayModel(metered, name, upstream)
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Talk:
         return {(): Decimal(self.usd), **own}
 
 
-async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], Snapshot]:
+async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], BudgetSnapshot]:
     """Hold all conversations; what each job returns is its tally."""
     model = provided(talk.protocol, talk.url, folder, slots=talk.slots, timeout=talk.timeout_s)
     async with (
-        open_session(folder / "run", Limits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0) as session,
+        open_session(folder / "run", BudgetLimits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0) as session,
         open_gateway({model.id: model}, folder / "run") as gateway,
     ):
 
@@ -90,7 +90,7 @@ async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], Snapshot]:
             return work
 
         jobs = [
-            Job(f"job-{n}", body(n), session.budget.child(f"talk-{n}", Limits(usd=Decimal(talk.each))), "f")
+            Job(f"job-{n}", body(n), session.budget.child(f"talk-{n}", BudgetLimits(usd=Decimal(talk.each))), "f")
             for n in range(talk.jobs)
         ]
         outcomes = await session.run(jobs)
@@ -102,18 +102,18 @@ async def converse(talk: Talk, ctx: JobContext, gateway: Gateway, rng: Random) -
     async with admitted(ctx, gateway, talk.protocol, ["dear"], name=f"{ctx.key}.jsonl") as (access, client):
         program = Program(talk.protocol, client)
         for _ in range(talk.turns):
-            name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.tally.requests + 1}"
+            name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.usage.requests + 1}"
             program.say(f"What is there? [asked {name}] Please go on.")
             leaves = rng.random() < talk.hang_ups
             statuses.append(
                 await program.ask(talk.cap, stream=rng.random() < 0.7, leave_after=0.0 if leaves else None)
             )
-            if access.tally.refused:
+            if access.usage.budget_refusal:
                 break
-        tally = access.tally
+        tally = access.usage
     return {
         "statuses": statuses,
-        "refused": tally.refused,
+        "refused": tally.budget_refusal,
         "settled": str(tally.settled_usd),
         "unknown": str(tally.unknown_usd),
         "requests": tally.requests,

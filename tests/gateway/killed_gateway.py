@@ -19,8 +19,8 @@ from gateway_talk import Program, provided
 
 from codetaste.gateway.gateway import Gateway, open_gateway
 from codetaste.llm.messages import Request
-from codetaste.llm.scripted import Said
-from codetaste.orchestration.budget import Limits
+from codetaste.llm.scripted import ScriptedReply
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.session import open_session
 
@@ -28,9 +28,9 @@ JOBS, TURNS = 3, 4
 BUDGET = Decimal(2)
 
 
-def script(request: Request) -> Said:
+def script(request: Request) -> ScriptedReply:
     """The latency leaves time to be killed between the bill and the reply."""
-    return Said(f"turn {len(request.messages)}", latency_s=0.02)
+    return ScriptedReply(f"turn {len(request.messages)}", latency_s=0.02)
 
 
 async def main(folder: Path, url: str) -> None:
@@ -41,14 +41,14 @@ async def main(folder: Path, url: str) -> None:
         async with admitted(ctx, gateway, "anthropic", ["dear"], name=f"{ctx.key}.jsonl") as (access, client):
             program = Program("anthropic", client)
             for turn in range(TURNS):
-                name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.tally.requests + 1}"
+                name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.usage.requests + 1}"
                 program.say(f"Turn {turn} [asked {name}]")
                 status = await program.ask(2000, stream=rng.random() < 0.5)
                 assert status == 200, (status, program.heard)
         return ctx.attempt
 
     async with (
-        open_session(folder / "run", Limits(usd=BUDGET), retries={}) as session,
+        open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session,
         open_gateway({model.id: model}, folder / "run") as gateway,
     ):
         jobs = [Job(f"job-{n}", lambda ctx: talk(ctx, gateway), session.budget, "f") for n in range(JOBS)]

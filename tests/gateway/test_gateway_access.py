@@ -67,7 +67,7 @@ async def test_a_token_is_good_in_three_places_for_its_own_job_and_dies_with_it(
             statuses.append((await client.post(inside, json=asked(protocol))).status_code)
             wrong = await client.post(f"/token/x{access.token[1:]}{path}", json={})
             assert wrong.status_code == FORBIDDEN[protocol]
-            assert access.tally.requests == 3
+            assert access.usage.requests == 3
         async with client_of(gateway, access.token) as client:
             late = await client.post(path, json=asked(protocol))
             assert late.status_code == FORBIDDEN[protocol]
@@ -92,7 +92,7 @@ async def test_two_jobs_at_once_do_not_see_each_others_models_money_or_words(tmp
             assert mine.json()["content"][0]["text"] == "I am one"
             assert theirs.status_code == 403
             assert other.json()["content"][0]["text"] == "I am two"
-            assert (first.tally.requests, second.tally.requests) == (1, 1)
+            assert (first.usage.requests, second.usage.requests) == (1, 1)
         return None
 
     await works(tmp_path, body, ["one", "two"])
@@ -131,7 +131,7 @@ async def test_nothing_else_is_there_and_nothing_is_sent_on(tmp_path: Path) -> N
                 answer_ = await raw(gateway, line + b" HTTP/1.1\r\n" + host + b"content-length: 2\r\n\r\n{}")
                 assert answer_.startswith(b"HTTP/1.1 40"), answer_
             assert (await raw(gateway, b"\x16\x03\x01\x02\x00\x01\x00")).startswith(b"HTTP/1.1 400")
-            assert access.tally.requests == 0
+            assert access.usage.requests == 0
             return (await client.post(f"{PATHS['anthropic']}/count_tokens", json=asked("anthropic"))).json()
 
     counted = await works(tmp_path, body)
@@ -163,7 +163,7 @@ async def test_a_request_that_makes_no_sense_is_told_so_and_costs_nothing(
                 assert answer.status_code == 400, (content[:50], answer.text)
                 assert answer.json()["error"]["message"]
                 assert "Traceback" not in answer.text
-            assert (access.tally.requests, access.tally.refused) == (0, "")
+            assert (access.usage.requests, access.usage.budget_refusal) == (0, "")
             return (await client.post(PATHS[protocol], json=asked(protocol))).status_code
 
     assert await works(tmp_path, body) == 200
@@ -266,7 +266,7 @@ async def test_what_no_provider_could_be_sent_ends_neither_the_job_nor_costs_it_
                 odd_name = {"user-agent": "é".encode("latin-1")}
                 good = await client.post(path, json=asked("openai-chat"), headers=odd_name)
                 statuses.append(good.status_code)
-                assert not access.tally.unknown_usd
+                assert not access.usage.unknown_usd
             return statuses
 
         outcome, _ = await run(tmp_path, [provided("openai-chat", server.url, tmp_path)], body)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request, Usage
-from codetaste.llm.scripted import Said
+from codetaste.llm.scripted import ScriptedReply
 from codetaste.orchestration.job import JobContext, Json, Status
 
 STOPS = {"anthropic": 402, "openai": 400, "openai-chat": 402}
@@ -44,11 +44,11 @@ def test_a_burst_of_requests_never_bills_above_the_budget(
 ) -> None:
     """Each reply costs a share of all that was allowed for it, and takes as long as chance has it."""
 
-    async def costly(request: Request) -> Said:
+    async def costly(request: Request) -> ScriptedReply:
         await anyio.sleep(0.001 * (request.max_output_tokens % 7))
         said = json.dumps(request.messages[-1].text)
         output = int(request.max_output_tokens * share)
-        return Said("well", usage=Usage(input=int(len(said) * share) + 1, output=output))
+        return ScriptedReply("well", usage=Usage(input=int(len(said) * share) + 1, output=output))
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         statuses: list[int] = []
@@ -61,8 +61,8 @@ def test_a_burst_of_requests_never_bills_above_the_budget(
             for cap, size in zip(caps, sizes, strict=False):
                 tasks.start_soon(ask, client, cap, size)
         assert {*statuses} <= {200, 402}
-        assert (402 in statuses) == bool(access.tally.refused) == access.tally.stopped.is_set()
-        return str(access.tally.settled_usd)
+        assert (402 in statuses) == bool(access.usage.budget_refusal) == access.usage.stopped.is_set()
+        return str(access.usage.settled_usd)
 
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -94,9 +94,9 @@ async def test_the_budgets_refusal_stops_the_program_and_all_that_it_asks_later_
 ) -> None:
     asked_for: list[Request] = []
 
-    def dear(request: Request) -> Said:
+    def dear(request: Request) -> ScriptedReply:
         asked_for.append(request)
-        return Said("well", usage=Usage(input=1000, output=1024))
+        return ScriptedReply("well", usage=Usage(input=1000, output=1024))
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, protocol) as (access, client):
@@ -104,17 +104,17 @@ async def test_the_budgets_refusal_stops_the_program_and_all_that_it_asks_later_
                 PATHS[protocol], json=asked(protocol, stream=stream)
             )
             assert (await ask()).status_code == 200
-            assert not access.tally.stopped.is_set()
+            assert not access.usage.stopped.is_set()
             first = await ask()
-            assert access.tally.stopped.is_set()
+            assert access.usage.stopped.is_set()
             later = [await ask() for _ in range(5)]
             for answer in [first, *later]:
                 assert answer.status_code == STOPS[protocol]
                 assert answer.headers["content-type"] == "application/json"
                 assert answer.headers["x-should-retry"] == "false"
                 assert "budget of" in told(protocol, answer.json())
-            assert access.tally.requests == 2
-            return access.tally.refused
+            assert access.usage.requests == 2
+            return access.usage.budget_refusal
 
     outcome, spent = await run(tmp_path, [scripted(tmp_path, dear)], body, usd="0.03")
     assert outcome.status is Status.DONE, outcome
@@ -134,7 +134,7 @@ async def test_what_is_billed_apart_is_refused_under_a_budget_without_ending_the
             dear = asked("anthropic", tools=[{"type": tool, "name": "x"}])
             statuses = [(await client.post(PATHS["anthropic"], json=dear)).status_code]
             statuses.append((await client.post(PATHS["anthropic"], json=asked("anthropic"))).status_code)
-            assert not access.tally.refused
+            assert not access.usage.budget_refusal
             return statuses
 
     for usd, statuses in (("1", [400, 200]), (None, [200, 200])):
@@ -161,10 +161,10 @@ async def test_a_conversation_that_goes_on_is_bounded_by_what_was_counted_and_no
                     PATHS["anthropic"], json=asked("anthropic", f"{turn}", system=system)
                 )
                 assert answer.status_code == 200, (turn, answer.text)
-            return access.tally.refused
+            return access.usage.budget_refusal
 
     outcome, spent = await run(
-        tmp_path, [scripted(tmp_path, lambda _: Said("ok", usage=usage))], body, usd="0.36"
+        tmp_path, [scripted(tmp_path, lambda _: ScriptedReply("ok", usage=usage))], body, usd="0.36"
     )
     assert (outcome.status, outcome.value) == (Status.DONE, "")
     assert Decimal("0.27") < spent.settled.usd < Decimal("0.36")

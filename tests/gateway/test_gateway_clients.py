@@ -11,9 +11,9 @@ import httpx2
 import pytest
 from gateway_run import admitted, door, run, scripted
 
-from codetaste.gateway.access import Access
+from codetaste.gateway.access import GatewaySession
 from codetaste.gateway.gateway import Gateway
-from codetaste.llm.messages import Request, Text, ToolCall
+from codetaste.llm.messages import Request, TextBlock, ToolCall
 from codetaste.orchestration.job import JobContext, Json, Status
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
@@ -21,14 +21,14 @@ SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 
 def script(request: Request) -> list[Any]:
     if any(message.role == "assistant" for message in request.messages):
-        return [Text("done")]
-    return [Text("I look."), ToolCall("call_1", "bash", {"command": "ls ü"})]
+        return [TextBlock("done")]
+    return [TextBlock("I look."), ToolCall("call_1", "bash", {"command": "ls ü"})]
 
 
 @asynccontextmanager
 async def wired(
     ctx: JobContext, gateway: Gateway, protocol: str
-) -> AsyncIterator[tuple[Access, httpx2.AsyncClient]]:
+) -> AsyncIterator[tuple[GatewaySession, httpx2.AsyncClient]]:
     """What an official client speaks HTTP with, on the gateway's socket."""
     with door(gateway) as path:
         transport = httpx2.AsyncHTTPTransport(uds=path)
@@ -72,7 +72,7 @@ async def test_anthropics_client_talks_to_a_scripted_model_streamed_and_whole(tm
             other = client.with_options(api_key="wrong")
             with pytest.raises(PermissionDeniedError, match="token"):
                 await other.messages.create(model="m", max_tokens=1, messages=said)
-        return [access.tally.turns, access.tally.tool_calls]
+        return [access.usage.turns, access.usage.tool_calls]
 
     assert await works(tmp_path, body) == [2, 1]
 
@@ -96,7 +96,7 @@ async def test_openais_client_talks_responses_and_chat_streamed_and_whole(tmp_pa
             said.append({"type": "function_call_output", "call_id": call.call_id, "output": "files"})  # type: ignore[union-attr]
             last = await client.responses.create(model="m", input=said, tools=tools)
             assert (last.output_text, last.status) == ("done", "completed")
-        return [access.tally.turns, access.tally.tool_calls]
+        return [access.usage.turns, access.usage.tool_calls]
 
     async def chat(ctx: JobContext, gateway: Gateway) -> Json:
         async with wired(ctx, gateway, "openai-chat") as (access, http):
@@ -115,7 +115,7 @@ async def test_openais_client_talks_responses_and_chat_streamed_and_whole(tmp_pa
             said.append({"role": "tool", "tool_call_id": first.tool_calls[0].id, "content": "files"})
             last = await client.chat.completions.create(model="m", messages=said, tools=tools)
             assert (last.choices[0].message.content, last.choices[0].finish_reason) == ("done", "stop")
-        return [access.tally.turns, access.tally.tool_calls]
+        return [access.usage.turns, access.usage.tool_calls]
 
     assert await works(tmp_path / "responses", responses) == [2, 1]
     assert await works(tmp_path / "chat", chat) == [2, 1]
@@ -136,14 +136,14 @@ async def test_the_clients_do_not_try_again_what_the_budget_refused(tmp_path: Pa
                 await client.messages.create(
                     model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}]
                 )
-            return [refused.value.status_code, access.tally.requests]
+            return [refused.value.status_code, access.usage.requests]
 
     async def openai(ctx: JobContext, gateway: Gateway) -> Json:
         async with wired(ctx, gateway, "openai") as (access, http):
             client = AsyncOpenAI(api_key=access.token, base_url="http://gateway/v1", http_client=http)
             with pytest.raises(OpenAIError) as refused:
                 await client.responses.create(model="m", input="x")
-            return [refused.value.status_code, access.tally.requests]
+            return [refused.value.status_code, access.usage.requests]
 
     assert await works(tmp_path / "anthropic", anthropic, "0.0001") == [402, 1]
     assert await works(tmp_path / "openai", openai, "0.0001") == [400, 1]

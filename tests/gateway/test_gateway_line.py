@@ -21,7 +21,7 @@ from loopback_exchange import Exchange
 
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.gateway.gateway import Gateway
-from codetaste.gateway.line import Lines
+from codetaste.gateway.line import ProviderConnector
 from codetaste.orchestration.job import JobContext, Json, Status
 
 QUIET_S = {"connect": 20.0, "read": 20.0, "write": 20.0, "pool": 20.0}
@@ -62,14 +62,14 @@ async def serving(server: Served, tls: ssl.SSLContext | None = None) -> AsyncIte
     await listener.aclose()
 
 
-def lines_to(host: str, port: int, tls: ssl.SSLContext | None = None) -> Lines:
+def lines_to(host: str, port: int, tls: ssl.SSLContext | None = None) -> ProviderConnector:
     scheme = b"http" if tls is None else b"https"
-    return Lines(httpcore2.Origin(scheme, host.encode(), port), tls, 20.0)
+    return ProviderConnector(httpcore2.Origin(scheme, host.encode(), port), tls, 20.0)
 
 
-async def posted(lines: Lines, host: str, port: int, *, secure: bool = False) -> tuple[int, bytes]:
+async def posted(lines: ProviderConnector, host: str, port: int, *, secure: bool = False) -> tuple[int, bytes]:
     url = httpcore2.URL(scheme=b"https" if secure else b"http", host=host.encode(), port=port, target=b"/v1")
-    line = await lines.ready()
+    line = await lines.connect()
     try:
         await line.post(url, [(b"host", host.encode())], b"body", QUIET_S)
         return line.status, b"".join([piece async for piece in line.chunks()])

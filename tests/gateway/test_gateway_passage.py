@@ -21,7 +21,7 @@ from loopback_wire import sse
 from codetaste.errors import ConfigError
 from codetaste.gateway.gateway import Gateway
 from codetaste.orchestration.job import JobContext, Json, Outcome, Status
-from codetaste.orchestration.money import Snapshot
+from codetaste.orchestration.money import BudgetSnapshot
 
 ENDS = {"anthropic": b"message_stop", "openai": b"response.completed", "openai-chat": b"[DONE]"}
 
@@ -35,7 +35,7 @@ def server() -> Iterator[provider.Server]:
 
 async def works(
     server: provider.Server, folder: Path, protocol: str, body: Any, **more: Any
-) -> tuple[Outcome, Snapshot]:
+) -> tuple[Outcome, BudgetSnapshot]:
     usd = more.pop("usd", None)
     outcome, spent = await run(folder, [provided(protocol, server.url, folder, **more)], body, usd=usd)
     assert outcome.status is Status.DONE, (outcome.error, outcome.traceback)
@@ -203,8 +203,8 @@ async def test_what_fails_before_a_byte_was_passed_on_is_tried_again_and_the_pro
         async with admitted(ctx, gateway, protocol, ["dear"]) as (access, client):
             answer = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
             assert ENDS[protocol] in answer.content
-        assert access.tally.unknown_usd > 0
-        return [answer.status_code, access.tally.requests, access.tally.turns]
+        assert access.usage.unknown_usd > 0
+        return [answer.status_code, access.usage.requests, access.usage.turns]
 
     outcome, spent = await works(server, tmp_path, protocol, body)
     assert outcome.value == [200, 1, 1]
@@ -229,9 +229,9 @@ async def test_a_stream_that_breaks_off_ends_with_the_protocols_own_error(
             error = b"response.failed" if protocol == "openai" else b'"error"'
             assert error in answer.content
             assert ENDS[protocol] not in answer.content or protocol == "openai-chat"
-            assert access.tally.failed
+            assert access.usage.provider_failure
             assert (await client.post(PATHS[protocol], json=asked(protocol))).status_code == 200
-        assert not access.tally.failed
+        assert not access.usage.provider_failure
         return None
 
     _, spent = await works(server, tmp_path, protocol, body)
@@ -251,11 +251,11 @@ async def test_a_refusal_of_the_request_is_passed_on_and_one_of_the_key_ends_the
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, protocol, ["dear"]) as (access, client):
             first = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
-            assert (first.status_code, access.tally.failed) == (400, "")
+            assert (first.status_code, access.usage.provider_failure) == (400, "")
             assert first.json()["error"]["message"] == "no beta …"
             second = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
             assert second.headers["x-should-retry"] == "false"
-            assert "401" in access.tally.failed
+            assert "401" in access.usage.provider_failure
             return second.status_code
 
     outcome, spent = await works(server, tmp_path, protocol, body)
@@ -279,7 +279,7 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
                     with anyio.move_on_after(0.1):
                         await other.post(PATHS["anthropic"], json=asked("anthropic"))
             await anyio.sleep(0.05)
-            return access.tally.requests
+            return access.usage.requests
 
     outcome, spent = await works(server, tmp_path, "anthropic", body, slots=1)
     assert outcome.value == 2
@@ -300,7 +300,7 @@ async def test_what_is_in_flight_when_a_job_ends_is_read_to_its_end(
                 headers = {"x-api-key": access.token}
                 with anyio.move_on_after(0.1):
                     await client.post(PATHS["anthropic"], json=asked("anthropic"), headers=headers)
-            return [access.tally.turns, str(access.tally.unknown_usd)]
+            return [access.usage.turns, str(access.usage.unknown_usd)]
 
     outcome, spent = await works(server, tmp_path, "anthropic", body)
     assert outcome.value == [1, "0"]

@@ -11,13 +11,13 @@ import pytest
 from gateway_run import PATHS, PROTOCOLS, admitted, asked, run, scripted, transcript
 
 from codetaste.gateway.gateway import Gateway
-from codetaste.llm.messages import Request, Text, ToolCall
+from codetaste.llm.messages import Request, TextBlock, ToolCall
 from codetaste.orchestration.job import JobContext, Json, Status
 
 
 def hello(request: Request) -> list[Any]:
     said = request.messages[-1].text
-    return [Text(f"You said: {said}"), ToolCall("c1", "bash", {"command": "ls"})]
+    return [TextBlock(f"You said: {said}"), ToolCall("c1", "bash", {"command": "ls"})]
 
 
 def words_of(protocol: str, body: dict[str, Any]) -> str:
@@ -44,9 +44,9 @@ async def test_a_scripted_model_answers_programs_of_every_protocol_and_is_paid(
                 assert "You said: hello" in answer.text
             else:
                 assert words_of(protocol, answer.json()) == "You said: hello"
-            tally = access.tally
-            assert (tally.requests, tally.turns, tally.tool_calls, tally.refused) == (1, 1, 1, "")
-            return [str(tally.settled_usd), str(tally.unknown_usd), tally.usage.total]
+            tally = access.usage
+            assert (tally.requests, tally.turns, tally.tool_calls, tally.budget_refusal) == (1, 1, 1, "")
+            return [str(tally.settled_usd), str(tally.unknown_usd), tally.tokens.total]
 
     outcome, spent = await run(tmp_path, [scripted(tmp_path, hello)], body, usd="1")
     assert outcome.status is Status.DONE, outcome

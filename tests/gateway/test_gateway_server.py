@@ -134,7 +134,7 @@ async def test_what_is_still_in_flight_after_the_grace_stays_charged(tmp_path: P
             tasks.start_soon(lambda: client.post(PATHS["anthropic"], json=asked("anthropic")))
             await anyio.sleep(0.2)
             tasks.cancel_scope.cancel()
-        return access.tally.turns
+        return access.usage.turns
 
     outcome, spent = await run(tmp_path, [scripted(tmp_path, endless)], body, grace_s=0.3)
     assert (outcome.status, outcome.value) == (Status.DONE, 0)
@@ -150,7 +150,7 @@ async def test_a_transcript_that_cannot_be_written_ends_the_job_and_says_why(tmp
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway) as (access, client):
             with anyio.fail_after(10):
-                await access.tally.stopped.wait()
+                await access.usage.stopped.wait()
             answer = await client.post(PATHS["anthropic"], json=asked("anthropic"))
             assert answer.status_code == 402
             assert "journal write failed" in answer.text
@@ -176,7 +176,7 @@ async def test_a_fault_of_ours_is_not_shown_to_the_program_and_fails_the_job(
             answer = await client.post(PATHS["anthropic"], json=asked("anthropic"))
             assert answer.status_code == 403
             assert "mistake" not in answer.text
-            assert access.tally.stopped.is_set()
+            assert access.usage.stopped.is_set()
         return None
 
     outcome, _ = await run(tmp_path, [scripted(tmp_path, lambda _: "well")], body)

@@ -10,8 +10,8 @@ import pytest
 from gateway_run import PATHS, PROTOCOLS, admitted, asked, run, scripted, transcript
 
 from codetaste.gateway.gateway import Gateway
-from codetaste.gateway.reading import Exchanged, read_transcript
-from codetaste.llm.messages import Request, Text, ToolCall
+from codetaste.gateway.reading import TranscriptEntry, read_transcript
+from codetaste.llm.messages import Request, TextBlock, ToolCall
 from codetaste.orchestration.job import JobContext, Json, Status
 from codetaste.orchestration.storage import Blobs
 
@@ -21,7 +21,7 @@ SAID = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
 def talkative(request: Request) -> list[Any]:
     turn = sum(message.role == "assistant" for message in request.messages)
     return [
-        Text(f"turn {turn} " + "words " * 50),
+        TextBlock(f"turn {turn} " + "words " * 50),
         ToolCall(f"c{turn}", "bash", {"command": f"sed -i {turn}"}),
     ]
 
@@ -48,8 +48,8 @@ def go_on(protocol: str, conversation: dict[str, Any], answer: dict[str, Any], t
             said.append({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": result})
 
 
-async def read(folder: Path) -> list[Exchanged]:
-    return await read_transcript(folder / "run" / "transcript.jsonl", Blobs(folder / "run" / "blobs").fetch)
+async def read(folder: Path) -> list[TranscriptEntry]:
+    return await read_transcript(folder / "run" / "transcript.jsonl", Blobs(folder / "run" / "blobs").load)
 
 
 @pytest.mark.anyio
@@ -73,13 +73,13 @@ async def test_a_long_conversation_is_written_once_and_read_back_whole(tmp_path:
     outcome, _ = await run(tmp_path, [scripted(tmp_path, talkative)], body)
     assert outcome.status is Status.DONE, outcome
     exchanged = await read(tmp_path)
-    assert [each.main for each in exchanged] == [True, False] * turns
+    assert [each.is_agent_turn for each in exchanged] == [True, False] * turns
     assert [each.number for each in exchanged] == [*range(1, 2 * turns + 1)]
-    mains = [each for each in exchanged if each.main]
+    mains = [each for each in exchanged if each.is_agent_turn]
     for body_, each in zip(sent, mains, strict=True):
-        assert [*each.said] == _unmarked(body_[SAID[protocol]])
+        assert [*each.messages] == _unmarked(body_[SAID[protocol]])
         assert [*each.tools] == body_["tools"]
-    assert [call.arguments["command"] for each in mains for call in each.calls] == [
+    assert [call.arguments["command"] for each in mains for call in each.tool_calls] == [
         f"sed -i {turn}" for turn in range(turns)
     ]
     size = (tmp_path / "run" / "transcript.jsonl").stat().st_size
@@ -108,7 +108,7 @@ async def test_long_parts_lie_beside_the_journal_and_odd_characters_come_back(tm
     outcome, _ = await run(tmp_path, [scripted(tmp_path, lambda _: "well")], body)
     assert outcome.status is Status.DONE, outcome
     [exchanged] = await read(tmp_path)
-    assert exchanged.said[0]["content"] == words
+    assert exchanged.messages[0]["content"] == words
     assert max(map(len, (tmp_path / "run" / "transcript.jsonl").read_text().splitlines())) < 9000
     assert exchanged.reply["status"] == 200
     assert exchanged.reply["usage"]["output"] > 0

@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from codetaste.gateway.gateway import open_gateway
-from codetaste.gateway.served import Served
-from codetaste.gateway.tally import Tally
+from codetaste.gateway.served import GatewayModel
+from codetaste.gateway.tally import SessionUsage
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.ending import AgentEnd
-from codetaste.harness.harvest import harvest
-from codetaste.harness.install import Installed, installed
-from codetaste.harness.run import Task, run_agent
-from codetaste.harness.testbed import prepared_testbed, testbed_archive
+from codetaste.harness.ending import AgentResult
+from codetaste.harness.harvest import extract_patch
+from codetaste.harness.install import InstalledAgent, install_agent
+from codetaste.harness.run import AgentTask, run_agent
+from codetaste.harness.testbed import prepare_testbed, testbed_archive
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
 from codetaste.llm.scripted import ScriptedModel
-from codetaste.orchestration.budget import Limits as Money
+from codetaste.orchestration.budget import BudgetLimits as Money
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.session import open_session
-from codetaste.sandbox.box import Box, Boxes, BoxSpec, Egress, Way
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec, Egress, PortForward
+from codetaste.sandbox.sandbox import CommandLimits
 from codetaste.source.tree import Tree
 
 PRICE = Price(input=Decimal(1), output=Decimal(30))
@@ -42,8 +42,8 @@ MODELS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "codex@0
 class Trial:
     """What became of one program."""
 
-    end: AgentEnd | None = None
-    tally: Tally | None = None
+    end: AgentResult | None = None
+    tally: SessionUsage | None = None
     patch: str = ""
     budget_usd: Decimal = Decimal(0)
     spent_usd: Decimal = Decimal(0)
@@ -52,20 +52,20 @@ class Trial:
     left_running: str = ""
 
     @property
-    def done(self) -> AgentEnd:
+    def done(self) -> AgentResult:
         assert self.end is not None
         return self.end
 
     @property
-    def counted(self) -> Tally:
+    def counted(self) -> SessionUsage:
         assert self.tally is not None
         return self.tally
 
 
-async def agent(name: str, cache: Path) -> Installed:
+async def agent(name: str, cache: Path) -> InstalledAgent:
     """The program ``NAME`` or ``NAME@VERSION``, installed where no test did it before."""
     adapter, _, version = name.partition("@")
-    return await installed(load_adapter(adapter, Path()), version or None, cache, print)
+    return await install_agent(load_adapter(adapter, Path()), version or None, cache, print)
 
 
 async def repository(folder: Path) -> Any:
@@ -73,13 +73,13 @@ async def repository(folder: Path) -> Any:
     base = folder / "base"
     base.mkdir(parents=True)
     (base / "hello.py").write_text("print('old')\n")
-    return await prepared_testbed(Tree(base, "hello"), folder / "cache")
+    return await prepare_testbed(Tree(base, "hello"), folder / "cache")
 
 
 async def at_work(
     folder: Path,
-    boxes: Boxes,
-    program: Installed,
+    boxes: SandboxProvider,
+    program: InstalledAgent,
     script: Callable[[Any], Any],
     *,
     usd: str = "10",
@@ -87,7 +87,7 @@ async def at_work(
     model: str = "scripted-1",
     prompt: str = PROMPT,
     options: dict[str, Any] | None = None,
-    drive: Callable[[Callable[[], Awaitable[AgentEnd]]], Awaitable[AgentEnd | None]] | None = None,
+    drive: Callable[[Callable[[], Awaitable[AgentResult]]], Awaitable[AgentResult | None]] | None = None,
 ) -> Trial:
     """Run ``program`` with a scripted model under a budget; what it leaves is harvested in any case."""
     trial = Trial(budget_usd=Decimal(usd), events=folder / "events.jsonl")
@@ -97,34 +97,34 @@ async def at_work(
         return script(request)
 
     scripted = ScriptedModel("m", answered, price=PRICE, ledger=folder / "ledger.jsonl")
-    served = Served(MeteredModel(scripted, PRICE, RateLimiter("m", most=8)), model)
+    served = GatewayModel(MeteredModel(scripted, PRICE, RateLimiter("m", maximum=8)), model)
     testbed = await repository(folder)
 
     async def work(ctx: JobContext) -> Json:
         async with gateway.admit(
             ctx, models=["m"], protocol=program.adapter.protocol, transcript=folder / "said.jsonl"
         ) as access:
-            spec = BoxSpec(
+            spec = SandboxSpec(
                 "trial",
                 mounts=program.mounts,
-                egress=Egress(ways=(Way(PORT, gateway.socket),)),
+                egress=Egress(forwards=(PortForward(PORT, gateway.socket),)),
                 lifetime_s=900.0,
             )
             async with boxes.open(spec) as box:
                 await box.put(testbed_archive(testbed, {"/task_description/description.md": prompt.encode()}))
-                task = Task(
+                task = AgentTask(
                     prompt, model, f"http://127.0.0.1:{PORT}{access.base_path}", access.token, options or {}
                 )
 
-                async def run() -> AgentEnd:
-                    limits = Limits(wall_s=wall_s)
-                    return await run_agent(program, box, task, limits, trial.events, access.tally.stopped)
+                async def run() -> AgentResult:
+                    limits = CommandLimits(wall_s=wall_s)
+                    return await run_agent(program, box, task, limits, trial.events, access.usage.stopped)
 
                 trial.end = await (drive(run) if drive else run())
-                trial.tally = access.tally
+                trial.tally = access.usage
                 trial.left_running = await commands_in(box)
                 await box.stop()
-                trial.patch = (await harvest(box, testbed)).patch.decode()
+                trial.patch = (await extract_patch(box, testbed)).patch.decode()
         return None
 
     async with (
@@ -137,11 +137,11 @@ async def at_work(
     return trial
 
 
-async def commands_in(box: Box) -> str:
+async def commands_in(box: Sandbox) -> str:
     """The programs that run in a box, but for the one that looks and the box's own two."""
     # By the shell alone: what it would start would be seen too.
     script = 'for p in /proc/[0-9]*; do read -r line <$p/stat && echo "$line"; done 2>/dev/null'
-    done = await box.run(["/bin/sh", "-c", script], limits=Limits(wall_s=30))
+    done = await box.run(["/bin/sh", "-c", script], limits=CommandLimits(wall_s=30))
     lines = done.stdout.decode(errors="replace").splitlines()
     found = [re.match(r"(\d+) \((.*)\) (\w) (\d+) ", line) for line in lines]
     programs = sorted((int(each[1]), each[2], each[3], each[4]) for each in found if each)

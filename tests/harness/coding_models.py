@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from codetaste.llm.messages import Request, ToolCall, Usage
-from codetaste.llm.scripted import Said
+from codetaste.llm.scripted import ScriptedReply
 
 FIRST, SECOND = "/testbed/hello.py", "/testbed/added.txt"
 OLD, NEW = "print('old')", "print('new')"
@@ -66,24 +66,24 @@ def called(request: Request) -> int:
     return sum(len(message.tool_calls) for message in request.messages)
 
 
-def side(request: Request) -> Said:
+def side(request: Request) -> ScriptedReply:
     """What any request without tools is answered."""
-    return Said("none", usage=SIDE)
+    return ScriptedReply("none", usage=SIDE)
 
 
 def following(
     plan: Callable[[set[str]], list[Step]], end: str = DONE, usage: Usage = USAGE
-) -> Callable[[Request], Said]:
+) -> Callable[[Request], ScriptedReply]:
     """A model that calls the tools of ``plan`` one after the other, and then says ``end``."""
 
-    def reply(request: Request) -> Said:
+    def reply(request: Request) -> ScriptedReply:
         if not request.tools:
             return side(request)
         steps, at = plan({tool.name for tool in request.tools}), called(request)
         if at >= len(steps):
-            return Said(end, usage=usage)
+            return ScriptedReply(end, usage=usage)
         name, arguments = steps[at]
-        return Said(ToolCall(f"call_{at}", name, arguments), usage=usage)
+        return ScriptedReply(ToolCall(f"call_{at}", name, arguments), usage=usage)
 
     return reply
 
@@ -100,10 +100,10 @@ stuck = following(lambda tools: [*editing(tools), *([shell(tools, "tail -f /dev/
 """Does not come back from its last command; where a program leaves it alone after a while, from the next."""
 
 
-def stuck_from(reached: anyio.Event) -> Callable[[Request], Said]:
+def stuck_from(reached: anyio.Event) -> Callable[[Request], ScriptedReply]:
     """As ``stuck``, and says when it has asked for the command that does not come back."""
 
-    def reply(request: Request) -> Said:
+    def reply(request: Request) -> ScriptedReply:
         said = stuck(request)
         if "tail -f" in str(said.content):
             reached.set()

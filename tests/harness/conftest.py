@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.box import Boxes
-from codetaste.sandbox.engine import BUBBLEWRAP, probe
-from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.box import SandboxProvider
+from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
+from codetaste.sandbox.local_box import bubblewrap_provider
 
 
 @pytest.fixture
-def local(tmp_path: Path, require: Callable[..., None]) -> Boxes:
+def local(tmp_path: Path, require: Callable[..., None]) -> SandboxProvider:
     """Boxes on this machine."""
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
-    return local_boxes(tmp_path / "boxes")
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+    return bubblewrap_provider(tmp_path / "boxes")

@@ -15,18 +15,18 @@ from made_box import testbed_of, write
 
 import dockerd
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.ending import AgentEnd
-from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
-from codetaste.harness.install import Installed, installed
-from codetaste.harness.run import Task, run_agent
+from codetaste.harness.ending import AgentResult
+from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.install import InstalledAgent, install_agent
+from codetaste.harness.run import AgentTask, run_agent
 from codetaste.harness.testbed import Testbed, testbed_archive
-from codetaste.sandbox.box import Box, Boxes, BoxSpec
-from codetaste.sandbox.docker import docker_boxes
-from codetaste.sandbox.docker_engine import connected
-from codetaste.sandbox.engine import BUBBLEWRAP, probe
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.docker import open_docker_sandboxes
+from codetaste.sandbox.docker_engine import connect_engine
+from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.sandbox import CommandLimits
 from leaks import Leaks
 
 FILES: dict[str, bytes | str] = {"a.py": b"a\n", "src/b.py": b"b\n", ".gitignore": b"*.log\n"}
@@ -41,20 +41,20 @@ ADAPTER = {
 class Misdeed:
     """What became of an agent, of the box that it was in, and of one beside it."""
 
-    end: AgentEnd
+    end: AgentResult
     ended: str
-    harvest: Harvest
-    beside: Harvest
+    harvest: ExtractedPatch
+    beside: ExtractedPatch
 
 
 @dataclass
 class Stage:
     """Where agents misbehave."""
 
-    boxes: Boxes
+    boxes: SandboxProvider
     testbed: Testbed
     base: Path
-    program: Installed
+    program: InstalledAgent
     leaks: Leaks
 
     async def plays(
@@ -62,7 +62,7 @@ class Stage:
         script: str,
         *,
         wall_s: float = 60.0,
-        limits: HarvestLimits | None = None,
+        limits: ExtractionLimits | None = None,
         **spec: Any,
     ) -> Misdeed:
         """Run an agent to its end, and another all the while that waits for it; harvest both."""
@@ -70,27 +70,27 @@ class Stage:
             found: list[Misdeed] = []
             async with anyio.create_task_group() as tasks:
                 waiting = ["sh", "-c", "until [ -e /tmp/over ]; do sleep 0.05; done; echo calm >>a.py"]
-                tasks.start_soon(partial(calm.run, waiting, limits=Limits(wall_s=3600)))
+                tasks.start_soon(partial(calm.run, waiting, limits=CommandLimits(wall_s=3600)))
                 end = await self.agent(box, script, wall_s)
-                ended = box.ended
+                ended = box.end_reason
                 await box.stop()
-                taken = await harvest(box, self.testbed, limits)
+                taken = await extract_patch(box, self.testbed, limits)
                 await calm.run(["touch", "/tmp/over"])
-            found.append(Misdeed(end, ended, taken, await harvest(calm, self.testbed)))
+            found.append(Misdeed(end, ended, taken, await extract_patch(calm, self.testbed)))
         assert b"+calm" in found[0].beside.patch
         assert found[0].beside.files == 1
         return found[0]
 
-    async def agent(self, box: Box, script: str, wall_s: float) -> AgentEnd:
+    async def agent(self, box: Sandbox, script: str, wall_s: float) -> AgentResult:
         events = self.leaks.folder / "events"
         try:
-            return await run_agent(self.program, box, Task(script), Limits(wall_s=wall_s), events)
+            return await run_agent(self.program, box, AgentTask(script), CommandLimits(wall_s=wall_s), events)
         finally:
             events.unlink(missing_ok=True)
 
     @asynccontextmanager
-    async def box(self, **fields: Any) -> AsyncIterator[Box]:
-        spec = replace(BoxSpec("hostile", mounts=self.program.mounts, env=self.leaks.env), **fields)
+    async def box(self, **fields: Any) -> AsyncIterator[Sandbox]:
+        spec = replace(SandboxSpec("hostile", mounts=self.program.mounts, env=self.leaks.env), **fields)
         async with self.boxes.open(spec) as box:
             await box.put(testbed_archive(self.testbed, {"/task_description/description.md": b"be good"}))
             yield box
@@ -111,7 +111,7 @@ def engine(request: pytest.FixtureRequest) -> dockerd.DockerEngine | None:
         found: dockerd.DockerEngine = request.getfixturevalue("docker_engine")
         return found
     require = request.getfixturevalue("require")
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
     return None
 
 
@@ -125,21 +125,21 @@ async def stage(
     adapter = load_adapter(str(write(tmp_path / "shell-agent", dict(ADAPTER))), tmp_path)
     (tmp_path / "shell-agent/run.sh").chmod(0o755)
     async with _boxes(engine, nothing_left) as boxes:
-        program = await installed(adapter, None, tmp_path / "agents", print)
+        program = await install_agent(adapter, None, tmp_path / "agents", print)
         yield Stage(boxes, testbed, base, program, nothing_left)
 
 
 @asynccontextmanager
-async def _boxes(engine: dockerd.DockerEngine | None, leaks: Leaks) -> AsyncIterator[Boxes]:
+async def _boxes(engine: dockerd.DockerEngine | None, leaks: Leaks) -> AsyncIterator[SandboxProvider]:
     folder = leaks.folder / "boxes"
     if engine is None:
-        yield local_boxes(folder)
+        yield bubblewrap_provider(folder)
         await anyio.Path(folder).rmdir()
         return
     leaks.watch(engine)
     async with (
-        connected("docker", engine.socket) as reached,
-        docker_boxes(
+        connect_engine("docker", engine.socket) as reached,
+        open_docker_sandboxes(
             reached, run="hostile", image=LEAN_IMAGE, folder=folder, bundle=None, warn=print
         ) as boxes,
     ):

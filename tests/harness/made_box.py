@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from codetaste.errors import SandboxError
-from codetaste.harness.testbed import Testbed, prepared_testbed
-from codetaste.sandbox.box import Box
+from codetaste.harness.testbed import Testbed, prepare_testbed
+from codetaste.sandbox.box import Sandbox
 from codetaste.source.tree import Tree, tree_digest
 
 PIECE = 10_007
@@ -57,11 +57,11 @@ def part_of(archive: bytes, path: str) -> bytes:
     return packed.getvalue()
 
 
-def box_of(archive: bytes) -> Box:
+def box_of(archive: bytes) -> Sandbox:
     return cast("Box", MadeBox(archive))
 
 
-def box_with(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Box:
+def box_with(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Sandbox:
     """A box whose /testbed is ``folder``, archived as a container engine does."""
     packed = io.BytesIO()
     with tarfile.open(
@@ -72,7 +72,7 @@ def box_with(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Box:
 
 
 async def testbed_of(base: Path, cache: Path) -> Testbed:
-    return await prepared_testbed(Tree(base, tree_digest(base)), cache)
+    return await prepare_testbed(Tree(base, tree_digest(base)), cache)
 
 
 def write(root: Path, files: dict[str, bytes | str]) -> Path:

@@ -23,13 +23,13 @@ def problems(act: Callable[[], object]) -> list[str]:
 
 def test_the_agents_that_come_with_codetaste_are_read() -> None:
     told = {name: load_adapter(name, Path("/nowhere")) for name in adapter_names()}
-    assert {name: (each.protocol, each.version()) for name, each in told.items()} == {
+    assert {name: (each.protocol, each.choose_version()) for name, each in told.items()} == {
         "claude-code": ("anthropic", "2.0.76"),
         "codex": ("openai", "0.77.0"),
         "qwen-code": ("openai-chat", "0.7.1"),
     }
-    assert told["codex"].options({}) == {"reasoning_effort": "medium"}
-    assert told["codex"].options({"reasoning_effort": "high"}) == {"reasoning_effort": "high"}
+    assert told["codex"].resolve_options({}) == {"reasoning_effort": "medium"}
+    assert told["codex"].resolve_options({"reasoning_effort": "high"}) == {"reasoning_effort": "high"}
 
 
 def test_a_harness_is_a_name_or_a_folder_beside_the_config(tmp_path: Path) -> None:
@@ -111,18 +111,18 @@ def test_folders_that_are_no_agents_are_refused(tmp_path: Path) -> None:
 
 def test_unknown_options_and_wrong_kinds_are_all_told() -> None:
     adapter = load_adapter("codex", Path())
-    told = problems(lambda: adapter.options({"reasoning": "high", "reasoning_effort": 3}))
+    told = problems(lambda: adapter.resolve_options({"reasoning": "high", "reasoning_effort": 3}))
     assert told == [
         "options.reasoning: unknown option (did you mean 'reasoning_effort'?)",
         "options.reasoning_effort: 3 does not have the type of 'medium'",
     ]
-    assert "is not one of" in problems(lambda: adapter.options({"reasoning_effort": "huge"}))[0]
+    assert "is not one of" in problems(lambda: adapter.resolve_options({"reasoning_effort": "huge"}))[0]
 
 
 def test_a_release_that_was_not_tried_may_be_asked_for_but_must_be_able_to_be_one() -> None:
     adapter = load_adapter("codex", Path())
-    assert adapter.version("0.78.0") == "0.78.0"
-    assert "has no such release" in problems(lambda: adapter.version("../../etc"))[0]
+    assert adapter.choose_version("0.78.0") == "0.78.0"
+    assert "has no such release" in problems(lambda: adapter.choose_version("../../etc"))[0]
 
 
 def test_any_change_of_a_file_makes_another_digest(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_any_change_of_a_file_makes_another_digest(tmp_path: Path) -> None:
 
 def test_a_folder_of_the_published_shape_is_an_adapter(tmp_path: Path) -> None:
     adapter = published_agent(tmp_path / "gpt51_mini", "true", provider="openai")
-    assert (adapter.name, adapter.protocol, adapter.version(), adapter.published) == (
+    assert (adapter.name, adapter.protocol, adapter.choose_version(), adapter.published) == (
         "gpt51-mini",
         "openai",
         "v1.0",

@@ -11,11 +11,11 @@ from agent_stage import MODELS, PINNED, Trial, agent, applied, at_work
 from coding_models import ADDED, DONE, NEW, SIDE, USAGE, coder, restless, stuck, stuck_from
 
 from codetaste.errors import ModelRefused
-from codetaste.harness.ending import AgentEnd
-from codetaste.harness.install import Installed
+from codetaste.harness.ending import AgentResult
+from codetaste.harness.install import InstalledAgent
 from codetaste.llm.messages import Request
-from codetaste.llm.scripted import Said
-from codetaste.sandbox.box import Boxes
+from codetaste.llm.scripted import ScriptedReply
+from codetaste.sandbox.box import SandboxProvider
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -26,7 +26,7 @@ SAYS_ITS_USAGE_WHEN_STOPPED = ("claude-code", "qwen-code")
 
 @pytest.mark.parametrize("name", PINNED)
 async def test_a_program_edits_the_repository_and_tells_how_it_went(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     trial = await at_work(tmp_path, local, await agent(name, agents_cache), coder, model=model_of(name))
     end, tally = trial.done, trial.counted
@@ -35,19 +35,19 @@ async def test_a_program_edits_the_repository_and_tells_how_it_went(
     assert (end.message, end.exit_code, end.tool_calls) == (DONE, 0, 4)
     assert (tally.turns, tally.tool_calls) == (5, 4)
     assert end.turns in {5, None}, "Codex does not say"
-    assert end.usage == tally.usage
+    assert end.usage == tally.tokens
     assert (end.cost_usd is None) == (name != "claude-code"), "who says what it costs is heard"
     sides = [request for request in trial.requests if not request.tools]
     assert bool(sides) == (name == "claude-code"), "which asks for the paths in a command's output, for one"
     assert tally.requests == tally.turns + len(sides)
-    assert tally.usage.input == 5 * USAGE.input + len(sides) * SIDE.input
+    assert tally.tokens.input == 5 * USAGE.input + len(sides) * SIDE.input
     assert trial.events.stat().st_size == end.stream_bytes > 0
     assert trial.left_running == ""
 
 
 @pytest.mark.parametrize("name", PINNED)
 async def test_a_program_is_stopped_by_its_budget_after_its_second_edit_and_both_edits_stay(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     program = await agent(name, agents_cache)
     trial = await at_work(tmp_path, local, program, restless, usd="0.30", model=model_of(name))
@@ -62,12 +62,12 @@ async def test_a_program_is_stopped_by_its_budget_after_its_second_edit_and_both
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["time limit", "Ctrl-C"])
 async def test_programs_that_are_stopped_in_a_command_leave_their_edits_and_nothing_that_runs(
-    how: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    how: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     programs = [await agent(name, agents_cache) for name in PINNED]
     trials: dict[str, Trial] = {}
 
-    async def stopped(program: Installed) -> None:
+    async def stopped(program: InstalledAgent) -> None:
         name = program.adapter.name
         # A machine that is busy may not come to the command within the first limit.
         for wall_s in (10.0, 80.0):
@@ -89,10 +89,10 @@ async def test_programs_that_are_stopped_in_a_command_leave_their_edits_and_noth
             assert (trial.done.finish_reason, trial.done.exit_code) == ("timeout", None), name
 
 
-def ctrl_c_after(reached: anyio.Event) -> Callable[[Callable[[], Awaitable[AgentEnd]]], Awaitable[None]]:
+def ctrl_c_after(reached: anyio.Event) -> Callable[[Callable[[], Awaitable[AgentResult]]], Awaitable[None]]:
     """Run a program until its model has asked for the command that never ends, and cancel it."""
 
-    async def drive(run: Callable[[], Awaitable[AgentEnd]]) -> None:
+    async def drive(run: Callable[[], Awaitable[AgentResult]]) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await reached.wait()
@@ -103,9 +103,9 @@ def ctrl_c_after(reached: anyio.Event) -> Callable[[Callable[[], Awaitable[Agent
 
 
 async def test_a_program_that_calls_the_end_of_its_provider_a_success_is_not_believed(
-    tmp_path: Path, local: Boxes, agents_cache: Path
+    tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
-    def refuses(request: Request) -> Said:
+    def refuses(request: Request) -> ScriptedReply:
         if len(request.messages) > 4:
             raise ModelRefused("this model is no more")
         return coder(request)
@@ -116,7 +116,7 @@ async def test_a_program_that_calls_the_end_of_its_provider_a_success_is_not_bel
 
 
 async def test_a_long_prompt_of_any_characters_arrives_whole(
-    tmp_path: Path, local: Boxes, agents_cache: Path
+    tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     prompt = "Ünïcode 中文 'quoted' \"twice\" $HOME `x`\n" * 8000
     trial = await at_work(tmp_path, local, await agent("codex", agents_cache), coder, prompt=prompt)
@@ -126,7 +126,7 @@ async def test_a_long_prompt_of_any_characters_arrives_whole(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CURRENT)
 async def test_a_current_release_edits_the_repository(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     trial = await at_work(tmp_path, local, await agent(name, agents_cache), coder, model=model_of(name))
     assert (trial.done.finish_reason, trial.done.problem) == ("success", "")
@@ -137,7 +137,7 @@ async def test_a_current_release_edits_the_repository(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CURRENT)
 async def test_a_current_release_is_stopped_by_its_budget(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     program = await agent(name, agents_cache)
     trial = await at_work(tmp_path, local, program, restless, usd="0.30", model=model_of(name))
@@ -149,7 +149,7 @@ async def test_a_current_release_is_stopped_by_its_budget(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CURRENT)
 async def test_a_current_release_is_stopped_by_its_time_limit(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     program = await agent(name, agents_cache)
     trial = await at_work(tmp_path, local, program, stuck, wall_s=20.0, model=model_of(name))

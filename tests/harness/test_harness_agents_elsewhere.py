@@ -11,12 +11,12 @@ from agent_stage import MODELS, PINNED, Trial, agent, applied, at_work
 from coding_models import ADDED, DONE, NEW, SIDE, coder, restless
 
 import dockerd
-from codetaste.harness.install import Installed
+from codetaste.harness.install import InstalledAgent
 from codetaste.llm.messages import Request, Usage
-from codetaste.llm.scripted import Said
-from codetaste.sandbox.box import Boxes
-from codetaste.sandbox.docker import docker_boxes
-from codetaste.sandbox.docker_engine import connected
+from codetaste.llm.scripted import ScriptedReply
+from codetaste.sandbox.box import SandboxProvider
+from codetaste.sandbox.docker import open_docker_sandboxes
+from codetaste.sandbox.docker_engine import connect_engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -26,11 +26,11 @@ EDITED = {"hello.py": f"{NEW}\n", "added.txt": ADDED}
 @pytest.fixture
 async def containers(
     docker_engine: dockerd.DockerEngine, lean_image: str, tmp_path: Path, anyio_backend: str
-) -> AsyncIterator[Boxes]:
+) -> AsyncIterator[SandboxProvider]:
     """Containers of the lean image."""
     async with (
-        connected("docker", docker_engine.socket) as engine,
-        docker_boxes(
+        connect_engine("docker", docker_engine.socket) as engine,
+        open_docker_sandboxes(
             engine, run="agents", image=lean_image, folder=tmp_path / "boxes", bundle=None, warn=pytest.fail
         ) as boxes,
     ):
@@ -38,11 +38,11 @@ async def containers(
 
 
 async def test_all_three_edit_in_containers_at_the_same_time(
-    tmp_path: Path, containers: Boxes, agents_cache: Path
+    tmp_path: Path, containers: SandboxProvider, agents_cache: Path
 ) -> None:
     trials: dict[str, Trial] = {}
 
-    async def work(program: Installed) -> None:
+    async def work(program: InstalledAgent) -> None:
         name = program.adapter.name
         (tmp_path / name).mkdir()
         model = MODELS.get(name, "scripted-1")
@@ -60,7 +60,7 @@ async def test_all_three_edit_in_containers_at_the_same_time(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PINNED)
 async def test_a_program_in_a_container_is_stopped_by_its_budget(
-    name: str, tmp_path: Path, containers: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, containers: SandboxProvider, agents_cache: Path
 ) -> None:
     program = await agent(name, agents_cache)
     model = MODELS.get(name, "scripted-1")
@@ -76,22 +76,22 @@ class Filling:
     def __init__(self) -> None:
         self.full, self.compactions = False, 0
 
-    def __call__(self, request: Request) -> Said:
+    def __call__(self, request: Request) -> ScriptedReply:
         if not request.tools:
             self.compactions += 1
-            return Said("<state_snapshot>Both edits are made.</state_snapshot>", usage=SIDE)
+            return ScriptedReply("<state_snapshot>Both edits are made.</state_snapshot>", usage=SIDE)
         if self.compactions:
-            return Said(DONE, usage=SIDE)
+            return ScriptedReply(DONE, usage=SIDE)
         said = coder(request)
         if "apply_patch" in str(said.content) or "write_file" in str(said.content):
-            return Said(said.content, usage=Usage(input=260_000, output=100))
+            return ScriptedReply(said.content, usage=Usage(input=260_000, output=100))
         return said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["codex", "qwen-code"])
 async def test_a_conversation_that_is_compacted_is_paid_and_goes_on(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
     model = Filling()
     program = await agent(name, agents_cache)
@@ -104,9 +104,9 @@ async def test_a_conversation_that_is_compacted_is_paid_and_goes_on(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PINNED)
 async def test_a_program_whose_model_says_nothing_any_more_is_ended_at_its_time_limit(
-    name: str, tmp_path: Path, local: Boxes, agents_cache: Path
+    name: str, tmp_path: Path, local: SandboxProvider, agents_cache: Path
 ) -> None:
-    async def silent(request: Request) -> Said:
+    async def silent(request: Request) -> ScriptedReply:
         if len(request.messages) > 4:
             await anyio.sleep(1000)
         return coder(request)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.events import LINE_BYTES, EventReader, Told
-from codetaste.harness.manifest import Manifest
-from codetaste.harness.stream import StreamFile
+from codetaste.harness.events import MAX_LINE_BYTES, OutputParser, ReportedResult
+from codetaste.harness.manifest import AgentManifest
+from codetaste.harness.stream import HeadTailFile
 from codetaste.llm.messages import Usage
 
 CLAUDE = load_adapter("claude-code", Path()).manifest
@@ -56,22 +56,22 @@ CLAUDE_END = {
 }
 
 
-def read(manifest: Manifest, *events: Any, cut: int = 0) -> Told:
+def read(manifest: AgentManifest, *events: Any, cut: int = 0) -> ReportedResult:
     text = b"".join(each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in events)
-    reader = EventReader(manifest)
+    reader = OutputParser(manifest)
     step = cut or len(text) or 1
     for start in range(0, len(text), step):
         reader.feed(text[start : start + step])
-    return reader.told()
+    return reader.result()
 
 
 def test_claude_code_tells_its_end_with_the_usage_of_all_its_models() -> None:
     told = read(CLAUDE, *CLAUDE_RUN, CLAUDE_END)
-    assert told == Told("success", "", "Done.", 2, 1, Usage(11, 3, 2, 6), Decimal("0.0125"))
+    assert told == ReportedResult("success", "", "Done.", 2, 1, Usage(11, 3, 2, 6), Decimal("0.0125"))
 
 
 def test_without_a_last_event_the_others_are_counted_and_the_blocks_of_one_answer_are_one_turn() -> None:
-    assert read(CLAUDE, *CLAUDE_RUN) == Told("", "", "Done.", turns=2, tool_calls=1)
+    assert read(CLAUDE, *CLAUDE_RUN) == ReportedResult("", "", "Done.", turns=2, tool_calls=1)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_codex_has_its_words_in_one_event_and_its_numbers_in_another() -> None:
             "usage": {"input_tokens": 10, "cached_input_tokens": 4, "output_tokens": 3},
         },
     )
-    assert told == Told("success", "", "All done.", None, 2, Usage(6, 4, 0, 3))
+    assert told == ReportedResult("success", "", "All done.", None, 2, Usage(6, 4, 0, 3))
 
 
 def test_the_last_event_that_ends_a_run_counts() -> None:
@@ -143,7 +143,7 @@ def test_the_last_event_that_ends_a_run_counts() -> None:
         b'{"type": ["result"]}\n',
         b'{"type": "assistant", "message": "words"}\n',
         b'{"type": "assistant", "message": {"id": {}, "content": {"type": "text"}}}\n',
-        b'{"x": "' + b"y" * (LINE_BYTES + 1) + b'"}\n',
+        b'{"x": "' + b"y" * (MAX_LINE_BYTES + 1) + b'"}\n',
     ],
     ids=range(11),
 )
@@ -193,15 +193,15 @@ def test_the_pieces_in_which_a_stream_comes_do_not_matter(cut: int) -> None:
 
 
 def test_a_last_line_without_its_end_is_read() -> None:
-    reader = EventReader(CODEX)
+    reader = OutputParser(CODEX)
     reader.feed(b'{"type": "turn.completed"}')
-    assert reader.told().outcome == "success"
+    assert reader.result().outcome == "success"
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30))
 def test_a_stream_is_kept_whole_or_its_beginning_and_end(pieces: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
-        stream = StreamFile(Path(folder) / "events", head=100, tail=50)
+        stream = HeadTailFile(Path(folder) / "events", head=100, tail=50)
         for piece in pieces:
             stream.write(piece)
         stream.close()
@@ -216,7 +216,7 @@ def test_a_stream_is_kept_whole_or_its_beginning_and_end(pieces: list[bytes]) ->
 
 
 def test_a_full_disk_is_told_once_and_stops_nothing() -> None:
-    stream = StreamFile(Path("/dev/full"))
+    stream = HeadTailFile(Path("/dev/full"))
     stream.write(b"x")
     stream.write(b"y")
     stream.close()

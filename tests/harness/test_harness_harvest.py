@@ -12,7 +12,7 @@ import pytest
 from made_box import MadeBox, archive_of, box_of, box_with, testbed_of, write
 from work_tree import WorkTree, applied, unpacked
 
-from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
+from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.harness.testbed import Testbed
 
 pytestmark = pytest.mark.anyio
@@ -37,8 +37,8 @@ class Scene:
         self.base, self.testbed, self.tree = base, testbed, tree
         self.path = tree.path
 
-    async def harvested(self, limits: HarvestLimits | None = None) -> Harvest:
-        return await harvest(box_with(self.path), self.testbed, limits)
+    async def harvested(self, limits: ExtractionLimits | None = None) -> ExtractedPatch:
+        return await extract_patch(box_with(self.path), self.testbed, limits)
 
     def names(self, patch: bytes, scratch: Path) -> list[str]:
         """Apply the patch to R; return what changed (git's letters and names)."""
@@ -55,7 +55,7 @@ async def scene(tmp_path: Path) -> Scene:
 
 
 async def test_what_was_not_touched_makes_an_empty_patch(scene: Scene) -> None:
-    assert await scene.harvested() == Harvest(b"", 0, "", ())
+    assert await scene.harvested() == ExtractedPatch(b"", 0, "", ())
 
 
 async def test_everything_that_git_knows_of_a_tree_is_in_the_patch(scene: Scene, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ async def test_hard_links_are_files_of_their_own(scene: Scene, tmp_path: Path) -
 
 
 async def test_deleting_everything_is_a_patch(scene: Scene, tmp_path: Path) -> None:
-    found = await harvest(box_of(archive_of(("testbed", FOLDER))), scene.testbed)
+    found = await extract_patch(box_of(archive_of(("testbed", FOLDER))), scene.testbed)
     assert found.problem == ""
     assert len(scene.names(found.patch, tmp_path / "judge")) == len(FILES)
 
@@ -219,7 +219,7 @@ async def test_deleting_everything_is_a_patch(scene: Scene, tmp_path: Path) -> N
 async def test_a_testbed_that_is_no_folder_any_more_makes_no_patch(
     scene: Scene, members: tuple[tuple[str, object], ...], problem: str
 ) -> None:
-    assert await harvest(box_of(archive_of(*members)), scene.testbed) == Harvest(b"", 0, problem, ())
+    assert await extract_patch(box_of(archive_of(*members)), scene.testbed) == ExtractedPatch(b"", 0, problem, ())
 
 
 async def test_what_is_too_large_is_left_out_and_the_rest_kept(scene: Scene, tmp_path: Path) -> None:
@@ -227,28 +227,28 @@ async def test_what_is_too_large_is_left_out_and_the_rest_kept(scene: Scene, tmp
         scene.path,
         {"huge.bin": bytes(5000), "src/b.py": bytes(6000), "small": b"s", "build/huge": bytes(5000)},
     )
-    found = await scene.harvested(HarvestLimits(file_bytes=4000))
+    found = await scene.harvested(ExtractionLimits(file_bytes=4000))
     assert scene.names(found.patch, tmp_path / "judge") == ["A\tsmall"]
     assert found.problem == "2 files ('huge.bin', 'src/b.py') (11,000 bytes) left out: too large for a patch"
 
 
 async def test_small_files_are_kept_before_large_ones(scene: Scene, tmp_path: Path) -> None:
     write(scene.path, {"a": bytes(900), "b": b"b" * 300, "c": b"c" * 200, "src/b.py": b"x" * 400})
-    found = await scene.harvested(HarvestLimits(content_bytes=1000))
+    found = await scene.harvested(ExtractionLimits(content_bytes=1000))
     assert scene.names(found.patch, tmp_path / "judge") == ["A\tb", "A\tc", "M\tsrc/b.py"]
     assert found.problem == "1 file ('a') (900 bytes) left out: too large for a patch"
 
 
 async def test_a_patch_that_is_too_large_is_none(scene: Scene) -> None:
     write(scene.path, {"a": os.urandom(5000)})
-    found = await scene.harvested(HarvestLimits(patch_bytes=4000))
+    found = await scene.harvested(ExtractionLimits(patch_bytes=4000))
     assert found.patch == b""
     assert found.problem.startswith("the patch cannot be created: ")
 
 
 async def test_of_too_many_files_the_changes_to_r_are_kept(scene: Scene, tmp_path: Path) -> None:
     write(scene.path, {f"many/{number}": b"" for number in range(40)} | {"src/b.py": b"changed\n"})
-    found = await scene.harvested(HarvestLimits(new_files=10))
+    found = await scene.harvested(ExtractionLimits(new_files=10))
     names = scene.names(found.patch, tmp_path / "judge")
     assert names[-1] == "M\tsrc/b.py"
     assert len(names) == 11, names
@@ -262,7 +262,7 @@ async def test_a_file_without_end_is_told_and_hides_nothing_elsewhere(scene: Sce
     (scene.path / "src/a.py").unlink()
     with (scene.path / "endless").open("wb") as file:
         file.truncate(3_000_000)
-    found = await scene.harvested(HarvestLimits(stream_bytes=1_500_000))
+    found = await scene.harvested(ExtractionLimits(stream_bytes=1_500_000))
     assert found.problem == "/testbed could not be read whole: 'testbed/endless' has 3,000,000 bytes"
     # What was not seen may be there still.
     assert scene.names(found.patch, tmp_path / "judge") == ["M\tkept.o", "M\tsrc/b.py"]
@@ -270,7 +270,7 @@ async def test_a_file_without_end_is_told_and_hides_nothing_elsewhere(scene: Sce
 
 async def test_a_tree_without_end_is_cut_and_what_came_before_kept(scene: Scene, tmp_path: Path) -> None:
     write(scene.path, {f"many/{number}": bytes(1000) for number in range(1000)} | {"a": b"a"})
-    found = await scene.harvested(HarvestLimits(stream_bytes=700_000))
+    found = await scene.harvested(ExtractionLimits(stream_bytes=700_000))
     assert found.problem == "/testbed could not be read whole: it holds more than 700,000 bytes"
     assert scene.names(found.patch, tmp_path / "judge")[0] == "A\ta"
 
@@ -283,7 +283,7 @@ async def test_contents_that_had_no_room_beside_ignored_ones_are_read_again(
     with tarfile.open(fileobj=packed, mode="w") as archive:
         archive.add(scene.path, "testbed")
     box = MadeBox(packed.getvalue())
-    found = await harvest(box, scene.testbed, HarvestLimits(spool_bytes=3500))  # type: ignore[arg-type]
+    found = await extract_patch(box, scene.testbed, ExtractionLimits(spool_bytes=3500))  # type: ignore[arg-type]
     assert scene.names(found.patch, tmp_path / "judge") == ["A\tsrc/new.py"]
     assert box.readings == 2
 

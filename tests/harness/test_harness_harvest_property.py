@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from made_box import box_with, testbed_of
 from work_tree import WorkTree, applied, remove, unpacked
 
-from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
+from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
 
 Edit = tuple[str, bytes, bytes]
 """What is done, to which file, and with what."""
@@ -121,14 +121,14 @@ def leaves_the_same_tree(first: list[Edit], later: list[Edit], room: int) -> Non
         for step in first:
             edit(base, *step)
 
-        async def play() -> tuple[WorkTree, Harvest]:
+        async def play() -> tuple[WorkTree, ExtractedPatch]:
             testbed = await testbed_of(base.path, here / "cache")
             tree = await unpacked(testbed, here / "box")
             for step in later:
                 edit(tree, *step)
             # With little room, what is wanted beside ignored files is read a second time.
-            limits = HarvestLimits(spool_bytes=room)
-            return tree, await harvest(box_with(tree.path), testbed, limits)
+            limits = ExtractionLimits(spool_bytes=room)
+            return tree, await extract_patch(box_with(tree.path), testbed, limits)
 
         tree, harvested = anyio.run(play)
         assert harvested.problem == ""

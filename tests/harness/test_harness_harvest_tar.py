@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from made_box import archive_of, box_of, testbed_of, write
 from work_tree import WorkTree, applied
 
-from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
-from codetaste.harness.harvest_tar import DamagedTar, Member, TarReader
+from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.harvest_tar import DamagedTar, TarMember, TarReader
 from codetaste.harness.testbed import Testbed
 
 FOLDER = {"type": tarfile.DIRTYPE}
@@ -36,10 +36,10 @@ class Seen:
     """Takes all that a reader gives."""
 
     def __init__(self) -> None:
-        self.members: list[Member] = []
+        self.members: list[TarMember] = []
         self.contents: list[bytes] = []
 
-    def member(self, member: Member) -> bool:
+    def member(self, member: TarMember) -> bool:
         self.members.append(member)
         self.contents.append(b"")
         return True
@@ -52,8 +52,8 @@ class Seen:
         assert len(self.contents[-1]) == self.members[-1].size
 
 
-def harvested(testbed: Testbed, archive: bytes, limits: HarvestLimits | None = None) -> Harvest:
-    return anyio.run(harvest, box_of(archive), testbed, limits)
+def harvested(testbed: Testbed, archive: bytes, limits: ExtractionLimits | None = None) -> ExtractedPatch:
+    return anyio.run(extract_patch, box_of(archive), testbed, limits)
 
 
 def files_after(base: Path, scratch: Path, patch: bytes) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import pytest
 from hostile_stage import Stage, engine, in_both, in_both_but_seldom_docker, stage
 from work_tree import WorkTree, applied
 
-from codetaste.harness.harvest import HarvestLimits
+from codetaste.harness.harvest import ExtractionLimits
 
 __all__ = ["engine", "stage"]
 
@@ -62,7 +62,7 @@ async def test_a_flood_of_output_fills_nothing(stage: Stage, tmp_path: Path) -> 
 @in_both_but_seldom_docker
 async def test_tens_of_thousands_of_files_are_bounded(stage: Stage, tmp_path: Path) -> None:
     script = "mkdir aa many; (cd aa; seq 20000 | xargs touch); (cd many; seq -f '%g.log' 5000 | xargs touch)"
-    done = await stage.plays(WORK + script, limits=HarvestLimits(new_files=2_000))
+    done = await stage.plays(WORK + script, limits=ExtractionLimits(new_files=2_000))
     assert done.end.finish_reason == "success"
     assert done.harvest.problem == "only 2,000 of 25,000 new files are considered"
     found = changes(stage, done.harvest.patch, tmp_path / "judge")
@@ -82,7 +82,7 @@ async def test_a_million_files_are_bounded(stage: Stage, tmp_path: Path) -> None
 @in_both
 async def test_a_full_disk_ends_the_box(stage: Stage, tmp_path: Path) -> None:
     script = "cat /dev/zero >fill; sleep 60"
-    done = await stage.plays(WORK + script, disk_bytes=48 * 1024**2, limits=HarvestLimits(file_bytes=10**7))
+    done = await stage.plays(WORK + script, disk_bytes=48 * 1024**2, limits=ExtractionLimits(file_bytes=10**7))
     assert done.end.finish_reason == "execution_error", done.end
     assert "disk full" in done.end.problem
     assert "disk full" in done.ended
@@ -183,7 +183,7 @@ async def test_pipes_devices_and_locked_folders_stop_no_harvest(stage: Stage, tm
         mkdir locked; echo in >locked/in; chmod 000 locked a.py
         exit 0
     """
-    done = await stage.plays(WORK + script, limits=HarvestLimits(file_bytes=10**6))
+    done = await stage.plays(WORK + script, limits=ExtractionLimits(file_bytes=10**6))
     found = changes(stage, done.harvest.patch, tmp_path / "judge")
     assert found == ["M\ta.py", "A\tendless", "A\tlocked/in", "A\tloop", "A\tmemory"]
     assert done.harvest.problem == "1 file ('sparse') (314,572,800 bytes) left out: too large for a patch"

@@ -13,10 +13,10 @@ from made_agents import PLAIN, made_agent, published_agent
 from codetaste.errors import ToolMissing
 from codetaste.harness import installing
 from codetaste.harness.adapter import Adapter, read_adapter
-from codetaste.harness.install import Installed, installed, planned
-from codetaste.harness.installing import reason
+from codetaste.harness.install import InstalledAgent, install_agent, planned_install
+from codetaste.harness.installing import script_failure_reason
 from codetaste.harness.registry_settings import npm_settings, registry_variables
-from codetaste.sandbox.engine import BUBBLEWRAP, probe
+from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.node import node_runtime
 
 pytestmark = pytest.mark.anyio
@@ -24,18 +24,18 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def _contained(require: Callable[..., None]) -> None:
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe()))
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
 
 
-async def install(adapter: Adapter, cache: Path, version: str | None = None) -> Installed:
-    return await installed(adapter, version, cache, pytest.fail)
+async def install(adapter: Adapter, cache: Path, version: str | None = None) -> InstalledAgent:
+    return await install_agent(adapter, version, cache, pytest.fail)
 
 
 async def failure(adapter: Adapter, cache: Path) -> str:
     with pytest.raises(ToolMissing) as caught:
         await install(adapter, cache)
     assert "\n" not in str(caught.value)
-    assert not planned(adapter, None, cache).tree.exists()
+    assert not planned_install(adapter, None, cache).tree.exists()
     assert [path.name for path in (cache / "agents").iterdir() if path.name.startswith(".new-")] == []
     return str(caught.value)
 
@@ -64,7 +64,7 @@ async def test_each_release_is_installed_once_however_many_want_it_at_once(tmp_p
     toml = PLAIN.replace('["1"]', '["1", "1.1"]')
     script = 'date +%N >"$CODETASTE_TREE/when"; sleep 0.3\n'
     adapter = made_agent(tmp_path / "mine", run="echo version 1.1\n", install=script, toml=toml)
-    trees: list[Installed] = []
+    trees: list[InstalledAgent] = []
 
     async def want() -> None:
         trees.append(await install(adapter, tmp_path / "cache"))
@@ -198,11 +198,11 @@ async def test_a_published_agent_is_set_up_in_its_tree_by_the_script_that_set_up
 
 def test_the_reason_of_a_failure_is_found_among_the_words() -> None:
     npm = "npm error code E404\nnpm error 404 Not Found - GET x\nnpm error A complete log of it: y\n"
-    assert reason(npm) == "code E404; 404 Not Found - GET x"
-    assert reason("one\nE: Unable to locate package x\nlast\n") == "E: Unable to locate package x"
+    assert script_failure_reason(npm) == "code E404; 404 Not Found - GET x"
+    assert script_failure_reason("one\nE: Unable to locate package x\nlast\n") == "E: Unable to locate package x"
     node = "node:os:305\n    throw x;\n\nSystemError [ERR]: no such user\n    at y\n\nNode.js v22\n"
-    assert reason(node) == "SystemError [ERR]: no such user"
-    assert reason("\n \n") == "no output"
+    assert script_failure_reason(node) == "SystemError [ERR]: no such user"
+    assert script_failure_reason("\n \n") == "no output"
 
 
 def test_registries_are_reached_as_the_user_has_it_and_no_credential_goes_along(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_where_bubblewrap_does_not_work_the_script_runs_uncontained_and_a_
     told: list[str] = []
     script = 'npm --version >"$CODETASTE_TREE/npm"; env >env; test -f "$CODETASTE_ADAPTER/run.sh"\n'
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
-    made = await installed(
+    made = await install_agent(
         made_agent(tmp_path / "mine", install=script), None, tmp_path / "cache", told.append
     )
     assert told == ["mine: its install script runs uncontained, as bubblewrap does not work here"]

@@ -16,12 +16,12 @@ from codetaste.errors import ConfigError, StorageFull
 from codetaste.harness import run as running
 from codetaste.harness import stream as streaming
 from codetaste.harness.adapter import Adapter, read_adapter
-from codetaste.harness.ending import AgentEnd
-from codetaste.harness.install import installed
-from codetaste.harness.run import Task, run_agent
+from codetaste.harness.ending import AgentResult
+from codetaste.harness.install import install_agent
+from codetaste.harness.run import AgentTask, run_agent
 from codetaste.harness.testbed import testbed_archive
-from codetaste.sandbox.box import Box, Boxes, BoxSpec
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -31,25 +31,25 @@ BAD = 'echo \'{"type": "end", "ok": false, "said": "no luck"}\'\n'
 
 async def ended(
     folder: Path,
-    boxes: Boxes,
+    boxes: SandboxProvider,
     adapter: Adapter,
     *,
-    task: Task | None = None,
+    task: AgentTask | None = None,
     stopped: anyio.Event | None = None,
     wall_s: float = 60.0,
     grace_s: float = 20.0,
     after: Any = None,
     events: Path | None = None,
-) -> AgentEnd:
+) -> AgentResult:
     """Install and run it; ``after`` is told of the box before it is gone."""
-    program = await installed(adapter, None, folder / "cache", print)
-    task = task or Task("do it", "model-1", "http://127.0.0.1:8787", "token-1")
-    spec = BoxSpec("run", mounts=program.mounts)
+    program = await install_agent(adapter, None, folder / "cache", print)
+    task = task or AgentTask("do it", "model-1", "http://127.0.0.1:8787", "token-1")
+    spec = SandboxSpec("run", mounts=program.mounts)
     async with boxes.open(spec) as box:
         description = {"/task_description/description.md": task.prompt.encode()}
         await box.put(testbed_archive(await repository(folder), description))
         end = await run_agent(
-            program, box, task, Limits(wall_s=wall_s), events or folder / "events", stopped, grace_s=grace_s
+            program, box, task, CommandLimits(wall_s=wall_s), events or folder / "events", stopped, grace_s=grace_s
         )
         if after is not None:
             await after(box)
@@ -75,7 +75,7 @@ async def ended(
     ],
 )
 async def test_an_end_is_a_success_only_if_exit_code_last_event_and_last_words_agree(
-    script: str, reason: str, said: str, tmp_path: Path, local: Boxes
+    script: str, reason: str, said: str, tmp_path: Path, local: SandboxProvider
 ) -> None:
     adapter = made_agent(tmp_path / "mine", script, more='exit_codes = { 53 = "out of turns" }')
     end = await ended(tmp_path, local, adapter)
@@ -83,14 +83,14 @@ async def test_an_end_is_a_success_only_if_exit_code_last_event_and_last_words_a
     assert (end.problem == "") == (reason == "success")
 
 
-async def test_without_last_events_the_exit_code_tells(tmp_path: Path, local: Boxes) -> None:
+async def test_without_last_events_the_exit_code_tells(tmp_path: Path, local: SandboxProvider) -> None:
     assert (
         await ended(tmp_path, local, made_agent(tmp_path / "a", "exit 0\n", ends=False))
     ).finish_reason == "success"
 
 
 async def test_a_program_gets_its_prompt_its_model_and_its_options_and_nothing_of_ours(
-    tmp_path: Path, local: Boxes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, local: SandboxProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
     script = """
@@ -108,12 +108,12 @@ async def test_a_program_gets_its_prompt_its_model_and_its_options_and_nothing_o
     prompt = "Ünïcode $HOME `x` 'y'\n" * 20_000
     found: dict[str, str] = {}
 
-    async def look(box: Box) -> None:
+    async def look(box: Sandbox) -> None:
         for name in ("prompt", "env", "where"):
-            done = await box.run(["cat", f"/output/{name}"], limits=Limits(output_bytes=10**7))
+            done = await box.run(["cat", f"/output/{name}"], limits=CommandLimits(output_bytes=10**7))
             found[name] = done.stdout.decode()
 
-    task = Task(prompt, "m-1", "http://127.0.0.1:8787/x", "t-1", {"fast": True})
+    task = AgentTask(prompt, "m-1", "http://127.0.0.1:8787/x", "t-1", {"fast": True})
     end = await ended(tmp_path, local, adapter, task=task, after=look)
     assert end.finish_reason == "success"
     assert found["prompt"] == prompt
@@ -136,19 +136,19 @@ async def test_a_program_gets_its_prompt_its_model_and_its_options_and_nothing_o
     assert "not-a-key" not in found["env"]
 
 
-async def test_wrong_options_are_a_mistake_of_the_config(tmp_path: Path, local: Boxes) -> None:
+async def test_wrong_options_are_a_mistake_of_the_config(tmp_path: Path, local: SandboxProvider) -> None:
     with pytest.raises(ConfigError, match=r"options\.speed: unknown option"):
-        await ended(tmp_path, local, made_agent(tmp_path / "a", OK), task=Task("x", options={"speed": 1}))
+        await ended(tmp_path, local, made_agent(tmp_path / "a", OK), task=AgentTask("x", options={"speed": 1}))
 
 
 async def test_a_program_that_goes_on_after_its_budget_is_ended_after_a_grace(
-    tmp_path: Path, local: Boxes
+    tmp_path: Path, local: SandboxProvider
 ) -> None:
     script = "trap '' TERM INT HUP; echo hello; while :; do sleep 1; done\n"
     stopped = anyio.Event()
     left = ["?"]
 
-    async def look(box: Box) -> None:
+    async def look(box: Sandbox) -> None:
         done = await box.run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"])
         left[0] = done.stdout.decode()
 
@@ -169,7 +169,7 @@ async def test_a_program_that_goes_on_after_its_budget_is_ended_after_a_grace(
 
 
 async def test_a_program_that_ends_by_itself_after_its_budget_has_still_exceeded_it(
-    tmp_path: Path, local: Boxes
+    tmp_path: Path, local: SandboxProvider
 ) -> None:
     stopped = anyio.Event()
     stopped.set()
@@ -177,15 +177,15 @@ async def test_a_program_that_ends_by_itself_after_its_budget_has_still_exceeded
     assert (end.finish_reason, end.exit_code, end.message) == ("budget_exceeded", 0, "all well")
 
 
-async def test_a_program_is_ended_at_its_time_limit(tmp_path: Path, local: Boxes) -> None:
+async def test_a_program_is_ended_at_its_time_limit(tmp_path: Path, local: SandboxProvider) -> None:
     end = await ended(tmp_path, local, made_agent(tmp_path / "a", "sleep 1000\n"), wall_s=2.0)
     assert (end.finish_reason, end.exit_code) == ("timeout", None)
 
 
 async def test_a_flood_is_kept_at_both_ends_and_its_last_event_is_read(
-    tmp_path: Path, local: Boxes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, local: SandboxProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming.StreamFile.__init__, "__kwdefaults__", {"head": 10_000, "tail": 1000})
+    monkeypatch.setattr(streaming.HeadTailFile.__init__, "__kwdefaults__", {"head": 10_000, "tail": 1000})
     script = 'yes \'{"type": "noise"}\' | head -c 10000000\necho\n' + OK
     end = await ended(tmp_path, local, made_agent(tmp_path / "a", script))
     assert (end.finish_reason, end.message) == ("success", "all well")
@@ -197,7 +197,7 @@ async def test_a_flood_is_kept_at_both_ends_and_its_last_event_is_read(
 
 
 async def test_a_program_that_writes_without_end_is_ended(
-    tmp_path: Path, local: Boxes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, local: SandboxProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "MAX_STREAM_BYTES", 3_000_000)
     end = await ended(tmp_path, local, made_agent(tmp_path / "a", OK + "yes >&2 & exec yes\n"))
@@ -207,23 +207,23 @@ async def test_a_program_that_writes_without_end_is_ended(
 
 
 async def test_output_that_cannot_be_kept_is_our_error_and_ends_the_program(
-    tmp_path: Path, local: Boxes
+    tmp_path: Path, local: SandboxProvider
 ) -> None:
     adapter = made_agent(tmp_path / "a", "echo x; sleep 1000\n")
     with pytest.raises(StorageFull, match="/dev/full"):
         await ended(tmp_path, local, adapter, events=Path("/dev/full"))
 
 
-async def test_a_box_that_is_gone_is_an_ending(tmp_path: Path, local: Boxes) -> None:
-    program = await installed(made_agent(tmp_path / "a", "sleep 1000\n"), None, tmp_path / "cache", print)
-    async with local.open(BoxSpec("run", mounts=program.mounts)) as box, anyio.create_task_group() as tasks:
+async def test_a_box_that_is_gone_is_an_ending(tmp_path: Path, local: SandboxProvider) -> None:
+    program = await install_agent(made_agent(tmp_path / "a", "sleep 1000\n"), None, tmp_path / "cache", print)
+    async with local.open(SandboxSpec("run", mounts=program.mounts)) as box, anyio.create_task_group() as tasks:
 
         async def stop() -> None:
             await anyio.sleep(1.0)
             await box.stop()
 
         tasks.start_soon(stop)
-        end = await run_agent(program, box, Task("x"), Limits(), tmp_path / "events")
+        end = await run_agent(program, box, AgentTask("x"), CommandLimits(), tmp_path / "events")
     assert end.finish_reason == "execution_error"
     assert end.problem
 
@@ -257,12 +257,12 @@ chmod +x "$CODETASTE_TREE/bin/theirs"
     ],
 )
 async def test_an_agent_of_the_published_harness_runs_as_it_did_there(
-    says: str, more: str, reason: str, problem: str, tmp_path: Path, local: Boxes
+    says: str, more: str, reason: str, problem: str, tmp_path: Path, local: SandboxProvider
 ) -> None:
     adapter = published_agent(tmp_path / "theirs", THEIRS % says + more, SETUP, provider="anthropic")
     found: list[str] = []
 
-    async def look(box: Box) -> None:
+    async def look(box: Sandbox) -> None:
         found.append((await box.run(["cat", "/testbed/greeting.txt"])).stdout.decode())
 
     end = await ended(tmp_path, local, adapter, after=look)
@@ -274,7 +274,7 @@ async def test_an_agent_of_the_published_harness_runs_as_it_did_there(
 
 
 async def test_a_published_agent_that_says_nothing_of_its_end_has_an_unknown_one(
-    tmp_path: Path, local: Boxes
+    tmp_path: Path, local: SandboxProvider
 ) -> None:
     end = await ended(tmp_path, local, published_agent(tmp_path / "theirs", "true\n"))
     assert end.finish_reason == "unknown"

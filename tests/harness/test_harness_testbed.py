@@ -15,10 +15,10 @@ from made_box import testbed_of, write
 from work_tree import WorkTree, repository_of, unpacked
 
 from codetaste.errors import SourceError
-from codetaste.harness.testbed import prepared_testbed, testbed_archive
+from codetaste.harness.testbed import prepare_testbed, testbed_archive
 from codetaste.source.origin import GitOrigin
 from codetaste.source.tree import Tree
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 pytestmark = pytest.mark.anyio
 
@@ -55,8 +55,8 @@ async def clone_with_history(tmp_path: Path) -> tuple[WorkTree, Path, str, str]:
     golden = clone.git("rev-parse", "HEAD").decode().strip()
     clone.git("tag", "-a", "v1", "-m", "tag")
     clone.git("remote", "add", "origin", "https://example.org/x.git")
-    trees = await materialise(GitOrigin(str(clone.path), base, golden), tmp_path / "cache")
-    testbed = await prepared_testbed(Tree(trees.base, trees.base_digest), tmp_path / "cache")
+    trees = await checkout_trees(GitOrigin(str(clone.path), base, golden), tmp_path / "cache")
+    testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), tmp_path / "cache")
     tree = await unpacked(testbed, tmp_path / "box")
     return tree, clone.path, base, golden
 

@@ -20,14 +20,14 @@ import anyio
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, Request, Text, ToolResult, ToolSpec
+from codetaste.llm.messages import Message, Request, TextBlock, ToolResult, ToolSpec
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import price_of
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
-from codetaste.orchestration.money import Snapshot
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.money import BudgetSnapshot
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
 
 KEY_ENV = "CODETASTE_TEST_KEY"
@@ -35,7 +35,7 @@ KEY = "sk-dummy-key-of-a-test"
 TOOL = ToolSpec("look", "Look at a place.", {"type": "object", "properties": {"at": {"type": "string"}}})
 SYSTEM = "Be brief. " * 30
 QUICK = {
-    cause: Retry(tries=5, first_s=0.005, longest_s=0.02)
+    cause: RetryRule(tries=5, first_s=0.005, max_s=0.02)
     for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE, Cause.MALFORMED)
 }
 RATES = {
@@ -77,7 +77,7 @@ class Talk:
 @dataclass(frozen=True)
 class Ended:
     outcomes: dict[str, Outcome]
-    spent: Snapshot
+    spent: BudgetSnapshot
 
 
 @contextmanager
@@ -99,13 +99,13 @@ def model_of(name: str, protocol: str, url: str, folder: Path, **more: Any) -> M
     with key_in_environment():
         model = build_model(config, base_dir=folder, record_dir=folder)
     # Scaled down as the provider's times are: it refuses within milliseconds.
-    limiter = RateLimiter(name, most=slots, patience_s=patience_s, step_s=0.02, rng=rng)
+    limiter = RateLimiter(name, maximum=slots, patience_s=patience_s, step_s=0.02, rng=rng)
     return MeteredModel(model, price_of(config), limiter, retries=retries, rng=rng)
 
 
-def question(asked: str) -> Text:
+def question(asked: str) -> TextBlock:
     """Words whose answer the provider can tell from all others."""
-    return Text(f"What is there? [asked {asked}] " + "Please. " * 20)
+    return TextBlock(f"What is there? [asked {asked}] " + "Please. " * 20)
 
 
 async def converse(
@@ -152,13 +152,13 @@ async def run(talk: Talk, folder: Path, *, stopped: Callable[[], bool] = lambda:
 
     rerun: Any = "all" if talk.rerun else frozenset()
     async with open_session(
-        folder / "run", Limits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0, rerun=rerun
+        folder / "run", BudgetLimits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0, rerun=rerun
     ) as session:
         jobs = []
         for (name, model), share in zip(models.items(), talk.shares, strict=True):
-            node = session.budget.child(name, Limits(usd=Decimal(share)))
+            node = session.budget.child(name, BudgetLimits(usd=Decimal(share)))
             for number in range(talk.jobs):
-                own = node.child(f"talk-{number}", Limits(usd=Decimal(talk.each)))
+                own = node.child(f"talk-{number}", BudgetLimits(usd=Decimal(talk.each)))
                 jobs.append(Job(f"{name}-{number}", body(model), own, "f"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop, session, stopped)

@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.messages import Message, Request, Text, ToolResult
-from codetaste.llm.metered import metered
-from codetaste.llm.scripted import Said
-from codetaste.orchestration.budget import Limits
+from codetaste.llm.messages import Message, Request, TextBlock, ToolResult
+from codetaste.llm.metered import build_metered_model
+from codetaste.llm.scripted import ScriptedReply
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.session import open_session
 
@@ -21,11 +21,11 @@ JOBS, TURNS = 3, 8
 BUDGET = Decimal("1.00")
 
 
-def script(request: Request) -> Said:
+def script(request: Request) -> ScriptedReply:
     """Says where the conversation is; the latency leaves time to be killed between the bill and the reply."""
     turn = len(request.messages) // 2 + 1
     last = request.messages[-1].text
-    return Said(f"turn {turn} after {last} " + "é" * (2000 if turn == 3 else 10), latency_s=0.01)
+    return ScriptedReply(f"turn {turn} after {last} " + "é" * (2000 if turn == 3 else 10), latency_s=0.01)
 
 
 def configured(folder: Path, provider: str) -> ModelConfig:
@@ -40,19 +40,19 @@ def configured(folder: Path, provider: str) -> ModelConfig:
 
 
 async def main(folder: Path, provider: str) -> None:
-    model = metered(
+    model = build_metered_model(
         configured(folder, provider), base_dir=Path(__file__).parent, record_dir=folder / "record"
     )
 
     async def body(ctx: JobContext) -> Json:
-        messages: list[Message] = [Message("user", (Text(f"begin {ctx.key}"),))]
+        messages: list[Message] = [Message("user", (TextBlock(f"begin {ctx.key}"),))]
         for turn in range(1, TURNS + 1):
             request = Request("system", tuple(messages), max_output_tokens=4000)
             reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
-            messages += [reply.message, Message("user", (ToolResult("x", "r"), Text(f"{ctx.key}-{turn}")))]
+            messages += [reply.message, Message("user", (ToolResult("x", "r"), TextBlock(f"{ctx.key}-{turn}")))]
         return [message.text for message in messages]
 
-    async with open_session(folder / "run", Limits(usd=BUDGET), retries={}) as session:
+    async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
         jobs = [Job(f"job-{number}", body, session.budget.child("discover"), "f") for number in range(JOBS)]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()

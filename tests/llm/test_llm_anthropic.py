@@ -22,8 +22,8 @@ from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.messages import (
     Message,
     Request,
-    Stop,
-    Text,
+    StopReason,
+    TextBlock,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -33,7 +33,7 @@ from codetaste.llm.remote import RemoteModel
 
 KEY = "sk-dummy-key-of-a-test"
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
-HELLO = Request("Be brief.", (Message("user", (Text("hello"),)),), (TOOL,))
+HELLO = Request("Be brief.", (Message("user", (TextBlock("hello"),)),), (TOOL,))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_a_streamed_reply_comes_out_whole_with_the_providers_own_blocks(
     }
     server.acts.append(provider.reply(*blocks, stop="tool_use", usage=usage, chunked=chunked))
     reply = await model.complete(HELLO, call="1")
-    assert reply.stop is Stop.TOOL_USE
+    assert reply.stop is StopReason.TOOL_USE
     assert reply.usage == Usage(input=11, cache_write=7, cache_read=5, output=42)
     assert reply.message.text == "Let me look. 🙂"
     assert reply.message.tool_calls == (ToolCall("toolu_01", "look", CALL["input"]),)  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ async def test_the_providers_blocks_are_given_back_byte_for_byte(
     blocks = [THINKING, REDACTED, provider.text("Let me look."), CALL]
     server.acts += [provider.reply(*blocks, stop="tool_use"), provider.reply(provider.text("done"))]
     reply = await model.complete(HELLO, call="1")
-    result = Message("user", (Text("and?"), ToolResult("toolu_01", "no such place", is_error=True)))
+    result = Message("user", (TextBlock("and?"), ToolResult("toolu_01", "no such place", is_error=True)))
     await model.complete(replace(HELLO, messages=(*HELLO.messages, reply.message, result)), call="2")
     written = json.dumps(blocks, ensure_ascii=False, separators=(",", ":")).encode()
     assert b'"role":"assistant","content":' + written in server.raw_bodies[1]
@@ -106,7 +106,7 @@ async def test_the_prompt_is_cached_at_four_places_at_most_and_the_last_ones_mov
     server.default = provider.reply(provider.text("ok"))
     turns: list[Message] = []
     for turn in range(4):
-        turns.append(Message("user", (Text(f"turn {turn}"),)))
+        turns.append(Message("user", (TextBlock(f"turn {turn}"),)))
         reply = await model.complete(replace(HELLO, messages=tuple(turns)), call=str(turn))
         turns.append(reply.message)
     body = server.bodies[-1]
@@ -162,7 +162,7 @@ async def test_a_tool_call_that_cannot_be_read_says_so_and_can_be_sent_back(
     bad = {"type": "tool_use", "id": "t1", "name": "look", "partial": partial}
     server.acts.append(provider.reply(provider.text("x"), bad, CALL, stop="max_tokens"))
     reply = await model.complete(HELLO, call="1")
-    assert reply.stop is Stop.LENGTH
+    assert reply.stop is StopReason.LENGTH
     broken, whole = reply.message.tool_calls
     assert fault in str(broken.fault)
     assert len(str(broken.fault)) < 500
@@ -176,17 +176,17 @@ async def test_a_tool_call_that_cannot_be_read_says_so_and_can_be_sent_back(
 @pytest.mark.parametrize(
     ("reason", "stop"),
     [
-        ("end_turn", Stop.END),
-        ("stop_sequence", Stop.END),
-        ("max_tokens", Stop.LENGTH),
-        ("model_context_window_exceeded", Stop.LENGTH),
-        ("refusal", Stop.REFUSAL),
-        ("pause_turn", Stop.OTHER),
-        ("something_new", Stop.OTHER),
+        ("end_turn", StopReason.END),
+        ("stop_sequence", StopReason.END),
+        ("max_tokens", StopReason.LENGTH),
+        ("model_context_window_exceeded", StopReason.LENGTH),
+        ("refusal", StopReason.REFUSAL),
+        ("pause_turn", StopReason.OTHER),
+        ("something_new", StopReason.OTHER),
     ],
 )
 async def test_every_reason_to_stop_is_known(
-    server: provider.Server, model: RemoteModel, reason: str, stop: Stop
+    server: provider.Server, model: RemoteModel, reason: str, stop: StopReason
 ) -> None:
     server.acts.append(provider.reply(provider.text("x"), stop=reason))
     assert (await model.complete(HELLO, call="1")).stop is stop

@@ -20,17 +20,17 @@ from audit import Audit, audited, journal_of
 from loopback_provider import PROTOCOLS, Act, Exchange
 
 from codetaste.errors import Cause
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome, Status
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 
 JOBS, TURNS = 3, 4
 BUDGET = Decimal(20)
 TABLE = {
-    Cause.RATE_LIMIT: Retry(tries=8, first_s=0.005, longest_s=0.05),
-    Cause.UNAVAILABLE: Retry(tries=5, first_s=0.005, longest_s=0.02),
-    Cause.MALFORMED: Retry(tries=3, first_s=0.005, longest_s=0.02),
+    Cause.RATE_LIMIT: RetryRule(tries=8, first_s=0.005, max_s=0.05),
+    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=0.005, max_s=0.02),
+    Cause.MALFORMED: RetryRule(tries=3, first_s=0.005, max_s=0.02),
 }
 
 
@@ -97,7 +97,7 @@ def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Pat
 
             return work
 
-        async with open_session(tmp_path / "run", Limits(usd=BUDGET), retries={}) as session:
+        async with open_session(tmp_path / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
             with anyio.fail_after(60):
                 outcomes = await session.run(
                     Job(f"{name}-{number}", body(name), session.budget, "f")

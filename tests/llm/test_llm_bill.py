@@ -24,7 +24,7 @@ from loopback_faults import billed_and_late
 from loopback_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
 from loopback_provider import PROTOCOLS
 
-from codetaste.commands.settle import Bill, settle
+from codetaste.commands.settle import SettleArguments, settle_call
 from codetaste.orchestration.job import Status
 
 EVERYTHING = (REFUSALS, ODD, HIDING)
@@ -92,7 +92,7 @@ async def test_what_was_unknown_is_recovered_from_the_bill_to_the_last_digit(
         if line["event"] == "unknown" and line["call"] not in settled:
             prices = left[line["call"].rpartition("#")[0]]
             usd = prices.pop() if prices else Decimal(0)
-            await settle(Bill(tmp_path / "run", line["call"], format(usd, "f")))
+            await settle_call(SettleArguments(tmp_path / "run", line["call"], format(usd, "f")))
     ended, after = await held(server, Plan(SEED, 0.0, ()), talk, tmp_path)
     assert after.unknown == 0
     assert after.settled == after.bill == before.bill

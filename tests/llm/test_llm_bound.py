@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.llm.bound import PER_CALL, PER_MESSAGE, PromptBound, lower_output
-from codetaste.llm.messages import Message, Raw, Reply, Request, Stop, Text, ToolSpec, Usage
+from codetaste.llm.bound import TOKENS_PER_CALL, TOKENS_PER_MESSAGE, PromptBound, lower_output
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, ToolSpec, Usage
 
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
 
 
 def said(text: str) -> Message:
-    return Message("user", (Text(text),))
+    return Message("user", (TextBlock(text),))
 
 
 def reply(text: str, usage: Usage | None) -> Reply:
-    return Reply(Message("assistant", (Text(text),)), Stop.END, usage, "m")
+    return Reply(Message("assistant", (TextBlock(text),)), StopReason.END, usage, "m")
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=4))
@@ -40,10 +40,10 @@ def test_the_providers_own_count_replaces_bytes_for_the_longest_prefix_it_report
     second = Request(
         first.system, (*first.messages, reply("b" * 400, None).message, said("new")), first.tools, 99
     )
-    assert 1330 < bound.tokens(second) < 1330 + PER_MESSAGE + 100
+    assert 1330 < bound.tokens(second) < 1330 + TOKENS_PER_MESSAGE + 100
     elsewhere = Request(first.system, (*first.messages, said("b" * 400), said("new")), first.tools)
-    assert bound.tokens(elsewhere) > 8000 + PER_CALL
-    assert bound.tokens(Request("other", second.messages, first.tools)) > 4000 + PER_CALL
+    assert bound.tokens(elsewhere) > 8000 + TOKENS_PER_CALL
+    assert bound.tokens(Request("other", second.messages, first.tools)) > 4000 + TOKENS_PER_CALL
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_report_that_makes_no_sense_is_not_learnt_from(usage: Usage | None) ->
 
 
 def test_raw_blocks_count_where_they_are_longer_than_the_words() -> None:
-    signed = Message("assistant", (Text("hi"),), Raw("anthropic", ({"signature": "x" * 5000},)))
+    signed = Message("assistant", (TextBlock("hi"),), ProviderBlocks("anthropic", ({"signature": "x" * 5000},)))
     assert PromptBound().tokens(Request("", (signed,))) > 5000
 
 

@@ -22,7 +22,7 @@ from codetaste.errors import ModelError
 from codetaste.llm.messages import Reply, Request
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.model import Model
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.session import open_session
 
@@ -53,7 +53,7 @@ class Watched:
 
     @property
     def remembers(self) -> bool:
-        return self.model.remembers
+        return self.model.has_ledger
 
     async def complete(self, request: Request, *, call: str) -> Reply:
         self.asked_s.append(time.monotonic())
@@ -73,7 +73,7 @@ class Watched:
         return reply
 
     async def recall(self, call: str) -> Reply | None:
-        return await self.model.recall(call)
+        return await self.model.lookup(call)
 
     async def aclose(self) -> None:
         await self.model.aclose()
@@ -85,7 +85,7 @@ class Watched:
 
 
 def watched(metered: MeteredModel) -> Watched:
-    metered.model = watching = Watched(metered.model, lambda: metered.limiter.most)
+    metered.model = watching = Watched(metered.model, lambda: metered.limiter.maximum)
     return watching
 
 
@@ -108,7 +108,7 @@ async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jo
     async def work(ctx: JobContext) -> Json:
         return await bill_run.converse(model, ctx, turns)
 
-    async with open_session(folder / "run", Limits(usd=BUDGET), retries={}) as session:
+    async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
         with anyio.fail_after(90):
             outcomes = await session.run(
                 Job(f"job-{number}", work, session.budget, "f") for number in range(jobs)
@@ -211,7 +211,7 @@ async def test_our_own_limit_is_obeyed_to_the_call_when_it_is_lowered_and_raised
     def turn(answers: int) -> None:
         if answers in steps:
             changed_at[answers] = len(watching.together)
-            model.limiter.most = steps[answers]
+            model.limiter.maximum = steps[answers]
 
     watching.on_answer = turn
     await hold(server, model, tmp_path, jobs=25, turns=10)
@@ -236,7 +236,7 @@ async def test_a_limit_of_ours_stays_a_limit_while_the_provider_has_a_lower_one(
 
     def turn(answers: int) -> None:
         if answers in steps:
-            model.limiter.most = steps[answers]
+            model.limiter.maximum = steps[answers]
 
     watching.on_answer = turn
     await hold(server, model, tmp_path, jobs=20, turns=10)

@@ -22,12 +22,12 @@ from codetaste.errors import (
     RateLimited,
 )
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, Request, Stop, Text, ToolSpec, Usage
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolSpec, Usage
 from codetaste.llm.model import Model
 
 KEY = "sk-dummy-key-of-a-test"
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
-HELLO = Request("Be brief.", (Message("user", (Text("hello"),)),), (TOOL,))
+HELLO = Request("Be brief.", (Message("user", (TextBlock("hello"),)),), (TOOL,))
 COUNTS = {
     "input_tokens": 11,
     "cache_creation_input_tokens": 7,
@@ -78,7 +78,7 @@ async def test_a_reply_comes_out_whole_however_its_bytes_are_cut(
 
     server.acts.append(act)
     reply = await model.complete(HELLO, call="1")
-    assert (reply.message.text, reply.stop, reply.model) == ("näh 🙂", Stop.END, "some-model")
+    assert (reply.message.text, reply.stop, reply.model) == ("näh 🙂", SStopReasonEND, "some-model")
     assert reply.request_id == "req_1"
     reasoning = 0 if protocol == "anthropic" else 9
     assert reply.usage == Usage(input=11, cache_read=5, cache_write=7, output=42, reasoning=reasoning)
@@ -344,7 +344,7 @@ async def test_a_server_that_does_not_stream_is_understood_too(
 
     server.acts.append(act)
     reply = await model.complete(HELLO, call="1")
-    assert (reply.message.text, reply.stop) == ("all at once", Stop.TOOL_USE)
+    assert (reply.message.text, reply.stop) == ("all at once", StopReason.TOOL_USE)
     assert [call.arguments for call in reply.message.tool_calls] == [{"at": "é"}]
     assert reply.usage is not None
     assert (reply.usage.prompt, reply.usage.output) == (23, 42)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from codetaste.llm import codec
 from codetaste.llm.messages import (
     Message,
-    Raw,
+    ProviderBlocks,
     Reply,
     Request,
-    Stop,
-    Text,
+    StopReason,
+    TextBlock,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -32,11 +32,11 @@ data = st.recursive(
 )
 objects = st.dictionaries(texts | st.just("$"), data, max_size=3)
 blocks = (
-    st.builds(Text, texts)
+    st.builds(TextBlock, texts)
     | st.builds(ToolCall, texts, texts, objects, st.none() | texts)
     | st.builds(ToolResult, texts, texts, st.booleans())
 )
-raws = st.none() | st.builds(Raw, st.just("anthropic"), st.lists(objects, max_size=2).map(tuple))
+raws = st.none() | st.builds(ProviderBlocks, st.just("anthropic"), st.lists(objects, max_size=2).map(tuple))
 messages = st.builds(
     Message, st.sampled_from(["user", "assistant"]), st.lists(blocks, max_size=3).map(tuple), raws
 )
@@ -50,7 +50,7 @@ requests = st.builds(
 )
 counts = st.integers(0, 10**9)
 usages = st.none() | st.builds(Usage, counts, counts, counts, counts, counts)
-replies = st.builds(Reply, messages, st.sampled_from(Stop), usages, texts, texts)
+replies = st.builds(Reply, messages, st.sampled_from(StopReason), usages, texts, texts)
 
 
 def through_json(value: Any) -> Any:
@@ -70,24 +70,24 @@ def test_a_reply_comes_back_as_it_was(reply: Reply) -> None:
 @example({"\udfff": [0.0, -0.0, 1e-320, 2**64, -(10**5000)]})
 @settings(max_examples=150, deadline=None)
 def test_any_data_survives_packing_to_the_type_and_sign(value: Any) -> None:
-    back = codec.unpack(through_json(codec.pack(value)))
+    back = codec.value_from_json(through_json(codec.value_to_json(value)))
     assert back == value
     if not isinstance(value, int | list | dict):
         assert repr(back) == repr(value)
 
 
 def test_floats_that_json_cannot_say_come_back() -> None:
-    back = codec.unpack(through_json(codec.pack([math.inf, -math.inf, math.nan])))
+    back = codec.value_from_json(through_json(codec.value_to_json([math.inf, -math.inf, math.nan])))
     assert back[:2] == [math.inf, -math.inf]
     assert math.isnan(back[2])
 
 
 def test_tuples_are_lists_and_other_objects_are_refused() -> None:
-    assert codec.pack({"a": (1, 2)}) == {"a": [1, 2]}
+    assert codec.value_to_json({"a": (1, 2)}) == {"a": [1, 2]}
     with pytest.raises(TypeError, match="bytes is not JSON data"):
-        codec.pack([b"x"])
+        codec.value_to_json([b"x"])
     with pytest.raises(TypeError, match="keys of a JSON object"):
-        codec.pack({1: "x"})
+        codec.value_to_json({1: "x"})
 
 
 def test_an_absurd_usage_is_kept_for_a_person_to_see() -> None:
@@ -99,5 +99,5 @@ def test_an_absurd_usage_is_kept_for_a_person_to_see() -> None:
 
 
 def test_canonical_text_does_not_depend_on_the_order_of_keys() -> None:
-    assert codec.canonical({"b": 1, "a": "é"}) == '{"a":"\\u00e9","b":1}'
-    assert codec.digest({"a": 1, "b": 2}) == codec.digest({"b": 2, "a": 1})
+    assert codec.canonical_json({"b": 1, "a": "é"}) == '{"a":"\\u00e9","b":1}'
+    assert codec.json_digest({"a": 1, "b": 2}) == codec.json_digest({"b": 2, "a": 1})

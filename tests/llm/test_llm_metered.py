@@ -11,26 +11,26 @@ import anyio.lowlevel
 import pytest
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import Said, ScriptedModel
-from codetaste.orchestration.budget import Cost, Limits, Snapshot
+from codetaste.llm.scripted import ScriptedReply, ScriptedModel
+from codetaste.orchestration.budget import Cost, BudgetLimits, BudgetSnapshot
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome, Status
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 QUICK = {
-    Cause.RATE_LIMIT: Retry(tries=4, first_s=0.01, jitter=0),
-    Cause.UNAVAILABLE: Retry(tries=3, first_s=0.01, jitter=0),
+    Cause.RATE_LIMIT: RetryRule(tries=4, first_s=0.01, jitter=0),
+    Cause.UNAVAILABLE: RetryRule(tries=3, first_s=0.01, jitter=0),
 }
 Body = Callable[[JobContext], Awaitable[Json]]
 
 
 def ask(words: str = "hello", cap: int = 8192, **options: Any) -> Request:
-    return Request("system", (Message("user", (Text(words),)),), max_output_tokens=cap, options=options)
+    return Request("system", (Message("user", (TextBlock(words),)),), max_output_tokens=cap, options=options)
 
 
 class Provider:
@@ -71,17 +71,17 @@ class Provider:
 
 
 def answer(words: str, usage: Usage | None) -> Reply:
-    return Reply(Message("assistant", (Text(words),)), Stop.END, usage, "m")
+    return Reply(Message("assistant", (TextBlock(words),)), StopReason.END, usage, "m")
 
 
 def metered(
     model: Any, *, slots: int = 4, price: Price | None = PRICE, patience_s: float = 60.0, **settings: Any
 ) -> MeteredModel:
-    limiter = RateLimiter("m", most=slots, patience_s=patience_s, step_s=0.02)
+    limiter = RateLimiter("m", maximum=slots, patience_s=patience_s, step_s=0.02)
     return MeteredModel(model, price, limiter, **{"retries": QUICK, **settings})
 
 
-async def run_job(folder: Path, body: Body, limits: Limits | None = None) -> tuple[Outcome, Snapshot]:
+async def run_job(folder: Path, body: Body, limits: BudgetLimits | None = None) -> tuple[Outcome, BudgetSnapshot]:
     """One session with one job that is tried once."""
     async with open_session(folder, limits, retries={}, grace_s=2.0) as session:
         (outcome,) = (await session.run([Job("job", body, session.budget, "f")])).values()
@@ -187,10 +187,10 @@ async def test_failures_are_tried_again_and_only_what_may_have_been_billed_stays
 async def test_an_outage_takes_the_jobs_time_and_a_rate_limit_does_not(
     tmp_path: Path, error: ModelError, counts: bool
 ) -> None:
-    model = metered(Provider(error, "at last"), retries={error.cause: Retry(tries=2, first_s=1.0)})
+    model = metered(Provider(error, "at last"), retries={error.cause: RetryRule(tries=2, first_s=1.0)})
 
     async def body(ctx: JobContext) -> Json:
-        ctx.budget.set_limits(Limits(working_s=0.6))
+        ctx.budget.set_limits(BudgetLimits(working_s=0.6))
         with ctx.budget.deadline() as scope:
             await model.complete(ask(), ctx=ctx, name="turn")
         return scope.cancelled_caught
@@ -232,7 +232,7 @@ async def test_a_cap_that_does_not_fit_is_lowered_with_its_thinking_and_the_lowe
         await model.complete(ask(cap=40_000), ctx=ctx, name="turn")
         return None
 
-    outcome, spent = await run_job(tmp_path, body, Limits(usd=Decimal("0.05")))
+    outcome, spent = await run_job(tmp_path, body, BudgetLimits(usd=Decimal("0.05")))
     assert outcome.status is Status.DONE
     (seen,) = provider.seen
     assert 2000 < seen.max_output_tokens < 3334
@@ -245,9 +245,9 @@ async def test_a_cap_that_does_not_fit_is_lowered_with_its_thinking_and_the_lowe
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("limits", [Limits(usd=Decimal("0.018")), Limits(tokens=2100)])
+@pytest.mark.parametrize("limits", [BudgetLimits(usd=Decimal("0.018")), BudgetLimits(tokens=2100)])
 async def test_what_cannot_fit_even_with_the_least_useful_cap_is_not_bought(
-    tmp_path: Path, limits: Limits
+    tmp_path: Path, limits: BudgetLimits
 ) -> None:
     provider = Provider()
     model = metered(provider)
@@ -272,10 +272,10 @@ async def test_a_token_budget_lowers_the_cap_too_and_needs_no_price(tmp_path: Pa
         await model.complete(ask("other", cap=100_000), ctx=ctx, name="two")
         return None
 
-    outcome, _ = await run_job(tmp_path, body, Limits(tokens=7500))
+    outcome, _ = await run_job(tmp_path, body, BudgetLimits(tokens=7500))
     assert outcome.status is Status.DONE
     assert provider.seen[0].max_output_tokens == 6000
-    await run_job(tmp_path / "small", body, Limits(tokens=4000))
+    await run_job(tmp_path / "small", body, BudgetLimits(tokens=4000))
     assert provider.seen[2].max_output_tokens < 3000
 
 
@@ -289,7 +289,7 @@ async def test_under_dollars_a_model_without_a_price_or_with_extras_refuses(tmp_
             await metered(Provider(), options=web).complete(ask(), ctx=ctx, name="b")
         return "refused"
 
-    outcome, _ = await run_job(tmp_path, body, Limits(usd=Decimal(1)))
+    outcome, _ = await run_job(tmp_path, body, BudgetLimits(usd=Decimal(1)))
     assert outcome.value == "refused"
 
 
@@ -300,7 +300,7 @@ async def test_a_slot_is_held_for_the_request_and_never_in_a_back_off(tmp_path: 
         return "ok"
 
     provider = Provider(ModelUnavailable("reset"), *[pause] * 11)
-    model = metered(provider, slots=1, retries={Cause.UNAVAILABLE: Retry(tries=2, first_s=0.5, jitter=0)})
+    model = metered(provider, slots=1, retries={Cause.UNAVAILABLE: RetryRule(tries=2, first_s=0.5, jitter=0)})
     done_at: list[float] = []
 
     async def one(ctx: JobContext, number: int) -> None:
@@ -350,9 +350,9 @@ async def test_a_call_cancelled_in_flight_stays_charged_until_the_providers_reco
 ) -> None:
     asked: list[str] = []
 
-    def script(request: Request) -> Said:
+    def script(request: Request) -> ScriptedReply:
         asked.append(request.messages[0].text)
-        return Said("slow", latency_s=30.0 if len(asked) == 1 else 0.0)
+        return ScriptedReply("slow", latency_s=30.0 if len(asked) == 1 else 0.0)
 
     model = metered(ScriptedModel("m", script, price=PRICE, ledger=tmp_path / "ledger.jsonl"))
 
@@ -397,7 +397,7 @@ async def test_a_reply_that_arrives_as_the_deadline_strikes_is_kept(tmp_path: Pa
 
 @pytest.mark.anyio
 async def test_a_reply_lost_on_its_way_is_recalled_and_not_bought_again(tmp_path: Path) -> None:
-    script = [Said("lost and found", fault=ModelUnavailable("cut")), Said("bought again")]
+    script = [ScriptedReply("lost and found", fault=ModelUnavailable("cut")), ScriptedReply("bought again")]
     ledger = tmp_path / "ledger.jsonl"
     model = metered(ScriptedModel("m", lambda _: script.pop(0), price=PRICE, ledger=ledger))
 
@@ -438,7 +438,7 @@ async def test_the_second_turn_is_bounded_by_what_the_provider_counted_for_the_f
     async def body(ctx: JobContext) -> Json:
         first = ask("x" * 50_000)
         reply = await model.complete(first, ctx=ctx, name="1")
-        following = Message("user", (Text("go on"),))
+        following = Message("user", (TextBlock("go on"),))
         second = Request("system", (*first.messages, reply.message, following))
         await model.complete(second, ctx=ctx, name="2")
         return None

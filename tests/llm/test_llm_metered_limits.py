@@ -13,29 +13,29 @@ import pytest
 
 from codetaste.errors import Cause, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.limiters import Limiters
-from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
-from codetaste.llm.metered import MeteredModel, metered
+from codetaste.llm.limiters import LimiterRegistry
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
+from codetaste.llm.metered import MeteredModel, build_metered_model
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Cost, Limits
+from codetaste.orchestration.budget import Cost, BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Status
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 QUICK = {
-    Cause.RATE_LIMIT: Retry(tries=4, first_s=0.01, longest_s=0.03, jitter=0),
-    Cause.UNAVAILABLE: Retry(tries=3, first_s=0.01, jitter=0),
+    Cause.RATE_LIMIT: RetryRule(tries=4, first_s=0.01, max_s=0.03, jitter=0),
+    Cause.UNAVAILABLE: RetryRule(tries=3, first_s=0.01, jitter=0),
 }
 
 
 def ask(words: str = "hello", cap: int = 2000) -> Request:
-    return Request("system", (Message("user", (Text(words),)),), max_output_tokens=cap)
+    return Request("system", (Message("user", (TextBlock(words),)),), max_output_tokens=cap)
 
 
 def answer(words: str = "ok", output: int = 10) -> Reply:
-    return Reply(Message("assistant", (Text(words),)), Stop.END, Usage(input=100, output=output), "m")
+    return Reply(Message("assistant", (TextBlock(words),)), StopReason.END, Usage(input=100, output=output), "m")
 
 
 class Provider:
@@ -68,7 +68,7 @@ class Provider:
 def model_of(
     provider: Provider, slots: int = 4, patience_s: float = 60.0, step_s: float = 0.01
 ) -> MeteredModel:
-    limiter = RateLimiter(provider.id, most=slots, patience_s=patience_s, step_s=step_s)
+    limiter = RateLimiter(provider.id, maximum=slots, patience_s=patience_s, step_s=step_s)
     return MeteredModel(provider, PRICE, limiter, retries=QUICK)
 
 
@@ -111,7 +111,7 @@ async def test_the_retry_after_of_one_call_holds_the_others_back_and_not_the_oth
 
     limited, free = Provider(refuses_once, "limited"), Provider(serves, "free")
     first, second = model_of(limited), model_of(free)
-    async with open_session(tmp_path, Limits(usd=Decimal(5)), retries={}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5)), retries={}) as session:
         session.add(*jobs_of(session, first, [f"{n}" for n in range(20)]))
         session.add(*jobs_of(session, second, [f"{n}" for n in range(20)], calls=3))
         outcomes = await session.run()
@@ -128,7 +128,7 @@ async def test_the_retry_after_of_one_call_holds_the_others_back_and_not_the_oth
     assert any("limited: rate limit (429); all calls wait" in line.get("text", "") for line in lines)
     assert [line["cause"] for line in lines if line["event"] == "again"] == ["rate_limit"]
     assert waited_s > 0.9
-    most = first.limiter.most
+    most = first.limiter.maximum
     told = [line["capacity"] for line in lines if line["event"] == "capacity"]
     assert (told[0], told[-1] <= most) == (max(1, int(most * 0.7)), True)
     assert {line["resource"] for line in lines if line["event"] == "capacity"} == {"model limited"}
@@ -149,7 +149,7 @@ async def test_no_money_is_held_in_a_pause_nor_in_the_queue_nor_in_a_back_off(tm
 
     model = model_of(Provider(act), slots=1)
     held: list[tuple[int, Decimal]] = []
-    async with open_session(tmp_path, Limits(usd=Decimal(1)), retries={}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), retries={}) as session:
         session.add(*jobs_of(session, model, [f"{n}" for n in range(8)]))
 
         async def watch() -> None:
@@ -181,7 +181,7 @@ async def test_a_model_that_is_limited_for_ever_is_given_up_by_all_its_jobs_and_
     limited, free = Provider(refuses, "limited"), Provider(serves, "free")
     first, second = model_of(limited, patience_s=0.2), model_of(free)
     # Jobs would be tried again for a rate limit; who has given up says that there is no point.
-    async with open_session(tmp_path, Limits(usd=Decimal(50)), retries=QUICK) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries=QUICK) as session:
         session.add(*jobs_of(session, first, [f"{n}" for n in range(100)]))
         session.add(*jobs_of(session, second, [f"{n}" for n in range(10)], calls=5))
         outcomes = await session.run()
@@ -209,7 +209,7 @@ async def test_a_call_that_alone_is_always_refused_is_given_up_alone(tmp_path: P
 
     provider = Provider(act)
     model = model_of(provider, slots=2)
-    async with open_session(tmp_path, Limits(usd=Decimal(50)), retries=QUICK) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries=QUICK) as session:
         words = ["too large", *[f"{n}" for n in range(8)]]
         session.add(*jobs_of(session, model, words, calls=30))
         outcomes = await session.run()
@@ -228,7 +228,7 @@ async def test_an_overload_that_may_have_been_billed_is_tried_no_oftener_than_th
 
     provider = Provider(act)
     model = model_of(provider)
-    async with open_session(tmp_path, Limits(usd=Decimal(5)), retries={}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5)), retries={}) as session:
         session.add(*jobs_of(session, model, ["a"]))
         outcomes = await session.run()
         spent = session.budget.snapshot()
@@ -245,8 +245,8 @@ async def test_jobs_that_wait_for_a_small_budget_do_not_sit_on_the_slots_of_othe
 
     provider = Provider(act)
     model = model_of(provider, slots=4)
-    async with open_session(tmp_path, Limits(usd=Decimal(50)), retries={}) as session:
-        small = session.budget.child("small", Limits(usd=Decimal("0.05")))
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries={}) as session:
+        small = session.budget.child("small", BudgetLimits(usd=Decimal("0.05")))
         poor = [Job(f"poor-{n}", asking(model, "poor"), small, "f") for n in range(30)]
         rich = [Job(f"rich-{n}", asking(model, "rich", calls=8), session.budget, "f") for n in range(3)]
         outcomes = await session.run([*poor, *rich])
@@ -269,7 +269,7 @@ async def test_usage_stands_at_the_top_of_a_recorded_reply_and_journals_without_
 
     provider = Provider(act)
     model = model_of(provider)
-    limits = Limits(usd=Decimal(5))
+    limits = BudgetLimits(usd=Decimal(5))
 
     async def body(ctx: JobContext) -> Json:
         for words in ("short", "long"):
@@ -296,14 +296,14 @@ async def test_usage_stands_at_the_top_of_a_recorded_reply_and_journals_without_
 async def test_models_are_built_with_the_limiters_of_the_run(tmp_path: Path) -> None:
     script = tmp_path / "s.py"
     script.write_text("def f(request):\n    return 'yes'\n")
-    limiters = Limiters()
+    limiters = LimiterRegistry()
 
     def built(name: str, most: int) -> MeteredModel:
         config = ModelConfig(id=name, provider="scripted", model="s.py:f", max_concurrency=most)
-        return metered(config, base_dir=tmp_path, record_dir=tmp_path, limiters=limiters)
+        return build_metered_model(config, base_dir=tmp_path, record_dir=tmp_path, limiters=limiters)
 
     one, two = built("one", 3), built("two", 5)
-    assert (one.limiter.most, two.limiter.most) == (3, 5)
+    assert (one.limiter.maximum, two.limiter.maximum) == (3, 5)
     assert built("one", 2).limiter is one.limiter
-    one.limiter.most = 7
+    one.limiter.maximum = 7
     assert one.limiter.statistics().limit == 2 + 5

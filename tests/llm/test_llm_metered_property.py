@@ -15,16 +15,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Budget, Limits
+from codetaste.orchestration.budget import Budget, BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 
-QUICK = {cause: Retry(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
+QUICK = {cause: RetryRule(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
 ACTS = ("ok", "full", "silent", "absurd", "cut", "hang", "refused", "limited", "unsent", "lost but known")
 
 
@@ -56,7 +56,7 @@ class BruteForce:
         output = request.max_output_tokens if act == "full" else min(request.max_output_tokens, 700)
         self.billed.append(Fraction(prompt * self.prices[0] + output * self.prices[1], 10**6))
         usage: Any = Usage(input=prompt, output=output)
-        reply = Reply(Message("assistant", (Text("y" * 50),)), Stop.END, usage, "m")
+        reply = Reply(Message("assistant", (TextBlock("y" * 50),)), StopReason.END, usage, "m")
         if act == "hang":
             await anyio.sleep_forever()
         if act == "cut":
@@ -83,24 +83,24 @@ async def session(
     model = MeteredModel(
         provider,
         price,
-        RateLimiter("m", most=3, patience_s=0.02, step_s=0.001),
+        RateLimiter("m", maximum=3, patience_s=0.02, step_s=0.001),
         retries=QUICK,
         rng=random.Random(1),
     )
 
     async def body(ctx: JobContext) -> Json:
-        messages: tuple[Message, ...] = (Message("user", (Text(f"job {ctx.key} é" * 20),)),)
+        messages: tuple[Message, ...] = (Message("user", (TextBlock(f"job {ctx.key} é" * 20),)),)
         for turn in range(3):
             request = Request("s" * 300, messages, max_output_tokens=cap)
             try:
                 reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
             except BudgetExceeded:
                 return "broke"
-            messages = (*messages, reply.message, Message("user", (Text("go on"),)))
+            messages = (*messages, reply.message, Message("user", (TextBlock("go on"),)))
         return "done"
 
-    async with open_session(folder, Limits(usd=usd), retries={}, grace_s=1.0) as run:
-        half = Limits(usd=usd / 2)
+    async with open_session(folder, BudgetLimits(usd=usd), retries={}, grace_s=1.0) as run:
+        half = BudgetLimits(usd=usd / 2)
         for number in range(jobs):
             node = run.budget.child("narrow", half) if number % 2 else run.budget
             run.add(Job(f"job-{number}", body, node, "f"))

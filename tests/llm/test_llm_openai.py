@@ -9,12 +9,12 @@ import loopback_provider as provider
 import pytest
 
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.messages import Message, Request, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec, Usage
 from codetaste.llm.openai import openai_model
 from codetaste.llm.remote import RemoteModel
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
-HELLO = Request("Be brief.", (Message("user", (Text("hello"),)),), (TOOL,))
+HELLO = Request("Be brief.", (Message("user", (TextBlock("hello"),)),), (TOOL,))
 REASONING = {
     "id": "rs_1",
     "type": "reasoning",
@@ -126,13 +126,13 @@ async def test_a_streamed_reply_comes_out_whole_and_goes_back_byte_for_byte(
         provider.reply(provider.text("done")),
     ]
     reply = await model.complete(HELLO, call="1")
-    assert reply.stop is Stop.TOOL_USE
+    assert reply.stop is StopReason.TOOL_USE
     assert reply.usage == Usage(input=50, cache_read=30, cache_write=20, output=42, reasoning=9)
     assert reply.message.content == (
-        Text("Let me look. 🙂"),
+        TextBlock("Let me look. 🙂"),
         ToolCall("call_1", "look", {"at": "é\0", "n": [1, 2.5]}),
     )
-    result = Message("user", (Text("and?"), ToolResult("call_1", "no such place", is_error=True)))
+    result = Message("user", (TextBlock("and?"), ToolResult("call_1", "no such place", is_error=True)))
     await model.complete(replace(HELLO, messages=(*HELLO.messages, reply.message, result)), call="2")
     written = json.dumps(items, ensure_ascii=False, separators=(",", ":")).strip("[]").encode()
     assert written in server.raw_bodies[1]
@@ -154,7 +154,7 @@ async def test_a_server_that_ends_with_its_usage_alone_is_understood(
     reply = await model.complete(HELLO, call="1")
     assert reply.message.raw is not None
     assert reply.message.raw.blocks == (MESSAGE, CALL)
-    assert reply.stop is Stop.TOOL_USE
+    assert reply.stop is StopReason.TOOL_USE
 
 
 @pytest.mark.anyio
@@ -178,26 +178,26 @@ async def test_reasoning_that_the_provider_was_told_to_forget_does_not_go_back(
 @pytest.mark.parametrize(
     ("event", "stop"),
     [
-        (ended("completed", MESSAGE), Stop.END),
-        (ended("completed", MESSAGE, CALL), Stop.TOOL_USE),
-        (ended("incomplete", incomplete_details={"reason": "max_output_tokens"}), Stop.LENGTH),
-        (ended("incomplete", CALL, incomplete_details={"reason": "max_output_tokens"}), Stop.LENGTH),
-        (ended("incomplete", incomplete_details={"reason": "content_filter"}), Stop.REFUSAL),
-        (ended("incomplete", incomplete_details={"reason": "something_new"}), Stop.OTHER),
-        (ended("incomplete", incomplete_details=None), Stop.OTHER),
+        (ended("completed", MESSAGE), StopReason.END),
+        (ended("completed", MESSAGE, CALL), StopReason.TOOL_USE),
+        (ended("incomplete", incomplete_details={"reason": "max_output_tokens"}), StopReason.LENGTH),
+        (ended("incomplete", CALL, incomplete_details={"reason": "max_output_tokens"}), StopReason.LENGTH),
+        (ended("incomplete", incomplete_details={"reason": "content_filter"}), StopReason.REFUSAL),
+        (ended("incomplete", incomplete_details={"reason": "something_new"}), StopReason.OTHER),
+        (ended("incomplete", incomplete_details=None), StopReason.OTHER),
         (
             ended("completed", {**MESSAGE, "content": [{"type": "refusal", "refusal": "I will not."}]}),
-            Stop.REFUSAL,
+            StopReason.REFUSAL,
         ),
     ],
 )
 async def test_every_reason_to_stop_is_known(
-    server: provider.Server, model: RemoteModel, event: dict[str, Any], stop: Stop
+    server: provider.Server, model: RemoteModel, event: dict[str, Any], stop: StopReason
 ) -> None:
     server.acts.append(saying(event))
     reply = await model.complete(HELLO, call="1")
     assert reply.stop is stop
-    if stop is Stop.REFUSAL and reply.message.content:
+    if stop is StopReason.REFUSAL and reply.message.content:
         assert reply.message.text == "I will not."
 
 

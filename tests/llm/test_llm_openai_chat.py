@@ -11,12 +11,12 @@ import pytest
 
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, Request, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec, Usage
 from codetaste.llm.openai_chat import openai_chat_model
 from codetaste.llm.remote import RemoteModel
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
-HELLO = Request("Be brief.", (Message("user", (Text("hello"),)),), (TOOL,))
+HELLO = Request("Be brief.", (Message("user", (TextBlock("hello"),)),), (TOOL,))
 USAGE = {
     "prompt_tokens": 100,
     "prompt_tokens_details": {"cached_tokens": 30},
@@ -141,9 +141,9 @@ async def test_a_streamed_reply_comes_out_whole_and_goes_back_with_its_reasoning
         )
     )
     reply = await model.complete(HELLO, call="1")
-    assert reply.stop is Stop.TOOL_USE
+    assert reply.stop is StopReason.TOOL_USE
     assert reply.usage == Usage(input=70, cache_read=30, output=42, reasoning=9)
-    assert reply.message.content == (Text("Let me look. 🙂"), ToolCall("call_1", "look", {"at": "é\0"}))
+    assert reply.message.content == (TextBlock("Let me look. 🙂"), ToolCall("call_1", "look", {"at": "é\0"}))
     said = {
         "role": "assistant",
         "content": "Let me look. 🙂",
@@ -159,7 +159,7 @@ async def test_a_streamed_reply_comes_out_whole_and_goes_back_with_its_reasoning
             }
         ],
     }
-    result = Message("user", (Text("and?"), ToolResult("call_1", "no such place", is_error=True)))
+    result = Message("user", (TextBlock("and?"), ToolResult("call_1", "no such place", is_error=True)))
     following = replace(HELLO, messages=(*HELLO.messages, reply.message, result))
     await model.complete(following, call="2")
     assert server.bodies[1]["messages"][2:] == [
@@ -233,7 +233,7 @@ async def test_calls_are_told_apart_however_a_server_sends_them(
         provider.reply(provider.text("fine")),
     ]
     reply = await model.complete(HELLO, call="1")
-    assert reply.stop is Stop.TOOL_USE
+    assert reply.stop is StopReason.TOOL_USE
     first, second = reply.message.tool_calls
     assert (first.name, first.arguments, first.fault) == ("look", {"at": "a"}, None)
     assert (second.name, second.arguments, second.fault) == ("look", {"at": "b"}, None)
@@ -260,7 +260,7 @@ async def test_what_the_model_got_wrong_is_told_and_the_next_request_works(
         provider.reply(provider.text("sorry")),
     ]
     reply = await model.complete(HELLO, call="1")
-    assert (reply.stop, reply.usage) == (Stop.LENGTH, None)
+    assert (reply.stop, reply.usage) == (StopReason.LENGTH, None)
     odd, nameless, broken = reply.message.tool_calls
     assert (odd.name, odd.fault) == ("multi_tool_use.parallel", None)
     assert nameless.fault == "it names no tool"
@@ -278,16 +278,16 @@ async def test_what_the_model_got_wrong_is_told_and_the_next_request_works(
 @pytest.mark.parametrize(
     ("reason", "stop"),
     [
-        ("stop", Stop.END),
-        ("tool_calls", Stop.END),
-        ("length", Stop.LENGTH),
-        ("model_length", Stop.LENGTH),
-        ("content_filter", Stop.REFUSAL),
-        ("something_new", Stop.OTHER),
+        ("stop", StopReason.END),
+        ("tool_calls", StopReason.END),
+        ("length", StopReason.LENGTH),
+        ("model_length", StopReason.LENGTH),
+        ("content_filter", StopReason.REFUSAL),
+        ("something_new", StopReason.OTHER),
     ],
 )
 async def test_every_reason_to_stop_is_known(
-    server: provider.Server, model: RemoteModel, reason: str, stop: Stop
+    server: provider.Server, model: RemoteModel, reason: str, stop: StopReason
 ) -> None:
     server.acts.append(saying(delta(content="x"), delta(finish=reason), LAST, "[DONE]"))
     assert (await model.complete(HELLO, call="1")).stop is stop
@@ -299,7 +299,7 @@ async def test_a_refusal_is_one(server: provider.Server, model: RemoteModel) -> 
         saying(delta(refusal="I will "), delta(refusal="not."), delta(finish="stop"), LAST, "[DONE]")
     )
     reply = await model.complete(HELLO, call="1")
-    assert (reply.stop, reply.message.text) == (Stop.REFUSAL, "I will not.")
+    assert (reply.stop, reply.message.text) == (StopReason.REFUSAL, "I will not.")
 
 
 @pytest.mark.anyio
@@ -470,4 +470,4 @@ async def test_content_in_parts_is_read_as_its_texts(server: provider.Server, mo
         provider.status(200, {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}),
     ]
     assert (await model.complete(HELLO, call="1")).message.text == "abc"
-    assert (await model.complete(HELLO, call="2")).message.content == (Text("a"), Text("b"))
+    assert (await model.complete(HELLO, call="2")).message.content == (TextBlock("a"), TextBlock("b"))

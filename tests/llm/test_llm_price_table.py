@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.pricing import Price, PriceEntry, budget_problems, price_entry, served_otherwise
+from codetaste.llm.pricing import Price, PriceEntry, budget_problems, price_entry, price_mismatch_checker
 
 TABLE = f"genai-prices {version('genai-prices')}"
 
@@ -198,14 +198,14 @@ def test_options_that_may_change_a_price_need_one_in_the_config(options: dict[st
 
 
 def test_a_reply_from_a_model_with_another_price_is_told_of_once() -> None:
-    said = served_otherwise(configured("gpt-5", "openai"))
+    said = price_mismatch_checker(configured("gpt-5", "openai"))
     assert [said(name) for name in ("", "gpt-5", "gpt-5-2025-08-07")] == ["", "", ""]
     assert "answered as 'gpt-5-pro', whose price is another" in said("gpt-5-pro")
     assert "answered as 'gpt-77', whose price is not known" in said("gpt-77")
     assert said("gpt-77") == ""
     assert sum(bool(said(f"model-{number}")) for number in range(1000)) < 30
     for chosen in ({"price": {"input": 1, "output": 1}}, {"price_as": "openai/gpt-5"}):
-        assert served_otherwise(configured("gpt-5", "openai", **chosen))("gpt-77") == ""
+        assert price_mismatch_checker(configured("gpt-5", "openai", **chosen))("gpt-77") == ""
 
 
 def test_openai_itself_is_asked_for_its_standard_prices_whatever_a_project_is_set_to() -> None:

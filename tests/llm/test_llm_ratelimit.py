@@ -10,12 +10,12 @@ import pytest
 
 from codetaste.errors import ModelError, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.congestion import REFUSALS, Congestion, Refusal
-from codetaste.llm.limiters import Limiters, account_of
-from codetaste.llm.ratelimit import RateLimiter, Slot
-from codetaste.orchestration.retry import Retry, given_up
+from codetaste.llm.congestion import REFUSED_ROUNDS, AdaptiveLimit, Backoff
+from codetaste.llm.limiters import LimiterRegistry, limiter_key_for
+from codetaste.llm.ratelimit import RateLimiter, Permit
+from codetaste.orchestration.retry import RetryRule, is_given_up
 
-RULE = Retry(tries=8, first_s=0.02, longest_s=0.1, jitter=0)
+RULE = RetryRule(tries=8, first_s=0.02, max_s=0.1, jitter=0)
 
 
 def limited(seconds: float | None = None) -> RateLimited:
@@ -23,21 +23,21 @@ def limited(seconds: float | None = None) -> RateLimited:
 
 
 def refuse(
-    congestion: Congestion, of_round: int, now_s: float, asked_s: float | None = None, wait_s: float = 1.0
-) -> Refusal:
-    return congestion.refused(of_round, now_s, asked_s, lambda _: max(wait_s, asked_s or 0.0))
+    congestion: AdaptiveLimit, of_round: int, now_s: float, asked_s: float | None = None, wait_s: float = 1.0
+) -> Backoff:
+    return congestion.record_refusal(of_round, now_s, asked_s, lambda _: max(wait_s, asked_s or 0.0))
 
 
-def sent(congestion: Congestion, now_s: float) -> list[int]:
+def sent(congestion: AdaptiveLimit, now_s: float) -> list[int]:
     """Send as much as there is room for."""
     rounds = []
-    while congestion.room(now_s):
-        rounds.append(congestion.sent(now_s))
+    while congestion.has_room(now_s):
+        rounds.append(congestion.start_request(now_s))
     return rounds
 
 
 def test_a_burst_of_refusals_lowers_the_limit_once() -> None:
-    congestion = Congestion(100, patience_s=600)
+    congestion = AdaptiveLimit(100, patience_s=600)
     rounds = sent(congestion, 0.0)
     assert len(rounds) == 100
     for each in rounds:
@@ -46,61 +46,61 @@ def test_a_burst_of_refusals_lowers_the_limit_once() -> None:
 
 
 def test_the_next_round_falls_from_what_was_reached_so_that_a_wild_limit_is_left_at_once() -> None:
-    congestion, bears, now_s, falls = Congestion(1000, patience_s=600), 10, 0.0, []
+    congestion, bears, now_s, falls = AdaptiveLimit(1000, patience_s=600), 10, 0.0, []
     for _ in range(40):
         rounds = sent(congestion, now_s)
         assert len(rounds) <= (1000 if not now_s else 3 * bears)
         for each in rounds[bears:]:
-            if refuse(congestion, each, now_s).new:
+            if refuse(congestion, each, now_s).new_round:
                 falls.append(congestion.limit)
         now_s += 2.0
         for each in rounds[:bears]:
-            congestion.answered(each, now_s)
+            congestion.record_success(each, now_s)
     assert falls[0] == 700
     assert all(bears / 2 < limit < 2 * bears for limit in falls[1:])
     assert bears / 2 < congestion.limit < 1.5 * bears
 
 
 def test_the_limit_never_falls_below_one_and_climbs_with_answers_up_to_the_most() -> None:
-    congestion, now_s = Congestion(3, patience_s=10_000, step_s=2.0), 0.0
+    congestion, now_s = AdaptiveLimit(3, patience_s=10_000, step_s=2.0), 0.0
     for _ in range(8):
-        each = congestion.sent(now_s)
+        each = congestion.start_request(now_s)
         now_s += 2.5  # the slow start is over
         refuse(congestion, each, now_s)
         now_s += 1.5
-        assert congestion.room(now_s)
+        assert congestion.has_room(now_s)
     assert congestion.limit == 1
     limits = []
     for _ in range(20):
-        congestion.answered(congestion.sent(now_s), now_s)
+        congestion.record_success(congestion.start_request(now_s), now_s)
         limits.append(congestion.limit)
     assert limits == sorted(limits)
     assert (limits.count(1), limits.count(2), limits[-1]) == (1, 2, 3)
 
 
 def test_after_a_pause_one_probes_and_the_rest_follow_by_doubling() -> None:
-    congestion = Congestion(20, patience_s=600, step_s=2.0)
-    refuse(congestion, congestion.sent(0.0), 0.0, wait_s=5.0)
+    congestion = AdaptiveLimit(20, patience_s=600, step_s=2.0)
+    refuse(congestion, congestion.start_request(0.0), 0.0, wait_s=5.0)
     assert congestion.limit == 14
-    assert not congestion.room(4.9)
-    assert congestion.opens_s(4.9) == 5.0
+    assert not congestion.has_room(4.9)
+    assert congestion.opens_at(4.9) == 5.0
     at = [(5.0, 1), (6.9, 0), (7.0, 1), (9.0, 2), (11.0, 4), (13.0, 6), (15.0, 0)]
     assert [(now_s, len(sent(congestion, now_s))) for now_s, _ in at] == at
 
 
 def test_a_refused_probe_waits_longer_and_leaves_the_limit() -> None:
-    congestion, waits = Congestion(10, patience_s=600), []
-    now_s, each = 0.0, congestion.sent(0.0)
+    congestion, waits = AdaptiveLimit(10, patience_s=600), []
+    now_s, each = 0.0, congestion.start_request(0.0)
     for _ in range(5):
-        refusal = congestion.refused(each, now_s, None, lambda times: 2.0**times)
+        refusal = congestion.record_refusal(each, now_s, None, lambda times: 2.0**times)
         waits.append(refusal.pause_s)
         now_s += refusal.pause_s
-        each = congestion.sent(now_s)
+        each = congestion.start_request(now_s)
     assert (waits, congestion.limit) == ([2.0, 4.0, 8.0, 16.0, 32.0], 7)
 
 
 def test_a_longer_retry_after_prolongs_the_pause_and_a_shorter_does_not_shorten_it() -> None:
-    congestion = Congestion(4, patience_s=600)
+    congestion = AdaptiveLimit(4, patience_s=600)
     rounds = sent(congestion, 0.0)
     ends = []
     for each, asked_s in zip(rounds, [10.0, 3.0, 30.0, 20.0], strict=True):
@@ -111,7 +111,7 @@ def test_a_longer_retry_after_prolongs_the_pause_and_a_shorter_does_not_shorten_
 
 
 def test_no_pause_is_longer_than_the_patience() -> None:
-    congestion = Congestion(4, patience_s=600)
+    congestion = AdaptiveLimit(4, patience_s=600)
     for each in sent(congestion, 0.0):
         refuse(congestion, each, 0.0, 10**9)
     assert congestion.paused_until_s == 600
@@ -120,52 +120,52 @@ def test_no_pause_is_longer_than_the_patience() -> None:
 def test_it_is_given_up_after_refusals_in_a_row_over_all_of_the_patience_and_not_while_one_is_at_work() -> (
     None
 ):
-    congestion = Congestion(4, patience_s=10)
-    at_work = congestion.sent(0.0)
+    congestion = AdaptiveLimit(4, patience_s=10)
+    at_work = congestion.start_request(0.0)
     verdicts = []
     for now_s in range(0, 30, 4):
-        verdicts.append(refuse(congestion, congestion.sent(now_s), now_s).gave_up)
+        verdicts.append(refuse(congestion, congestion.start_request(now_s), now_s).gave_up)
     assert not any(verdicts)
-    congestion.ended(at_work)
-    assert refuse(congestion, congestion.sent(32), 32).gave_up
+    congestion.release(at_work)
+    assert refuse(congestion, congestion.start_request(32), 32).gave_up
 
 
 def test_an_answer_and_a_long_silence_begin_the_patience_anew() -> None:
-    congestion = Congestion(4, patience_s=10)
+    congestion = AdaptiveLimit(4, patience_s=10)
     for now_s in (0, 5):
-        refuse(congestion, congestion.sent(now_s), now_s)
-    congestion.answered(congestion.sent(8), 8)
-    verdicts = [refuse(congestion, congestion.sent(now_s), now_s).gave_up for now_s in (9, 11, 18)]
-    assert verdicts == [False] * REFUSALS
-    assert not refuse(congestion, congestion.sent(500), 500).gave_up
-    verdicts = [refuse(congestion, congestion.sent(now_s), now_s).gave_up for now_s in (505, 512)]
+        refuse(congestion, congestion.start_request(now_s), now_s)
+    congestion.record_success(congestion.start_request(8), 8)
+    verdicts = [refuse(congestion, congestion.start_request(now_s), now_s).gave_up for now_s in (9, 11, 18)]
+    assert verdicts == [False] * REFUSED_ROUNDS
+    assert not refuse(congestion, congestion.start_request(500), 500).gave_up
+    verdicts = [refuse(congestion, congestion.start_request(now_s), now_s).gave_up for now_s in (505, 512)]
     assert verdicts == [False, True]
 
 
-async def use(limiter: RateLimiter, act: Callable[[Slot], Any]) -> None:
-    slot = await limiter.take()
+async def use(limiter: RateLimiter, act: Callable[[Permit], Any]) -> None:
+    slot = await limiter.acquire()
     try:
         act(slot)
     finally:
-        slot.end()
+        slot.release()
 
 
 @pytest.mark.anyio
 async def test_what_one_caller_is_told_holds_all_back_and_they_follow_in_order() -> None:
-    limiter = RateLimiter("m", most=4, step_s=0.01)
-    first = await limiter.take()
+    limiter = RateLimiter("m", maximum=4, step_s=0.01)
+    first = await limiter.acquire()
     begun = anyio.current_time()
     said = first.refused(limited(0.1), RULE)
     assert said.startswith("m: rate limit (429); all calls wait 0.1 s, 2 instead of 4")
-    assert limiter.why_waiting == "rate limit (429), 1 s"
+    assert limiter.wait_reason == "rate limit (429), 1 s"
     times: list[float] = []
     order: list[int] = []
 
     async def call(number: int) -> None:
-        def act(slot: Slot) -> None:
+        def act(slot: Permit) -> None:
             times.append(anyio.current_time() - begun)
             order.append(number)
-            slot.answered()
+            slot.succeeded()
 
         await use(limiter, act)
 
@@ -180,64 +180,64 @@ async def test_what_one_caller_is_told_holds_all_back_and_they_follow_in_order()
 
 @pytest.mark.anyio
 async def test_nobody_overtakes_those_who_wait_when_time_has_made_room_and_they_do_not_know_yet() -> None:
-    limiter = RateLimiter("m", most=2)
-    (await limiter.take()).refused(limited(0.02), RULE)
+    limiter = RateLimiter("m", maximum=2)
+    (await limiter.acquire()).refused(limited(0.02), RULE)
     served = anyio.Event()
 
     async def call() -> None:
-        slot = await limiter.take()
+        slot = await limiter.acquire()
         served.set()
-        slot.end()
+        slot.release()
 
     async with anyio.create_task_group() as group:
         group.start_soon(call)
         await anyio.wait_all_tasks_blocked()
         time.sleep(limiter.statistics().paused_s + 0.01)  # noqa: ASYNC251 - the loop is late, as it may be
         assert limiter.statistics().paused_s == 0
-        assert limiter.take_nowait() is None
+        assert limiter.acquire_nowait() is None
         await served.wait()
-        assert limiter.take_nowait() is not None
+        assert limiter.acquire_nowait() is not None
 
 
 @pytest.mark.anyio
 async def test_raising_the_most_wakes_waiters_and_lowering_lets_those_in_flight_finish() -> None:
-    limiter = RateLimiter("m", most=1)
-    held: list[Slot] = []
+    limiter = RateLimiter("m", maximum=1)
+    held: list[Permit] = []
 
     async def call() -> None:
-        held.append(await limiter.take())
+        held.append(await limiter.acquire())
 
     async with anyio.create_task_group() as group:
         for _ in range(6):
             group.start_soon(call)
         await anyio.wait_all_tasks_blocked()
         assert len(held) == 1
-        limiter.most = 4
+        limiter.maximum = 4
         await anyio.wait_all_tasks_blocked()
         assert (len(held), limiter.statistics().waiting) == (4, 2)
-        limiter.most = 2
-        assert not any(slot.current for slot in held)  # what is not sent yet waits
-        held[0].end()
-        held[1].end()
+        limiter.maximum = 2
+        assert not any(slot.valid for slot in held)  # what is not sent yet waits
+        held[0].release()
+        held[1].release()
         await anyio.wait_all_tasks_blocked()
         assert (len(held), limiter.statistics().in_flight) == (4, 2)
-        assert held[2].current
-        held[2].end()
-        held[3].end()
+        assert held[2].valid
+        held[2].release()
+        held[3].release()
     with pytest.raises(ValueError, match="at least one"):
-        limiter.most = 0
+        limiter.maximum = 0
 
 
 @pytest.mark.anyio
 async def test_a_slot_from_before_a_pause_is_no_leave_to_send_in_it_or_after_it() -> None:
-    limiter = RateLimiter("m", most=2, step_s=0.01)
-    refused, other = await limiter.take(), await limiter.take()
-    assert other.current
+    limiter = RateLimiter("m", maximum=2, step_s=0.01)
+    refused, other = await limiter.acquire(), await limiter.acquire()
+    assert other.valid
     refused.refused(limited(0.02), RULE)
-    assert not other.current
+    assert not other.valid
     await anyio.sleep(0.05)
-    assert not other.current
-    other.end()
+    assert not other.valid
+    other.release()
 
 
 @pytest.mark.anyio
@@ -251,7 +251,7 @@ async def test_a_slot_from_before_a_pause_is_no_leave_to_send_in_it_or_after_it(
 async def test_a_provider_that_refuses_for_ever_is_given_up_by_all_who_wait_at_once(
     error: ModelError, why: str
 ) -> None:
-    limiter = RateLimiter("m", most=8, patience_s=0.3, step_s=10.0)
+    limiter = RateLimiter("m", maximum=8, patience_s=0.3, step_s=10.0)
     asked = 0
     said: list[str] = []
     ends: list[float] = []
@@ -259,7 +259,7 @@ async def test_a_provider_that_refuses_for_ever_is_given_up_by_all_who_wait_at_o
     async def refused_for_ever() -> None:
         nonlocal asked
         while True:
-            slot = await limiter.take()
+            slot = await limiter.acquire()
             asked += 1
             await anyio.sleep(0.001)
             said.append(slot.refused(error, RULE))
@@ -269,7 +269,7 @@ async def test_a_provider_that_refuses_for_ever_is_given_up_by_all_who_wait_at_o
             RateLimited, match=r"m is given up: it has answered nothing for \d+ s but"
         ) as caught:
             await refused_for_ever()
-        assert given_up(caught.value)
+        assert is_given_up(caught.value)
         assert str(error) in str(caught.value)
         ends.append(anyio.current_time())
 
@@ -278,7 +278,7 @@ async def test_a_provider_that_refuses_for_ever_is_given_up_by_all_who_wait_at_o
         for _ in range(100):
             group.start_soon(call)
     probes = asked - 8
-    assert probes >= REFUSALS - 1
+    assert probes >= REFUSED_ROUNDS - 1
     assert sum(text.startswith(f"m: {why}; all calls wait") for text in said) == probes
     assert ends[0] - begun >= 0.3
     assert len(ends) == 100
@@ -291,25 +291,25 @@ async def test_a_provider_that_refuses_for_ever_is_given_up_by_all_who_wait_at_o
     assert asked == before + 1
     # And an answer mends it all.
     await anyio.sleep(limiter.statistics().paused_s)
-    (await limiter.take()).answered()
-    (await limiter.take()).refused(error, RULE)
+    (await limiter.acquire()).succeeded()
+    (await limiter.acquire()).refused(error, RULE)
     assert limiter.statistics().gave_up == 2
 
 
 @pytest.mark.anyio
 async def test_a_thousand_who_wait_have_one_timer_between_them_and_a_slot_wakes_one() -> None:
-    limiter = RateLimiter("m", most=1, step_s=0.01)
-    (await limiter.take()).refused(limited(0.2), RULE)
+    limiter = RateLimiter("m", maximum=1, step_s=0.01)
+    (await limiter.acquire()).refused(limited(0.2), RULE)
     served = 0
 
     async def call() -> None:
         nonlocal served
-        slot = await limiter.take()
+        slot = await limiter.acquire()
         served += 1
         try:
             await anyio.sleep_forever()
         finally:
-            slot.end()
+            slot.release()
 
     loop: Any = asyncio.get_running_loop()
     async with anyio.create_task_group() as group:
@@ -336,13 +336,13 @@ def test_models_of_one_provider_address_key_and_name_share_a_limiter_with_the_sm
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-one")
     monkeypatch.setenv("SAME", "sk-one")
     monkeypatch.setenv("OTHER", "sk-two")
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     first = limiters.limiter_for(config())
     same = limiters.limiter_for(
         config(id="b", api_key_env="SAME", max_concurrency=3, rate_limit_patience="5m")
     )
     assert first is same
-    assert (first.name, first.most, first.congestion.patience_s) == ("a and b", 3, 300)
+    assert (first.name, first.maximum, first.adaptive_limit.patience_s) == ("a and b", 3, 300)
     for other in (
         config(id="c", api_key_env="OTHER"),
         config(id="c", model="y"),
@@ -355,7 +355,7 @@ def test_models_of_one_provider_address_key_and_name_share_a_limiter_with_the_sm
 
 def test_a_key_is_nowhere_to_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    limiters = Limiters()
-    account, limiter = account_of(config()), limiters.limiter_for(config())
+    limiters = LimiterRegistry()
+    account, limiter = limiter_key_for(config()), limiters.limiter_for(config())
     assert account.key not in f"{account} {limiter}"
     assert "sk-secret" not in f"{account} {limiter} {account.key}"

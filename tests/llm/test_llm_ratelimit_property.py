@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause, ModelUnavailable, RateLimited
-from codetaste.llm.congestion import Congestion
-from codetaste.llm.messages import Message, Reply, Request, Stop, Text, Usage
+from codetaste.llm.congestion import AdaptiveLimit
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 
-RULE = Retry(tries=50, first_s=0.001, longest_s=0.004, jitter=0.5)
+RULE = RetryRule(tries=50, first_s=0.001, max_s=0.004, jitter=0.5)
 
 
 @dataclass
@@ -131,36 +131,36 @@ STEPS = st.lists(
 def test_the_limit_is_what_a_model_with_a_perfect_memory_says(
     most: int, steps: list[tuple[str, int, float | None]]
 ) -> None:
-    congestion = Congestion(most, patience_s=20.0, step_s=2.0)
+    congestion = AdaptiveLimit(most, patience_s=20.0, step_s=2.0)
     model = BruteForce(most, patience=20.0, step=2.0, limit=most)
     rounds: list[int] = []
     now = 0.0
     for what, number, asked in steps:
         at_work = [index for index, each in enumerate(model.sent) if not each.over]
-        assert congestion.room(now) == model.room(now)
+        assert congestion.has_room(now) == model.room(now)
         if what == "wait":
             now += number / 4
         elif what == "send":
-            if congestion.room(now):
-                rounds.append(congestion.sent(now))
+            if congestion.has_room(now):
+                rounds.append(congestion.start_request(now))
                 model.sent.append(Sent(now))
                 model.news.append(("sent", now))
         elif at_work:
             index = at_work[number % len(at_work)]
             if what == "answer":
-                congestion.answered(rounds[index], now)
+                congestion.record_success(rounds[index], now)
                 model.answered(index, now)
             elif what == "end":
-                congestion.ended(rounds[index])
+                congestion.release(rounds[index])
                 model.ended(index, now)
             else:
-                refusal = congestion.refused(rounds[index], now, asked, always(max(3.0, asked or 0.0)))
+                refusal = congestion.record_refusal(rounds[index], now, asked, always(max(3.0, asked or 0.0)))
                 # What is given up is asked again soon, whatever it said.
                 model.refused(index, now, min(asked or 0.0, 5.0) if refusal.gave_up else asked, 3.0)
         assert (congestion.limit, congestion.in_flight) == (model.limit, model.at_work())
         assert 1 <= congestion.limit <= most
-        if not congestion.room(now) and congestion.opens_s(now) < math.inf:
-            assert not model.room(congestion.opens_s(now) - 0.01)
+        if not congestion.has_room(now) and congestion.opens_at(now) < math.inf:
+            assert not model.room(congestion.opens_at(now) - 0.01)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ CALLERS = st.lists(
 
 
 async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
-    limiter = RateLimiter("m", most=most, patience_s=0.05, step_s=0.002, rng=random.Random(0))
+    limiter = RateLimiter("m", maximum=most, patience_s=0.05, step_s=0.002, rng=random.Random(0))
     at_work = highest = 0
     bounds = [most]
 
@@ -195,9 +195,9 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
         nonlocal at_work, highest
         await anyio.sleep(caller.comes / 1000)
         with anyio.move_on_after(caller.gives_up / 1000):
-            slot = await limiter.take()
-            if not slot.current:
-                slot.end()
+            slot = await limiter.acquire()
+            if not slot.valid:
+                slot.release()
                 return
             assert limiter.statistics().paused_s == 0
             at_work += 1
@@ -205,7 +205,7 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
             try:
                 await anyio.sleep(caller.works / 1000)
                 if caller.fate == "answered":
-                    slot.answered()
+                    slot.succeeded()
                 elif caller.fate in {"refused", "asked"}:
                     asked_s = 0.003 if caller.fate == "asked" else None
                     slot.refused(RateLimited("429", retry_after_s=asked_s), RULE)
@@ -213,13 +213,13 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
                 pass
             finally:
                 at_work -= 1
-                slot.end()
+                slot.release()
 
     async def change() -> None:
         for new in changes:
             await anyio.sleep(0.003)
             bounds.append(new)
-            limiter.most = new
+            limiter.maximum = new
 
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
@@ -229,10 +229,10 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
     now = limiter.statistics()
     assert (now.in_flight, now.waiting) == (0, 0)
     assert highest <= max(bounds)
-    assert 1 <= now.limit <= now.most == bounds[-1]
+    assert 1 <= now.limit <= now.maximum == bounds[-1]
     # Nothing is left behind: a newcomer gets a slot.
     with anyio.fail_after(5):
-        (await limiter.take()).end()
+        (await limiter.acquire()).release()
 
 
 @given(CALLERS, st.integers(1, 5), st.lists(st.integers(1, 6), max_size=3))
@@ -267,7 +267,7 @@ class Provider:
         if act == "cut":
             raise ModelUnavailable("cut")
         usage = Usage(input=100, output=request.max_output_tokens // 2)
-        return Reply(Message("assistant", (Text("yes"),)), Stop.END, usage, "m")
+        return Reply(Message("assistant", (TextBlock("yes"),)), StopReason.END, usage, "m")
 
     async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
         return None
@@ -280,12 +280,12 @@ async def all_end(
     acts: list[str], slots: int, usd: Decimal, shares: list[int], jobs: int, calls: int
 ) -> None:
     provider = Provider(acts)
-    limiter = RateLimiter("m", most=slots, patience_s=0.05, step_s=0.002)
-    table = {cause: Retry(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
+    limiter = RateLimiter("m", maximum=slots, patience_s=0.05, step_s=0.002)
+    table = {cause: RetryRule(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
     model = MeteredModel(provider, Price(input=Decimal(1), output=Decimal(5)), limiter, retries=table)
 
     async def call(ctx: JobContext, name: str) -> None:
-        request = Request("s", (Message("user", (Text(name),)),), max_output_tokens=2000)
+        request = Request("s", (Message("user", (TextBlock(name),)),), max_output_tokens=2000)
         await model.complete(request, ctx=ctx, name=name)
 
     async def body(ctx: JobContext) -> Json:
@@ -295,10 +295,10 @@ async def all_end(
         return "done"
 
     with tempfile.TemporaryDirectory() as folder, anyio.fail_after(30):
-        async with open_session(Path(folder), Limits(usd=usd), retries={}) as session:
+        async with open_session(Path(folder), BudgetLimits(usd=usd), retries={}) as session:
             for number in range(jobs):
                 share = shares[number % len(shares)]
-                node = session.budget.child(f"share-{number % len(shares)}", Limits(usd=usd * share / 100))
+                node = session.budget.child(f"share-{number % len(shares)}", BudgetLimits(usd=usd * share / 100))
                 session.add(Job(f"job-{number}", body, node, "f"))
             outcomes = await session.run()
             money = session.budget.snapshot()

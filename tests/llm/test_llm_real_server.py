@@ -24,9 +24,9 @@ from bill_run import KEY, KEY_ENV, RATES, model_of
 from loopback_provider import PROTOCOLS, Protocol
 
 from codetaste.errors import ModelRefused
-from codetaste.llm.messages import Message, Request, Stop, Text, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec
 from codetaste.llm.model import Model
-from codetaste.orchestration.budget import Limits
+from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Status
 from codetaste.orchestration.session import open_session
 
@@ -105,7 +105,7 @@ def model(url: str, protocol: Protocol, tmp_path: Path) -> Model:
 
 
 def asking(words: str, cap: int = 64, *tools: ToolSpec) -> Request:
-    said = (Message("user", (Text(words),)),)
+    said = (Message("user", (TextBlock(words),)),)
     return Request("Be brief.", said, tools, max_output_tokens=cap, options={"temperature": 0})
 
 
@@ -132,11 +132,11 @@ def counted(url: str) -> tuple[int, int]:
 async def test_a_conversation_goes_on_for_turns(model: Model) -> None:
     first = asking("What is the capital of France?")
     reply = await model.complete(first, call="1")
-    assert (reply.message.text.strip() != "", reply.stop) == (True, Stop.END)
+    assert (reply.message.text.strip() != "", reply.stop) == (True, StopReason.END)
     assert reply.usage is not None
     assert 10 < reply.usage.prompt < 100
     assert 0 < reply.usage.output < 64
-    more = (*first.messages, reply.message, Message("user", (Text("And of Italy?"),)))
+    more = (*first.messages, reply.message, Message("user", (TextBlock("And of Italy?"),)))
     again = await model.complete(Request("Be brief.", more, max_output_tokens=20), call="2")
     assert again.usage is not None
     assert again.usage.prompt > reply.usage.prompt
@@ -149,7 +149,7 @@ async def test_the_cap_on_a_reply_is_obeyed_and_said(model: Model, protocol: Pro
     assert reply.usage is not None
     assert reply.usage.output == 12
     # In Responses this server calls a reply complete that it has cut.
-    assert reply.stop in ({Stop.END, Stop.LENGTH} if protocol == "openai" else {Stop.LENGTH})
+    assert reply.stop in ({StopReason.END, StopReason.LENGTH} if protocol == "openai" else {StopReason.LENGTH})
     await model.aclose()
 
 
@@ -164,7 +164,7 @@ async def test_calls_in_a_row_are_all_answered(model: Model) -> None:
 @pytest.mark.anyio
 async def test_tools_and_their_results_are_taken(model: Model) -> None:
     called = Message("assistant", (ToolCall("call_1", "look", {"at": "the kitchen"}),))
-    result = Message("user", (ToolResult("call_1", "a table"), Text("What is there?")))
+    result = Message("user", (ToolResult("call_1", "a table"), TextBlock("What is there?")))
     first = asking("Look at the kitchen.", 40, TOOL)
     for messages in (first.messages, (*first.messages, called, result)):
         # It may answer, be it with nothing, and it may have no use for tools: then it says so.
@@ -208,7 +208,7 @@ async def test_the_books_of_calls_at_once_are_what_the_server_counted(
             await model.complete(asking(f"Say something of {ctx.key}.", 16), ctx=ctx, name=f"turn-{turn}")
         return "done"
 
-    async with open_session(tmp_path / "run", Limits(usd=Decimal("0.05")), retries={}) as session:
+    async with open_session(tmp_path / "run", BudgetLimits(usd=Decimal("0.05")), retries={}) as session:
         jobs = [Job(f"talk-{number}", talk, session.budget, "f") for number in range(6)]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()

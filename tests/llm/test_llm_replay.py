@@ -15,11 +15,11 @@ from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.messages import (
     Block,
     Message,
-    Raw,
+    ProviderBlocks,
     Reply,
     Request,
-    Stop,
-    Text,
+    StopReason,
+    TextBlock,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -52,10 +52,10 @@ class Counting:
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - whatever it is
         self.calls.append(call)
         number = len(self.calls)
-        content = (Text(f"reply {number} \ud800\x00"), ToolCall(f"toolu_{number}", "look", {"n": 2.0}))
-        raw = Raw("anthropic", ({"type": "thinking", "signature": f"s{number}"},))
+        content = (TextBlock(f"reply {number} \ud800\x00"), ToolCall(f"toolu_{number}", "look", {"n": 2.0}))
+        raw = ProviderBlocks("anthropic", ({"type": "thinking", "signature": f"s{number}"},))
         usage = Usage(input=10, output=5, reasoning=2)
-        return Reply(Message("assistant", content, raw), Stop.TOOL_USE, usage, "real", f"req_{number}")
+        return Reply(Message("assistant", content, raw), StopReason.TOOL_USE, usage, "real", f"req_{number}")
 
     async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
         return None
@@ -66,12 +66,12 @@ class Counting:
 
 def replayed(folder: Path, inner: Any = None, mode: Any = "replay", run: str = "run") -> ReplayModel:
     served = folder / run / "served.jsonl"
-    return ReplayModel("m", "real", Cassette(folder / "tape.jsonl"), inner=inner, mode=mode, served=served)
+    return ReplayModel("m", "real", Cassette(folder / "tape.jsonl"), inner=inner, mode=mode, ledger=served)
 
 
 async def talk(model: Any, turns: int, *, prefix: str = "c") -> list[Reply]:
     """A conversation in which every turn answers the tool call of the one before."""
-    messages: list[Message] = [user(Text("begin"))]
+    messages: list[Message] = [user(TextBlock("begin"))]
     replies: list[Reply] = []
     for turn in range(turns):
         reply = await model.complete(ask(*messages), call=f"{prefix}{turn}")
@@ -90,16 +90,16 @@ async def test_a_recorded_conversation_comes_back_exactly_without_the_model(tmp_
 @pytest.mark.anyio
 async def test_a_cassette_holds_each_message_once(tmp_path: Path) -> None:
     model = replayed(tmp_path, Counting(), "record")
-    await model.complete(ask(user(Text("long " * 10_000))), call="1")
+    await model.complete(ask(user(TextBlock("long " * 10_000))), call="1")
     size = (tmp_path / "tape.jsonl").stat().st_size
-    await model.complete(ask(user(Text("long " * 10_000)), user(Text("more"))), call="2")
+    await model.complete(ask(user(TextBlock("long " * 10_000)), user(TextBlock("more"))), call="2")
     assert (tmp_path / "tape.jsonl").stat().st_size < size + 2500
 
 
 @pytest.mark.anyio
 async def test_identical_requests_are_answered_in_the_order_of_their_recording(tmp_path: Path) -> None:
     model = replayed(tmp_path, Counting(), "record", "first")
-    same = ask(user(Text("again")))
+    same = ask(user(TextBlock("again")))
     recorded = [await model.complete(same, call=f"{n}") for n in range(3)]
     later = replayed(tmp_path, run="second")
     assert [await later.complete(same, call=f"x{n}") for n in range(3)] == recorded
@@ -109,19 +109,19 @@ async def test_identical_requests_are_answered_in_the_order_of_their_recording(t
 
 @pytest.mark.anyio
 async def test_ids_of_calls_raw_blocks_and_the_cap_do_not_decide_what_is_replayed(tmp_path: Path) -> None:
-    def conversation(call_id: str, raw: Raw | None, cap: int) -> Request:
+    def conversation(call_id: str, raw: ProviderBlocks | None, cap: int) -> Request:
         call = Message("assistant", (ToolCall(call_id, "look", {}),), raw)
-        return ask(user(Text("x")), call, user(ToolResult(call_id, "seen")), max_output_tokens=cap)
+        return ask(user(TextBlock("x")), call, user(ToolResult(call_id, "seen")), max_output_tokens=cap)
 
     model = replayed(tmp_path, Counting(), "record", "first")
-    reply = await model.complete(conversation("toolu_a", Raw("anthropic", ({"a": 1},)), 8192), call="1")
+    reply = await model.complete(conversation("toolu_a", ProviderBlocks("anthropic", ({"a": 1},)), 8192), call="1")
     later = replayed(tmp_path, run="second")
     assert await later.complete(conversation("call-77", None, 4096), call="9") == reply
     with pytest.raises(CassetteMiss, match="5 output tokens, and the budget has room for 4"):
         await replayed(tmp_path, run="third").complete(conversation("x", None, 4), call="9")
 
 
-BEGIN = user(Text("begin"))
+BEGIN = user(TextBlock("begin"))
 LONG = "a" * 5000
 
 
@@ -129,11 +129,11 @@ LONG = "a" * 5000
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (ask(BEGIN, user(Text(LONG + "Y" + LONG))), r"message 2 \(user\) differs: at character 50\d\d.*X.*Y"),
-        (ask(BEGIN, user(Text(LONG + "X" + LONG)), BEGIN), r"message 3 \(user\) comes after the end"),
+        (ask(BEGIN, user(TextBlock(LONG + "Y" + LONG))), r"message 2 \(user\) differs: at character 50\d\d.*X.*Y"),
+        (ask(BEGIN, user(TextBlock(LONG + "X" + LONG)), BEGIN), r"message 3 \(user\) comes after the end"),
         (ask(BEGIN), r"continues with message 2 \(user\)"),
-        (ask(BEGIN, user(Text(LONG + "X" + LONG)), system="Other."), r"system differs.*Find.*Other"),
-        (ask(BEGIN, user(Text("X")), options={"temperature": 1}), "options differs"),
+        (ask(BEGIN, user(TextBlock(LONG + "X" + LONG)), system="Other."), r"system differs.*Find.*Other"),
+        (ask(BEGIN, user(TextBlock("X")), options={"temperature": 1}), "options differs"),
         (ask(BEGIN, tools=(ToolSpec("t", "d", {}),)), "tools differs"),
     ],
 )
@@ -141,8 +141,8 @@ async def test_a_miss_says_which_part_departs_from_the_nearest_recording_and_whe
     tmp_path: Path, changed: Request, said: str
 ) -> None:
     model = replayed(tmp_path, Counting(), "record", "first")
-    await model.complete(ask(user(Text("something else entirely"))), call="0")
-    await model.complete(ask(BEGIN, user(Text(LONG + "X" + LONG))), call="1")
+    await model.complete(ask(user(TextBlock("something else entirely"))), call="0")
+    await model.complete(ask(BEGIN, user(TextBlock(LONG + "X" + LONG))), call="1")
     with pytest.raises(CassetteMiss, match=said) as caught:
         await replayed(tmp_path, run="second").complete(changed, call="2")
     message = str(caught.value)
@@ -169,12 +169,12 @@ async def test_a_run_that_was_killed_goes_on_at_its_place_and_recalls_what_it_wa
     tmp_path: Path,
 ) -> None:
     recorder = replayed(tmp_path, Counting(), "record", "first")
-    same = ask(user(Text("again")))
+    same = ask(user(TextBlock("again")))
     recorded = [await recorder.complete(same, call=f"{n}") for n in range(3)]
     assert await replayed(tmp_path, run="second").complete(same, call="a") == recorded[0]
     resumed = replayed(tmp_path, run="second")
-    assert await resumed.recall("a") == recorded[0]
-    assert await resumed.recall("b") is None
+    assert await resumed.lookup("a") == recorded[0]
+    assert await resumed.lookup("b") is None
     assert await resumed.complete(same, call="a") == recorded[0]
     assert await resumed.complete(same, call="b") == recorded[1]
 
@@ -204,7 +204,7 @@ async def test_many_conversations_at_once_and_two_recorders_share_a_cassette(tmp
     models = [replayed(tmp_path, Counting(), "record", f"run-{n}") for n in range(2)]
 
     async def one(number: int) -> None:
-        request = ask(user(Text(f"conversation {number}" * 500)))
+        request = ask(user(TextBlock(f"conversation {number}" * 500)))
         await models[number % 2].complete(request, call=f"{number}")
 
     async with anyio.create_task_group() as group:
@@ -212,7 +212,7 @@ async def test_many_conversations_at_once_and_two_recorders_share_a_cassette(tmp
             group.start_soon(one, number)
     later = replayed(tmp_path, run="later")
     for number in range(40):
-        await later.complete(ask(user(Text(f"conversation {number}" * 500))), call=f"{number}")
+        await later.complete(ask(user(TextBlock(f"conversation {number}" * 500))), call=f"{number}")
     assert all(json.loads(line) for line in (tmp_path / "tape.jsonl").read_text().splitlines())
 
 
@@ -224,7 +224,7 @@ async def test_a_config_replays_without_a_key_and_records_around_any_provider(
     fields: dict[str, Any] = {"id": "m", "model": "play.py:reply", "cassette": Path("tapes")}
     config = ModelConfig(provider="scripted", mode="record", **fields)
     model = build_model(config, base_dir=tmp_path, record_dir=tmp_path / "one")
-    await model.complete(ask(user(Text("x"))), call="1")
+    await model.complete(ask(user(TextBlock("x"))), call="1")
     assert (tmp_path / "tapes" / "m.jsonl").is_file()
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     providers: Sequence[Any] = ("replay", "anthropic")
@@ -232,7 +232,7 @@ async def test_a_config_replays_without_a_key_and_records_around_any_provider(
         alone = ModelConfig(provider=provider, **fields)
         assert alone.key_env is None
         again = build_model(alone, base_dir=tmp_path, record_dir=tmp_path / provider)
-        assert (await again.complete(ask(user(Text("x"))), call="1")).message.text == "recorded"
+        assert (await again.complete(ask(user(TextBlock("x"))), call="1")).message.text == "recorded"
     missing = ModelConfig(id="n", provider="replay", model="x", cassette=Path("tapes"))
     with pytest.raises(ConfigError, match=r"no cassette .*n\.jsonl"):
         build_model(missing, base_dir=tmp_path, record_dir=tmp_path)
@@ -244,6 +244,6 @@ async def test_a_lost_call_of_a_recorded_model_is_recalled_from_that_models_own_
 ) -> None:
     inner = ScriptedModel("m", lambda _: "billed", price=PRICE, ledger=tmp_path / "ledger.jsonl")
     await inner.complete(ask(BEGIN), call="lost")
-    found = await replayed(tmp_path, inner, "record").recall("lost")
+    found = await replayed(tmp_path, inner, "record").lookup("lost")
     assert found is not None
     assert found.message.text == "billed"

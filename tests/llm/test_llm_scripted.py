@@ -11,15 +11,15 @@ import pytest
 
 from codetaste.errors import ConfigError, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, Reply, Request, Stop, Text, ToolCall, Usage
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, ToolCall, Usage
 from codetaste.llm.pricing import Price
-from codetaste.llm.scripted import Said, ScriptedModel
+from codetaste.llm.scripted import ScriptedReply, ScriptedModel
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 
 
 def ask(text: str, cap: int = 8192) -> Request:
-    return Request("system", (Message("user", (Text(text),)),), max_output_tokens=cap)
+    return Request("system", (Message("user", (TextBlock(text),)),), max_output_tokens=cap)
 
 
 def scripted(folder: Path, script: Any) -> ScriptedModel:
@@ -43,16 +43,16 @@ async def later(_: Request) -> str:
 @pytest.mark.parametrize(
     ("spoken", "content", "stop"),
     [
-        ("hi", (Text("hi"),), Stop.END),
-        ("", (), Stop.END),
-        (CALL, (CALL,), Stop.TOOL_USE),
-        ([Text("now"), CALL], (Text("now"), CALL), Stop.TOOL_USE),
-        (Message("assistant", (CALL,)), (CALL,), Stop.TOOL_USE),
-        (Said("no", Stop.REFUSAL), (Text("no"),), Stop.REFUSAL),
+        ("hi", (TextBlock("hi"),), StopReason.END),
+        ("", (), StopReason.END),
+        (CALL, (CALL,), StopReason.TOOL_USE),
+        ([TextBlock("now"), CALL], (TextBlock("now"), CALL), StopReason.TOOL_USE),
+        (Message("assistant", (CALL,)), (CALL,), StopReason.TOOL_USE),
+        (ScriptedReply("no", StopReason.REFUSAL), (TextBlock("no"),), StopReason.REFUSAL),
     ],
 )
 async def test_a_script_says_a_reply_in_many_ways(
-    tmp_path: Path, spoken: Any, content: tuple[Any, ...], stop: Stop
+    tmp_path: Path, spoken: Any, content: tuple[Any, ...], stop: StopReason
 ) -> None:
     reply = await scripted(tmp_path, lambda _: spoken).complete(ask("x"), call="1")
     assert (reply.message.content, reply.stop) == (content, stop)
@@ -72,9 +72,9 @@ async def test_a_call_is_billed_once_before_it_is_answered_and_recalled_by_anoth
     reply = await model.complete(ask("hi"), call="job/turn-1#1")
     assert await model.complete(ask("hi"), call="job/turn-1#1") == reply
     other = scripted(tmp_path, lambda _: pytest.fail("asked again"))
-    assert await other.recall("job/turn-1#1") == reply
+    assert await other.lookup("job/turn-1#1") == reply
     assert await other.complete(ask("hi"), call="job/turn-1#1") == reply
-    assert await other.recall("job/turn-1#2") is None
+    assert await other.lookup("job/turn-1#2") is None
     (line,) = bill(tmp_path)
     assert line["call"] == "job/turn-1#1"
     assert reply.usage is not None
@@ -90,17 +90,17 @@ async def test_a_torn_last_line_of_the_ledger_is_passed_over_and_not_joined_to_t
     with (tmp_path / "record" / "m.jsonl").open("a") as ledger:
         ledger.write('{"call": "2", "repl')
     model = scripted(tmp_path, lambda _: "two")
-    assert await model.recall("2") is None
+    assert await model.lookup("2") is None
     await model.complete(ask("x"), call="3")
     again = scripted(tmp_path, lambda _: "never")
-    assert [(await again.recall(call)) is not None for call in ("1", "2", "3")] == [True, False, True]
+    assert [(await again.lookup(call)) is not None for call in ("1", "2", "3")] == [True, False, True]
 
 
 @pytest.mark.anyio
 async def test_a_reply_longer_than_the_cap_is_cut_off_and_billed_at_the_cap(tmp_path: Path) -> None:
-    long = scripted(tmp_path, lambda _: [Text("é" * 5000), CALL])
+    long = scripted(tmp_path, lambda _: [TextBlock("é" * 5000), CALL])
     reply = await long.complete(ask("x", cap=100), call="1")
-    assert reply.stop is Stop.LENGTH
+    assert reply.stop is StopReason.LENGTH
     assert reply.usage is not None
     assert reply.usage.output <= 100
     assert 0 < len(reply.message.text) <= 400
@@ -118,11 +118,11 @@ async def test_faults_bill_or_do_not_as_the_script_decides(tmp_path: Path) -> No
     with pytest.raises(RateLimited):
         await scripted(tmp_path, refuse).complete(ask("x"), call="1")
     assert bill(tmp_path) == []
-    cut = scripted(tmp_path, lambda _: Said("lost", fault=ModelUnavailable("cut")))
+    cut = scripted(tmp_path, lambda _: ScriptedReply("lost", fault=ModelUnavailable("cut")))
     with pytest.raises(ModelUnavailable):
         await cut.complete(ask("x"), call="2")
     assert [line["call"] for line in bill(tmp_path)] == ["2"]
-    found = await cut.recall("2")
+    found = await cut.lookup("2")
     assert found is not None
     assert found.message.text == "lost"
 
@@ -130,9 +130,9 @@ async def test_faults_bill_or_do_not_as_the_script_decides(tmp_path: Path) -> No
 @pytest.mark.anyio
 async def test_usage_may_be_given_or_withheld_and_is_billed_all_the_same(tmp_path: Path) -> None:
     given = Usage(input=7, output=5)
-    reply = Reply(Message("assistant", (Text("x"),)), Stop.END, given, "m")
+    reply = Reply(Message("assistant", (TextBlock("x"),)), StopReason.END, given, "m")
     assert (await scripted(tmp_path, lambda _: reply).complete(ask("x"), call="1")).usage == given
-    withheld = await scripted(tmp_path, lambda _: Said("x", usage=None)).complete(ask("x"), call="2")
+    withheld = await scripted(tmp_path, lambda _: ScriptedReply("x", usage=None)).complete(ask("x"), call="2")
     assert withheld.usage is None
     assert [line["usage"]["output"] > 0 for line in bill(tmp_path)] == [True, True]
 
@@ -143,7 +143,7 @@ async def test_usage_may_be_given_or_withheld_and_is_billed_all_the_same(tmp_pat
     [
         (lambda _: 1 / 0, r"the script of model 'm' failed: ZeroDivisionError: .*test_llm_scripted\.py:\d+"),
         (lambda _: 42, "returned int, which is not a reply"),
-        (lambda _: [Text("x"), 3], "put int into a reply"),
+        (lambda _: [TextBlock("x"), 3], "put int into a reply"),
     ],
 )
 async def test_a_script_that_fails_is_said_in_one_line_and_not_tried_again(

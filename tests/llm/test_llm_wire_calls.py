@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.llm.messages import ToolCall
-from codetaste.llm.wire.calls import distinct_ids, read_call, wire_arguments, wire_name
+from codetaste.llm.wire.calls import unique_call_ids, read_call, valid_arguments_json, valid_tool_name
 
 ids = st.sampled_from(["", " ", "call_0", "call_1", "call-1", "call-1-2", None, 7]) | st.text(max_size=70)
 
@@ -19,24 +19,24 @@ ids = st.sampled_from(["", " ", "call_0", "call_1", "call-1", "call-1-2", None, 
 def test_every_call_has_an_id_of_its_own_and_keeps_the_given_one_where_it_can(
     given_ids: list[Any], taken: set[str]
 ) -> None:
-    made = distinct_ids(given_ids, taken)
+    made = unique_call_ids(given_ids, taken)
     assert len({*made} | taken) == len(made) + len(taken)
     assert all(made)
     for place, (asked, got) in enumerate(zip(given_ids, made, strict=True)):
         if isinstance(asked, str) and asked.strip() and asked not in {*made[:place], *taken}:
             assert got == asked
-    assert distinct_ids(given_ids, taken) == made
+    assert unique_call_ids(given_ids, taken) == made
 
 
 @given(st.none() | st.integers() | st.text(max_size=100))
 @settings(max_examples=200, deadline=None)
 def test_a_name_that_goes_back_is_one_that_every_provider_takes(name: Any) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wire_name(name))
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", valid_tool_name(name))
 
 
 def test_what_is_well_formed_goes_back_letter_by_letter() -> None:
-    assert wire_name("bash_explore-2") == "bash_explore-2"
-    assert wire_arguments('{ "b": 1.0,\n "a": "\\u00e9"}') == '{ "b": 1.0,\n "a": "\\u00e9"}'
+    assert valid_tool_name("bash_explore-2") == "bash_explore-2"
+    assert valid_arguments_json('{ "b": 1.0,\n "a": "\\u00e9"}') == '{ "b": 1.0,\n "a": "\\u00e9"}'
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_arguments_in_any_state_become_a_call_and_go_back_as_an_object(
 ) -> None:
     call = read_call("1", "look", given_)
     assert (call.fault is None) if fault is None else (fault in str(call.fault))
-    assert wire_arguments(given_) == back
+    assert valid_arguments_json(given_) == back
     assert isinstance(json.loads(back), dict)
 
 

@@ -18,7 +18,7 @@ from wire_cases import odd, spoilt
 from codetaste.errors import MalformedReply, ModelError
 from codetaste.llm.bound import wire_size
 from codetaste.llm.codec import reply_from_json, reply_to_json
-from codetaste.llm.messages import Message, Reply, Request, Text, ToolResult
+from codetaste.llm.messages import Message, Reply, Request, TextBlock, ToolResult
 from codetaste.llm.wire import (
     anthropic,
     anthropic_stream,
@@ -30,9 +30,9 @@ from codetaste.llm.wire import (
 )
 
 STREAMS = {
-    "anthropic": anthropic_stream.Assembly,
-    "openai": openai_responses_stream.Assembly,
-    "openai-chat": openai_chat_stream.Assembly,
+    "anthropic": anthropic_stream.AnthropicStreamDecoder,
+    "openai": openai_responses_stream.ResponsesStreamDecoder,
+    "openai-chat": openai_chat_stream.ChatStreamDecoder,
 }
 WIRES = {"anthropic": anthropic, "openai": openai_responses, "openai-chat": openai_chat}
 BODY = {"model": "m", "stream_options": {"include_usage": True}}
@@ -63,7 +63,7 @@ def check(read: Callable[[], Reply]) -> None:
     calls = reply.message.tool_calls
     assert len({call.id for call in calls}) == len(calls)
     assert "a" not in {call.id for call in calls}  # it was taken
-    results = Message("user", tuple(ToolResult(call.id, "x") for call in calls) or (Text("go on"),))
+    results = Message("user", tuple(ToolResult(call.id, "x") for call in calls) or (TextBlock("go on"),))
     for wire in WIRES.values():
         body = wire.request_body(Request("s", (reply.message, results)), "m")
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

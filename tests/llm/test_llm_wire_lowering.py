@@ -8,7 +8,7 @@ import pytest
 from loopback_provider import PROTOCOLS, Protocol
 from wire_bodies import ANTHROPIC, CHAT, REAL, read
 
-from codetaste.llm.wire.lowering import lowered
+from codetaste.llm.wire.lowering import capped_body
 
 CAPS: dict[Protocol, tuple[str, ...]] = {
     "anthropic": ("max_tokens",),
@@ -21,8 +21,8 @@ CAPS: dict[Protocol, tuple[str, ...]] = {
 def test_a_lowered_request_differs_in_its_cap_alone(protocol: Protocol) -> None:
     body = copy.deepcopy(REAL[protocol])
     wire = read(protocol, body)
-    assert lowered(wire, 2000) == {**body, **dict.fromkeys(CAPS[protocol], 2000)}
-    named = lowered(wire, 2000, model="the-real-one")
+    assert capped_body(wire, 2000) == {**body, **dict.fromkeys(CAPS[protocol], 2000)}
+    named = capped_body(wire, 2000, model="the-real-one")
     assert named == {**body, **dict.fromkeys(CAPS[protocol], 2000), "model": "the-real-one"}
     assert wire.body == body == REAL[protocol]
 
@@ -30,18 +30,18 @@ def test_a_lowered_request_differs_in_its_cap_alone(protocol: Protocol) -> None:
 def test_a_budget_of_thoughts_is_lowered_with_the_cap() -> None:
     thinking = {"type": "enabled", "budget_tokens": 31999}
     wire = read("anthropic", {**ANTHROPIC, "thinking": thinking})
-    assert lowered(wire, 32000)["thinking"] == thinking
-    assert lowered(wire, 8000)["thinking"] == {"type": "enabled", "budget_tokens": 4000}
-    assert lowered(wire, 1024)["thinking"] == {"type": "disabled"}
+    assert capped_body(wire, 32000)["thinking"] == thinking
+    assert capped_body(wire, 8000)["thinking"] == {"type": "enabled", "budget_tokens": 4000}
+    assert capped_body(wire, 1024)["thinking"] == {"type": "disabled"}
 
 
 def test_a_streamed_completion_is_always_asked_for_its_usage_and_has_only_the_caps_that_count() -> None:
     body = {**CHAT, "stream_options": {"include_usage": False, "chunk": 1}, "max_tokens": 9000}
     wire = read("openai-chat", body)
     assert not wire.include_usage
-    sent = lowered(wire, 500, caps=("max_completion_tokens",))
+    sent = capped_body(wire, 500, caps=("max_completion_tokens",))
     assert sent["stream_options"] == {"include_usage": True, "chunk": 1}
     assert (sent["max_completion_tokens"], "max_tokens" in sent) == (500, False)
     del body["stream_options"]
-    assert lowered(read("openai-chat", body), 500)["stream_options"] == {"include_usage": True}
-    assert "stream_options" not in lowered(read("openai-chat", {**body, "stream": False}), 500)
+    assert capped_body(read("openai-chat", body), 500)["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in capped_body(read("openai-chat", {**body, "stream": False}), 500)

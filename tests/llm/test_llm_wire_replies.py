@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from loopback_provider import PROTOCOLS, Protocol
 from wire_cases import BODIES, cut, replies
 
-from codetaste.llm.messages import Message, Raw, Reply, Request, Stop, Text, ToolCall, Usage
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, ToolCall, Usage
 from codetaste.llm.wire.request import WireRequest, parse_body
-from codetaste.llm.wire.serving import SERVING
-from codetaste.llm.wire.tap import Tapped
+from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.llm.wire.tap import TapResult
 
 PATCH = "*** Begin Patch\n*** Add File: ünï 🙂.txt\n+" + "long " * 200 + "\n*** End Patch\n"
 USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42, reasoning=3)
 REPLY = Reply(
-    Message("assistant", (Text("I look. 🙂" * 60), ToolCall("call_1", "look", {"at": "é", "deep": [1, {}]}))),
-    Stop.TOOL_USE,
+    Message("assistant", (TextBlock("I look. 🙂" * 60), ToolCall("call_1", "look", {"at": "é", "deep": [1, {}]}))),
+    StopReason.TOOL_USE,
     USAGE,
     "m",
     "req_1",
@@ -33,15 +33,15 @@ REPLY = Reply(
 
 
 def asked(protocol: Protocol, **more: Any) -> WireRequest:
-    body = BODIES[protocol](Request("", (Message("user", (Text("hi"),)),)), "m")
-    return SERVING[protocol].read_request({**body, **more})
+    body = BODIES[protocol](Request("", (Message("user", (TextBlock("hi"),)),)), "m")
+    return SERVER_CODECS[protocol].read_request({**body, **more})
 
 
-def heard(protocol: Protocol, pieces: list[bytes], *, streamed: bool) -> Tapped:
-    tap = SERVING[protocol].tap(streamed=streamed, request_id="req_1")
+def heard(protocol: Protocol, pieces: list[bytes], *, streamed: bool) -> TapResult:
+    tap = SERVER_CODECS[protocol].usage_tap(streamed=streamed, request_id="req_1")
     for piece in pieces:
         tap.feed(piece)
-    return tap.tapped()
+    return tap.result()
 
 
 def neutral(reply: Reply | None) -> Reply | None:
@@ -54,7 +54,7 @@ def neutral(reply: Reply | None) -> Reply | None:
 def test_a_reply_is_heard_as_it_was_served_streamed_and_whole_cut_anywhere(
     protocol: Protocol, reply: Reply, data: st.DataObject
 ) -> None:
-    serving, wire = SERVING[protocol], asked(protocol)
+    serving, wire = SERVER_CODECS[protocol], asked(protocol)
     streamed = b"".join(serving.stream_reply(reply, wire, name="1"))
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()
     for said, as_stream in ((streamed, True), (whole, False)):
@@ -68,8 +68,8 @@ def test_a_reply_is_heard_as_it_was_served_streamed_and_whole_cut_anywhere(
 def test_a_long_text_comes_in_many_events_and_what_is_between_them_does_not_matter(
     protocol: Protocol,
 ) -> None:
-    serving = SERVING[protocol]
-    long = replace(REPLY, message=Message("assistant", (Text("word " * 1000),)), stop=Stop.END)
+    serving = SERVER_CODECS[protocol]
+    long = replace(REPLY, message=Message("assistant", (TextBlock("word " * 1000),)), stop=StopReason.END)
     events = list(serving.stream_reply(long, asked(protocol), name="1"))
     assert len(events) > 20
     assert max(map(len, events)) < 12_000
@@ -80,7 +80,7 @@ def test_a_long_text_comes_in_many_events_and_what_is_between_them_does_not_matt
 def test_usage_is_told_in_each_protocols_own_arithmetic() -> None:
     told = {
         protocol: serving.write_reply(REPLY, asked(protocol), name="1")["usage"]
-        for protocol, serving in SERVING.items()
+        for protocol, serving in SERVER_CODECS.items()
     }
     assert told["anthropic"] == {
         "input_tokens": 11,
@@ -106,7 +106,7 @@ def test_usage_is_told_in_each_protocols_own_arithmetic() -> None:
 
 
 def test_a_streamed_completion_tells_its_usage_to_whoever_asked_for_it() -> None:
-    serving = SERVING["openai-chat"]
+    serving = SERVER_CODECS["openai-chat"]
     for options, told in (({"include_usage": True}, 1), ({"include_usage": False}, 0), (None, 0)):
         events = serving.stream_reply(REPLY, asked("openai-chat", stream_options=options), name="1")
         assert sum(b'"usage"' in event for event in events) == told
@@ -116,7 +116,7 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
     wire = asked("openai", tools=[{"type": "custom", "name": "apply_patch"}])
     call = ToolCall("call_9", "apply_patch", {"input": PATCH})
     reply = replace(REPLY, message=Message("assistant", (call,)))
-    item = SERVING["openai"].write_reply(reply, wire, name="7")["output"][0]
+    item = SERVER_CODECS["openai"].write_reply(reply, wire, name="7")["output"][0]
     assert item == {
         "id": "ctc_7-0",
         "type": "custom_tool_call",
@@ -125,7 +125,7 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
         "input": PATCH,
         "status": "completed",
     }
-    events = [*SERVING["openai"].stream_reply(reply, wire, name="7")]
+    events = [*SERVER_CODECS["openai"].stream_reply(reply, wire, name="7")]
     deltas = [
         event["delta"]
         for event in (json.loads(event.partition(b"data: ")[2]) for event in events)
@@ -135,12 +135,12 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
     assert "".join(deltas) == PATCH
     assert neutral(heard("openai", events, streamed=True).reply) == reply
     # To a tool that takes arguments, it is a call like any other.
-    plain = SERVING["openai"].write_reply(reply, asked("openai"), name="7")["output"][0]
+    plain = SERVER_CODECS["openai"].write_reply(reply, asked("openai"), name="7")["output"][0]
     assert (plain["type"], json.loads(plain["arguments"])) == ("function_call", {"input": PATCH})
 
 
-RAW: dict[Protocol, Raw] = {
-    "anthropic": Raw(
+RAW: dict[Protocol, ProviderBlocks] = {
+    "anthropic": ProviderBlocks(
         "anthropic",
         (
             {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
@@ -148,7 +148,7 @@ RAW: dict[Protocol, Raw] = {
             {"type": "text", "text": "Hi."},
         ),
     ),
-    "openai": Raw(
+    "openai": ProviderBlocks(
         "openai-responses",
         (
             {
@@ -166,14 +166,14 @@ RAW: dict[Protocol, Raw] = {
             },
         ),
     ),
-    "openai-chat": Raw("openai-chat", ({"role": "assistant", "content": "Hi.", "reasoning_content": "hm"},)),
+    "openai-chat": ProviderBlocks("openai-chat", ({"role": "assistant", "content": "Hi.", "reasoning_content": "hm"},)),
 }
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_providers_own_blocks_are_served_word_for_word(protocol: Protocol) -> None:
-    reply = Reply(Message("assistant", (Text("Hi."),), RAW[protocol]), Stop.END, USAGE, "m", "req_1")
-    serving, wire = SERVING[protocol], asked(protocol)
+    reply = Reply(Message("assistant", (TextBlock("Hi."),), RAW[protocol]), StopReason.END, USAGE, "m", "req_1")
+    serving, wire = SERVER_CODECS[protocol], asked(protocol)
     assert heard(protocol, [*serving.stream_reply(reply, wire, name="1")], streamed=True).reply == reply
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()
     assert heard(protocol, [whole], streamed=False).reply == reply
@@ -181,8 +181,8 @@ def test_a_providers_own_blocks_are_served_word_for_word(protocol: Protocol) -> 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_half_a_surrogate_pair_does_not_break_a_stream(protocol: Protocol) -> None:
-    odd = replace(REPLY, message=Message("assistant", (Text("a\ud83db"),)), stop=Stop.END)
-    events = [*SERVING[protocol].stream_reply(odd, asked(protocol), name="1")]
+    odd = replace(REPLY, message=Message("assistant", (TextBlock("a\ud83db"),)), stop=StopReason.END)
+    events = [*SERVER_CODECS[protocol].stream_reply(odd, asked(protocol), name="1")]
     reply = heard(protocol, events, streamed=True).reply
     assert reply is not None
     assert reply.message.text == "a?b"
@@ -191,7 +191,7 @@ def test_half_a_surrogate_pair_does_not_break_a_stream(protocol: Protocol) -> No
 @contextmanager
 def serving_once_more(protocol: Protocol, reply: Reply) -> Iterator[str]:
     """Serve ``reply`` to every request, as the standard library's server would."""
-    serving = SERVING[protocol]
+    serving = SERVER_CODECS[protocol]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -15,8 +15,8 @@ from wire_cases import BODIES, OWN_MARKERS, odd, requests, spoilt
 
 from codetaste.errors import MalformedRequest
 from codetaste.llm.codec import message_from_json, message_to_json
-from codetaste.llm.messages import Request, Text, ToolCall, ToolResult, ToolSpec
-from codetaste.llm.wire.request import UNCAPPED, parse_body
+from codetaste.llm.messages import Request, TextBlock, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.wire.request import DEFAULT_CAP, parse_body
 
 
 def through_json(request: Request) -> Request:
@@ -36,7 +36,7 @@ def test_what_our_own_clients_send_is_read_as_what_they_were_asked(
     assert wire.request == request_
     assert (wire.model, wire.stream, wire.cap) == ("some-model", True, request_.max_output_tokens)
     assert wire.include_usage
-    assert (wire.main, wire.apart) == (bool(request_.tools), ())
+    assert (wire.is_agent_turn, wire.separately_billed) == (bool(request_.tools), ())
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -47,7 +47,7 @@ def test_what_a_program_says_goes_back_word_for_word_in_its_own_protocol(protoco
     again = BODIES[protocol](through_json(wire.request), wire.model)
     # What is added is what the providers take for granted, or a cap where there was none.
     added = {"tool_choice": {"type": "auto"}} if protocol == "anthropic" else {}
-    added |= {"max_output_tokens": UNCAPPED} if protocol == "openai" else {}
+    added |= {"max_output_tokens": DEFAULT_CAP} if protocol == "openai" else {}
     assert again == {**body, **added}
 
 
@@ -58,10 +58,10 @@ def test_all_that_scripts_and_transcripts_want_to_know_is_there_in_neutral_words
     assert wires["openai"].freeform == {"apply_patch"}
     assert [wire.request.system for wire in wires.values()] == ["billing\n\nBe brief.", *["Be brief."] * 2]
     assert [wire.cap for wire in wires.values()] == [32000, None, 8000]
-    assert wires["openai"].request.max_output_tokens == UNCAPPED
-    assert all(wire.main and wire.stream and not wire.apart for wire in wires.values())
+    assert wires["openai"].request.max_output_tokens == DEFAULT_CAP
+    assert all(wire.is_agent_turn and wire.stream and not wire.separately_billed for wire in wires.values())
     calls = {protocol: wire.request.messages for protocol, wire in wires.items()}
-    assert calls["anthropic"][2].content == (Text("I look."), ToolCall("t1", "Bash", {"command": "ls"}))
+    assert calls["anthropic"][2].content == (TextBlock("I look."), ToolCall("t1", "Bash", {"command": "ls"}))
     assert calls["anthropic"][3].content == (
         ToolResult("t1", "a.py"),
         ToolResult("t2", "[image]", is_error=True),
@@ -70,16 +70,16 @@ def test_all_that_scripts_and_transcripts_want_to_know_is_there_in_neutral_words
     assert calls["openai"][1].tool_calls[1] == ToolCall("c2", "apply_patch", {"input": "*** Begin"})
     assert calls["openai"][2].content[1] == ToolResult("c2", "ok\n[input_image]")
     assert calls["openai-chat"][3].tool_calls == (ToolCall("c1", "look", {"at": "x"}),)
-    assert calls["openai-chat"][4].content == (ToolResult("c1", "a.py"), Text("Hurry."))
+    assert calls["openai-chat"][4].content == (ToolResult("c1", "a.py"), TextBlock("Hurry."))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_call_without_tools_is_one_on_the_side(protocol: Protocol) -> None:
     body = {**REAL[protocol], "tools": []}
-    assert not read(protocol, body).main
-    assert read(protocol, {**body, "tools": [{"type": "local_shell"}]}).main
+    assert not read(protocol, body).is_agent_turn
+    assert read(protocol, {**body, "tools": [{"type": "local_shell"}]}).is_agent_turn
     del body["tools"]
-    assert not read(protocol, {**body, "stream": None}).main
+    assert not read(protocol, {**body, "stream": None}).is_agent_turn
 
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {}}
@@ -143,14 +143,14 @@ FUNCTION = {"type": "function", "name": "f", "parameters": {}}
 def test_what_costs_more_than_its_tokens_is_told_by_name(
     protocol: Protocol, more: dict[str, Any], apart: str
 ) -> None:
-    assert ", ".join(read(protocol, {**REAL[protocol], **more}).apart) == apart
+    assert ", ".join(read(protocol, {**REAL[protocol], **more}).separately_billed) == apart
 
 
 def test_arguments_of_a_tool_are_data_whatever_they_look_like() -> None:
     looks = {"type": "file", "cache_control": {"ttl": "1h"}, "content": [{"type": "document"}]}
     call = {"type": "tool_use", "id": "t", "name": "Write", "input": looks}
     body = {**ANTHROPIC, "messages": [{"role": "assistant", "content": [call]}]}
-    assert read("anthropic", body).apart == ()
+    assert read("anthropic", body).separately_billed == ()
 
 
 @pytest.mark.parametrize(

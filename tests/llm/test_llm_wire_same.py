@@ -17,7 +17,7 @@ from loopback_provider import PROTOCOLS, Protocol
 from codetaste.llm.bound import PromptBound, lower_output, wire_size
 from codetaste.llm.codec import message_from_json, message_to_json
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, Raw, Reply, Request, Stop, Text, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec
 from codetaste.llm.model import Model
 from codetaste.llm.wire import anthropic, openai_chat, openai_responses
 
@@ -113,7 +113,7 @@ async def test_one_conversation_gives_the_same_neutral_messages_in_all_three_pro
     for protocol in PROTOCOLS:
         say_turns(server)
         model = client(protocol, server, tmp_path)
-        messages = [Message("user", (Text("Where is it?"),))]
+        messages = [Message("user", (TextBlock("Where is it?"),))]
         replies = await converse(model, messages)
         await model.aclose()
         held[protocol] = [replace(message, raw=None) for message in messages]
@@ -121,7 +121,7 @@ async def test_one_conversation_gives_the_same_neutral_messages_in_all_three_pro
         assert all(reply.message.raw is not None for reply in replies)
     assert held["anthropic"] == held["openai"] == held["openai-chat"]
     assert heard["anthropic"] == heard["openai"] == heard["openai-chat"]
-    assert [stop for stop, _, _ in heard["anthropic"]] == [Stop.TOOL_USE, Stop.LENGTH, Stop.END]
+    assert [stop for stop, _, _ in heard["anthropic"]] == [StopReason.TOOL_USE, StopReason.LENGTH, StopReason.END]
     first, _, second, *_ = held["anthropic"][1:]
     assert [call.arguments for call in first.tool_calls] == [{"at": "é", "deep": [1, {"x": None}]}, {}]
     assert second.tool_calls[0].id == "call_a-2"  # an id that was used before is not used again
@@ -140,10 +140,10 @@ async def test_a_conversation_can_go_on_in_any_other_protocol(
     monkeypatch.setenv("MY_KEY", "sk-x")
     say_turns(server)
     first = client(protocol, server, tmp_path)
-    messages = [Message("user", (Text("Where is it?"),))]
+    messages = [Message("user", (TextBlock("Where is it?"),))]
     await converse(first, messages)
     await first.aclose()
-    messages.append(Message("user", (Text("Go on."),)))
+    messages.append(Message("user", (TextBlock("Go on."),)))
     second = client(other, server, tmp_path)
     server.acts.append(provider.reply(provider.text("fine")))
     await second.complete(Request("", tuple(messages)), call="x")
@@ -162,11 +162,11 @@ async def test_a_cassette_keeps_the_providers_blocks_and_plays_the_conversation_
     monkeypatch.setenv("MY_KEY", "sk-x")
     say_turns(server)
     recording = client(protocol, server, tmp_path, cassette="tape.jsonl", mode="record")
-    recorded = await converse(recording, [Message("user", (Text("Where is it?"),))])
+    recorded = await converse(recording, [Message("user", (TextBlock("Where is it?"),))])
     await recording.aclose()
     monkeypatch.delenv("MY_KEY")
     playing = client(protocol, server, tmp_path, cassette="tape.jsonl")
-    assert await converse(playing, [Message("user", (Text("Where is it?"),))]) == recorded
+    assert await converse(playing, [Message("user", (TextBlock("Where is it?"),))]) == recorded
     await playing.aclose()
     for reply in recorded:
         written = json.loads(json.dumps(message_to_json(reply.message)))
@@ -181,7 +181,7 @@ data = st.recursive(
     max_leaves=6,
 )
 said_by_model = st.lists(
-    st.builds(Text, texts)
+    st.builds(TextBlock, texts)
     | st.builds(ToolCall, st.just(""), names, st.dictionaries(texts, data, max_size=3)),
     max_size=4,
 )
@@ -190,7 +190,7 @@ said_by_model = st.lists(
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
     """Turns as the loop makes them: each call has an id of its own, and is answered in the next message."""
-    messages = [Message("user", (Text(draw(texts.filter(str.strip))),))]
+    messages = [Message("user", (TextBlock(draw(texts.filter(str.strip))),))]
     number = 0
     for _ in range(draw(st.integers(0, 3))):
         blocks: list[Any] = []
@@ -199,7 +199,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
             blocks.append(replace(block, id=f"c{number}") if isinstance(block, ToolCall) else block)
         calls = [block for block in blocks if isinstance(block, ToolCall)]
         results = [ToolResult(call.id, draw(texts), is_error=draw(st.booleans())) for call in calls]
-        words = [Text(word) for word in draw(st.lists(texts, max_size=2))]
+        words = [TextBlock(word) for word in draw(st.lists(texts, max_size=2))]
         messages += [Message("assistant", tuple(blocks)), Message("user", (*words, *results))]
     return messages
 
@@ -219,7 +219,7 @@ def expected(messages: list[Message]) -> list[Any]:
     for message in messages:
         results = [block for block in message.content if isinstance(block, ToolResult)]
         said += [("result", each.call_id, _unless_blank(each.content), each.is_error) for each in results]
-        words = [block.text for block in message.content if isinstance(block, Text) and block.text.strip()]
+        words = [block.text for block in message.content if isinstance(block, TextBlock) and block.text.strip()]
         said += [(message.role, word) for word in words]
         said += [("call", call.id, call.name, dict(call.arguments)) for call in message.tool_calls]
     return said
@@ -302,12 +302,12 @@ def test_what_is_sent_of_a_message_is_never_more_than_it_was_measured_at(
     messages: list[Message], secret: str
 ) -> None:
     sealed = [
-        Raw(
+        ProviderBlocks(
             openai_responses.PROTOCOL, ({"type": "reasoning", "encrypted_content": secret * 50, "id": "rs"},)
         ),
-        Raw(openai_chat.PROTOCOL, ({"role": "assistant", "content": "x", "reasoning_content": secret * 50},)),
+        ProviderBlocks(openai_chat.PROTOCOL, ({"role": "assistant", "content": "x", "reasoning_content": secret * 50},)),
     ]
-    messages = [*messages, *(Message("assistant", (Text("x"),), raw) for raw in sealed)]
+    messages = [*messages, *(Message("assistant", (TextBlock("x"),), raw) for raw in sealed)]
     for protocol, body_of in BODIES.items():
         for message in messages:
             body = body_of(Request("", (message,), options={"cache_control": False}), "x")
@@ -339,7 +339,7 @@ def _size(value: Any) -> int:
 
 
 def test_a_budget_lowers_the_cap_of_every_protocol_and_nothing_else() -> None:
-    request = Request("", (Message("user", (Text("x"),)),), options={"reasoning": {"effort": "high"}})
+    request = Request("", (Message("user", (TextBlock("x"),)),), options={"reasoning": {"effort": "high"}})
     names = {"anthropic": "max_tokens", "openai": "max_output_tokens", "openai-chat": "max_completion_tokens"}
     for protocol, body_of in BODIES.items():
         body = body_of(lower_output(request, 2000), "x")
@@ -348,6 +348,6 @@ def test_a_budget_lowers_the_cap_of_every_protocol_and_nothing_else() -> None:
 
 
 def test_reasoning_that_goes_back_is_in_the_bound() -> None:
-    raw = Raw(openai_responses.PROTOCOL, ({"type": "reasoning", "encrypted_content": "x" * 5000},))
-    message = Message("assistant", (Text("hi"),), raw)
+    raw = ProviderBlocks(openai_responses.PROTOCOL, ({"type": "reasoning", "encrypted_content": "x" * 5000},))
+    message = Message("assistant", (TextBlock("hi"),), raw)
     assert PromptBound().tokens(Request("", (message,))) > 5000

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import MalformedReply
-from codetaste.llm.wire.sse import Events
+from codetaste.llm.wire.sse import SseParser
 
 # One line of text: everything but what ends a line.
 lines = st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",)), max_size=12)
@@ -40,20 +40,20 @@ def test_events_come_out_as_they_were_said_however_the_stream_is_cut(
     case: tuple[list[str], list[bytes]],
 ) -> None:
     said, pieces = case
-    events = Events()
+    events = SseParser()
     assert [data for piece in pieces for data in events.feed(piece)] == said
 
 
 def test_an_event_that_is_cut_off_is_no_event() -> None:
-    events = Events()
+    events = SseParser()
     assert list(events.feed(b"data: one\n\ndata: two\n")) == ["one"]
     assert list(events.feed(b"\n")) == ["two"]
 
 
 def test_text_that_is_no_utf_8_and_a_stream_without_end_are_named() -> None:
     with pytest.raises(MalformedReply, match="not UTF-8"):
-        list(Events().feed(b"data: \xff\n\n"))
-    events = Events(most_bytes=1000)
+        list(SseParser().feed(b"data: \xff\n\n"))
+    events = SseParser(max_bytes=1000)
     for _ in range(10):
         assert list(events.feed(b"x" * 100)) == []
     with pytest.raises(MalformedReply, match="does not come to an end"):

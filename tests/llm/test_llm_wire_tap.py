@@ -13,9 +13,9 @@ from loopback_wire import error_event_of, sse, whole_of
 from wire_cases import cut, spoilt
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.messages import Stop, Usage
-from codetaste.llm.wire.serving import SERVING
-from codetaste.llm.wire.tap import Tapped
+from codetaste.llm.messages import StopReason, Usage
+from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.llm.wire.tap import TapResult
 
 BODY = {"model": "m", "stream_options": {"include_usage": True}}
 BLOCKS = [
@@ -33,11 +33,11 @@ COUNTS = {
 USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42)
 
 
-def listened(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> Tapped:
-    tap = SERVING[protocol].tap(streamed=streamed, request_id="req_9")
+def listened(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> TapResult:
+    tap = SERVER_CODECS[protocol].usage_tap(streamed=streamed, request_id="req_9")
     for piece in pieces:
         tap.feed(piece)
-    return tap.tapped()
+    return tap.result()
 
 
 def streamed_by(protocol: Protocol) -> list[bytes]:
@@ -53,7 +53,7 @@ def test_a_relayed_stream_is_known_however_it_is_cut(protocol: Protocol, data: s
     tapped = listened(protocol, cut(data.draw, b"".join(streamed_by(protocol))))
     assert (tapped.complete, tapped.usage, tapped.error) == (True, USAGE, None)
     assert tapped.reply is not None
-    assert (tapped.reply.stop, tapped.reply.model, tapped.reply.request_id) == (Stop.TOOL_USE, "m", "req_9")
+    assert (tapped.reply.stop, tapped.reply.model, tapped.reply.request_id) == (StopReason.TOOL_USE, "m", "req_9")
     assert tapped.reply.message.text == "Let me look."
     assert [call.id for call in tapped.reply.message.tool_calls] == ["a", "b"]
 
@@ -128,10 +128,10 @@ def test_whatever_a_provider_says_nobody_is_disturbed(protocol: Protocol, data: 
 
 
 def test_a_stream_without_end_is_not_kept() -> None:
-    tap = SERVING["anthropic"].tap(streamed=False)
+    tap = SERVER_CODECS["anthropic"].usage_tap(streamed=False)
     for _ in range(130):
         tap.feed(b" " * 1024 * 1024)
-    assert isinstance(tap.tapped().error, MalformedReply)
+    assert isinstance(tap.result().error, MalformedReply)
 
 
 def test_nothing_at_all_is_an_answer_that_was_lost() -> None:

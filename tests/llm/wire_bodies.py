@@ -8,7 +8,7 @@ from typing import Any
 from loopback_wire import Protocol
 
 from codetaste.llm.wire.request import WireRequest, parse_body
-from codetaste.llm.wire.serving import SERVING
+from codetaste.llm.wire.serving import SERVER_CODECS
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 MARKER = {"cache_control": {"type": "ephemeral"}}
@@ -111,4 +111,4 @@ REAL: dict[Protocol, dict[str, Any]] = {"anthropic": ANTHROPIC, "openai": RESPON
 
 
 def read(protocol: Protocol, body: Any) -> WireRequest:
-    return SERVING[protocol].read_request(parse_body(json.dumps(body).encode()))
+    return SERVER_CODECS[protocol].read_request(parse_body(json.dumps(body).encode()))

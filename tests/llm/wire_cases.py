@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from codetaste.llm.messages import Message, Reply, Request, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec, Usage
 from codetaste.llm.wire import anthropic, openai_chat, openai_responses
 
 BODIES = {
@@ -35,7 +35,7 @@ arguments = st.dictionaries(words, data, max_size=3).filter(lambda value: "inf" 
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
     """A request as our own clients write it: words before calls, results before words."""
-    messages = [Message("user", tuple(Text(draw(said)) for _ in range(draw(st.integers(1, 2)))))]
+    messages = [Message("user", tuple(TextBlock(draw(said)) for _ in range(draw(st.integers(1, 2)))))]
     number = 0
     for _ in range(draw(st.integers(0, 3))):
         texts = draw(st.lists(said, max_size=2))
@@ -43,10 +43,10 @@ def requests(draw: st.DrawFn) -> Request:
         for name in draw(st.lists(names, min_size=0 if texts else 1, max_size=2)):
             number += 1
             calls.append(ToolCall(f"call_{number}", name, draw(arguments)))
-        messages.append(Message("assistant", (*map(Text, texts), *calls)))
+        messages.append(Message("assistant", (*map(TextBlock, texts), *calls)))
         answers = [ToolResult(call.id, draw(results), is_error=draw(st.booleans())) for call in calls]
         texts = draw(st.lists(said, min_size=0 if answers else 1, max_size=2))
-        messages.append(Message("user", (*answers, *map(Text, texts))))
+        messages.append(Message("user", (*answers, *map(TextBlock, texts))))
     tools = draw(st.sampled_from([(), (LOOK,), (LOOK, ToolSpec("find-it", "", {"type": "object"}))]))
     return Request(draw(st.just("") | said), tuple(messages), tools, draw(st.integers(1, 100_000)))
 
@@ -64,8 +64,8 @@ def replies(draw: st.DrawFn) -> Reply:
     texts = draw(st.lists(said | st.builds(str.__mul__, said, st.integers(1, 60)), max_size=1))
     called = draw(st.lists(names, max_size=3))
     calls = [ToolCall(f"call_{place}", name, draw(arguments)) for place, name in enumerate(called)]
-    ends = [Stop.TOOL_USE, Stop.LENGTH] if calls else [Stop.END, Stop.LENGTH, Stop.REFUSAL, Stop.OTHER]
-    message = Message("assistant", (*map(Text, texts), *calls))
+    ends = [StopReason.TOOL_USE, StopReason.LENGTH] if calls else [StopReason.END, StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER]
+    message = Message("assistant", (*map(TextBlock, texts), *calls))
     return Reply(message, draw(st.sampled_from(ends)), draw(usages() | st.none()), "m", "req_1")
 
 

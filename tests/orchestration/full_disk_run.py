@@ -12,15 +12,15 @@ import anyio
 from codetaste.errors import StorageFull
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, Limits
+from codetaste.orchestration.money import Cost, BudgetLimits
 from codetaste.orchestration.session import open_session
 
 
 async def run(context: JobContext) -> Json:
     for number in range(20):
         name = f"turn-{number}"
-        if not context.recorded(name):
-            async with await context.pay(name, Cost(Decimal(1))) as paid:
+        if not context.is_recorded(name):
+            async with await context.reserve_call(name, Cost(Decimal(1))) as paid:
                 await paid.settle(Cost(Decimal("0.01")), await reply())
         await context.effect(f"answer-{number}", reply)
     return "done"
@@ -31,7 +31,7 @@ async def reply() -> Json:
 
 
 async def main(directory: Path) -> None:
-    async with open_session(directory, Limits(usd=Decimal(100)), capacities={"jobs": 4}) as session:
+    async with open_session(directory, BudgetLimits(usd=Decimal(100)), capacities={"jobs": 4}) as session:
         flow = session.budget.child("flow")
         outcomes = await session.run(Job(f"job-{number}", run, flow, "1") for number in range(8))
     print(json.dumps({key: outcome.status for key, outcome in outcomes.items()}))  # noqa: T201

@@ -16,7 +16,7 @@ import anyio
 
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, Limits
+from codetaste.orchestration.money import Cost, BudgetLimits
 from codetaste.orchestration.session import open_session
 
 BUDGET = Decimal("1.50")
@@ -40,12 +40,12 @@ async def provider(bill: Path, call: str) -> None:
 
 
 async def turn(context: JobContext, name: str, bill: Path) -> Json:
-    for lost in context.dangling(name):
+    for lost in context.unsettled_calls(name):
         cost = billed(bill).get(lost.call)
         await lost.settle(Cost(cost or Decimal(0)), None if cost is None else f"reply to {name}")
-    if context.recorded(name):
+    if context.is_recorded(name):
         return await context.effect(name, never)
-    async with await context.pay(name, Cost(CAP), Cost(PRICE)) as paid:
+    async with await context.reserve_call(name, Cost(CAP), Cost(PRICE)) as paid:
         await provider(bill, paid.call)
         await paid.settle(Cost(PRICE), f"reply to {name}")
     return f"reply to {name}"
@@ -59,7 +59,7 @@ async def main(directory: Path, bill: Path) -> None:
     async def run(context: JobContext) -> Json:
         return [await turn(context, f"turn-{number}", bill) for number in range(TURNS)]
 
-    async with open_session(directory, Limits(usd=BUDGET), capacities={"jobs": 3}) as session:
+    async with open_session(directory, BudgetLimits(usd=BUDGET), capacities={"jobs": 3}) as session:
         print("ready", flush=True)  # noqa: T201
         flow = session.budget.child("flow")
         outcomes = await session.run(

@@ -8,23 +8,23 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.orchestration.admission import Admission
+from codetaste.orchestration.admission import FairQueue
 
 
 def test_the_lane_with_the_fewest_running_goes_first_then_round_robin() -> None:
-    admission: Admission[str] = Admission({"jobs": 4})
+    admission: FairQueue[str] = FairQueue({"jobs": 4})
     for number in range(3):
         for lane in ("a", "b"):
             admission.push(f"{lane}{number}", lane, {"jobs": 1})
     assert [admission.pop() for _ in range(5)] == ["a0", "b0", "a1", "b1", None]
-    admission.give_back("b", {"jobs": 1})
+    admission.release("b", {"jobs": 1})
     assert admission.pop() == "b2"
-    admission.give_back("a", {"jobs": 1})
+    admission.release("a", {"jobs": 1})
     assert admission.pop() == "a2"
 
 
 def test_a_lane_that_never_ends_its_jobs_does_not_take_the_others_slots() -> None:
-    admission: Admission[str] = Admission({"jobs": 4})
+    admission: FairQueue[str] = FairQueue({"jobs": 4})
     for number in range(100):
         admission.push(f"failing {number}", "failing", {"jobs": 1})
     for number in range(10):
@@ -34,7 +34,7 @@ def test_a_lane_that_never_ends_its_jobs_does_not_take_the_others_slots() -> Non
 
 
 def test_a_big_job_is_started_although_small_ones_keep_coming() -> None:
-    admission: Admission[str] = Admission({"cpu": 4})
+    admission: FairQueue[str] = FairQueue({"cpu": 4})
     admission.push("long", "big", {"cpu": 1})
     assert admission.pop() == "long"
     admission.push("big", "big", {"cpu": 3})
@@ -46,13 +46,13 @@ def test_a_big_job_is_started_although_small_ones_keep_coming() -> None:
                 return
             running += 1
         if running:
-            admission.give_back("small", {"cpu": 1})
+            admission.release("small", {"cpu": 1})
             running -= 1
     raise AssertionError("starved")
 
 
 def test_what_the_first_in_turn_waits_for_is_not_given_to_another_lane() -> None:
-    admission: Admission[str] = Admission({"cpu": 2, "sandbox": 1})
+    admission: FairQueue[str] = FairQueue({"cpu": 2, "sandbox": 1})
     admission.push("old", "small", {"cpu": 1})
     assert admission.pop() == "old"
     admission.push("big", "big", {"cpu": 2})
@@ -60,17 +60,17 @@ def test_what_the_first_in_turn_waits_for_is_not_given_to_another_lane() -> None
     admission.push("elsewhere", "other", {"sandbox": 1})
     assert admission.pop() == "elsewhere"  # competes for nothing with the big one
     assert admission.pop() is None
-    admission.give_back("small", {"cpu": 1})
+    admission.release("small", {"cpu": 1})
     assert admission.pop() == "big"
 
 
 def test_within_a_lane_the_first_that_came_is_the_first_that_starts() -> None:
-    admission: Admission[int] = Admission({"cpu": 2})
+    admission: FairQueue[int] = FairQueue({"cpu": 2})
     for number, need in enumerate([1, 2, 1, 1]):
         admission.push(number, "", {"cpu": need})
     assert admission.pop() == 0
     assert admission.pop() is None
-    admission.give_back("", {"cpu": 1})
+    admission.release("", {"cpu": 1})
     assert admission.pop() == 1
 
 
@@ -79,7 +79,7 @@ def test_within_a_lane_the_first_that_came_is_the_first_that_starts() -> None:
 def test_limits_are_never_exceeded_and_everything_gets_its_turn(seed: int) -> None:
     rng = random.Random(seed)
     capacities = {"jobs": rng.randint(1, 6), "cpu": rng.choice([1.0, 2.0, 4.0]), "sandbox": 2}
-    admission: Admission[int] = Admission(capacities)
+    admission: FairQueue[int] = FairQueue(capacities)
     demands: dict[int, tuple[str, dict[str, float]]] = {}
     for item in range(rng.randint(1, 60)):
         demand = {"jobs": 1.0}
@@ -107,4 +107,4 @@ def test_limits_are_never_exceeded_and_everything_gets_its_turn(seed: int) -> No
         for item in rng.sample(sorted(running), rng.randint(min(1, len(running)), len(running))):
             running.remove(item)
             ended.append(item)
-            admission.give_back(*demands[item])
+            admission.release(*demands[item])

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from codetaste.errors import BudgetExceeded, ConfigError
-from codetaste.orchestration.budget import Budget, Cost, Limits, Prior, Reservation
+from codetaste.orchestration.budget import Budget, Cost, BudgetLimits, PriorCharges, Reservation
 
 pytestmark = pytest.mark.anyio
 
@@ -17,8 +17,8 @@ def usd(amount: str) -> Cost:
     return Cost(Decimal(amount))
 
 
-def limit(amount: str) -> Limits:
-    return Limits(usd=Decimal(amount))
+def limit(amount: str) -> BudgetLimits:
+    return BudgetLimits(usd=Decimal(amount))
 
 
 async def test_a_reservation_is_committed_at_every_ancestor_and_settled_there() -> None:
@@ -162,7 +162,7 @@ async def test_a_call_that_cost_more_than_reserved_is_charged_in_full() -> None:
 async def test_unknown_money_stays_charged_until_it_is_settled_later() -> None:
     root = Budget.root(limit("1"))
     reservation = await root.reserve(usd("0.6"))
-    reservation.unknown()
+    reservation.mark_unknown()
     reservation.release()
     assert root.snapshot().unknown == usd("0.6")
     with pytest.raises(BudgetExceeded):
@@ -177,15 +177,15 @@ async def test_only_the_first_word_on_a_call_counts() -> None:
     reservation = await root.reserve(usd("0.6"))
     reservation.settle(usd("0.5"))
     reservation.settle(usd("0.1"))
-    reservation.unknown()
+    reservation.mark_unknown()
     reservation.release()
     assert root.snapshot().spent == usd("0.5")
 
 
 async def test_tokens_are_limited_as_dollars_are() -> None:
-    root = Budget.root(Limits(tokens=100))
+    root = Budget.root(BudgetLimits(tokens=100))
     assert (await root.reserve(Cost(Decimal(7), 150), Cost(Decimal(7), 20))).granted == Cost(Decimal(7), 100)
-    job = Budget.root(Limits(tokens=100)).child("a")
+    job = Budget.root(BudgetLimits(tokens=100)).child("a")
     with pytest.raises(BudgetExceeded, match="at least 150 tokens asked, 100 left of 100"):
         await job.reserve(Cost(tokens=150))
 
@@ -196,8 +196,8 @@ async def test_a_call_that_costs_nothing_fits_into_an_empty_budget() -> None:
 
 
 async def test_what_earlier_sessions_charged_counts_at_every_ancestor() -> None:
-    prior: dict[tuple[str, ...], Prior] = {
-        ("flow", "a"): Prior(settled=usd("1"), unknown=usd("0.5"), wall_s=3.0, working_s=2.0)
+    prior: dict[tuple[str, ...], PriorCharges] = {
+        ("flow", "a"): PriorCharges(settled=usd("1"), unknown=usd("0.5"), wall_s=3.0, working_s=2.0)
     }
     root = Budget.root(limit("2"), prior=prior)
     assert root.snapshot().spent == usd("1.5")
@@ -226,4 +226,4 @@ async def test_small_amounts_add_up_exactly() -> None:
     root = Budget.root(limit("0.003"))
     for _ in range(3):
         (await root.reserve(usd("0.001"))).settle(usd("0.001"))
-    assert root.exhausted() == "budget of the run: $0.003 of $0.003 is used up"
+    assert root.describe_exhausted() == "budget of the run: $0.003 of $0.003 is used up"

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded
-from codetaste.orchestration.budget import Budget, Cost, Limits, Prior
+from codetaste.orchestration.budget import Budget, Cost, BudgetLimits, PriorCharges
 
 Path = tuple[str, ...]
 LIMITS: dict[Path, int | None] = {(): 1000, ("f",): 700, ("f", "a"): 300, ("f", "b"): None, ("g",): 500}
@@ -37,10 +37,10 @@ def cents(cost: Cost) -> int:
     return int(cost.usd)
 
 
-def build(prior: dict[Path, Prior]) -> dict[Path, Budget]:
-    def limits(path: Path) -> Limits:
+def build(prior: dict[Path, PriorCharges]) -> dict[Path, Budget]:
+    def limits(path: Path) -> BudgetLimits:
         most = LIMITS[path]
-        return Limits(usd=None if most is None else Decimal(most))
+        return BudgetLimits(usd=None if most is None else Decimal(most))
 
     root = Budget.root(limits(()), prior=prior)
     nodes: dict[Path, Budget] = {(): root}
@@ -79,10 +79,10 @@ async def call(
             for _ in range(rng.randint(0, 4)):
                 await anyio.lowlevel.checkpoint()
         except BaseException:
-            reservation.unknown()
+            reservation.mark_unknown()
             raise
         if fate < 0.3:  # sent, and the connection was lost
-            reservation.unknown()
+            reservation.mark_unknown()
             return
         afterlife.remove(in_flight)
         provider.bill(node.path, cost)
@@ -97,8 +97,8 @@ def check(nodes: dict[Path, Budget], provider: Provider) -> None:
 
 
 async def session(
-    prior: dict[Path, Prior], provider: Provider, rng: random.Random, *, kill: bool
-) -> dict[Path, Prior]:
+    prior: dict[Path, PriorCharges], provider: Provider, rng: random.Random, *, kill: bool
+) -> dict[Path, PriorCharges]:
     """Run calls, maybe die in the middle, and return what the next session must start from."""
     nodes = build(prior)
     provider.caller_is_dead = False
@@ -123,7 +123,7 @@ async def session(
     return charged
 
 
-def own_charges(nodes: dict[Path, Budget]) -> dict[Path, Prior]:
+def own_charges(nodes: dict[Path, Budget]) -> dict[Path, PriorCharges]:
     def own(path: Path, kind: str) -> Cost:
         total: Cost = getattr(nodes[path].snapshot(), kind)
         for other, node in nodes.items():
@@ -131,12 +131,12 @@ def own_charges(nodes: dict[Path, Budget]) -> dict[Path, Prior]:
                 total -= getattr(node.snapshot(), kind)
         return total
 
-    return {path: Prior(own(path, "settled"), own(path, "unknown") + own(path, "reserved")) for path in nodes}
+    return {path: PriorCharges(own(path, "settled"), own(path, "unknown") + own(path, "reserved")) for path in nodes}
 
 
 async def scenario(seed: int) -> None:
     rng, provider = random.Random(seed), Provider()
-    prior: dict[Path, Prior] = {}
+    prior: dict[Path, PriorCharges] = {}
     for _ in range(rng.randint(1, 3)):
         prior = await session(prior, provider, rng, kill=rng.random() < 0.4)
 

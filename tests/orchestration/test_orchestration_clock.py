@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from codetaste.orchestration import upkeep
-from codetaste.orchestration.budget import Budget, Limits, Prior
+from codetaste.orchestration.budget import Budget, BudgetLimits, PriorCharges
 from codetaste.orchestration.history import History
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json, read_journal
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_deadline_cancels_at_the_tightest_limit_of_all_ancestors() -> None:
-    root = Budget.root(Limits(wall_s=0.05))
-    job = root.child("job", Limits(wall_s=5))
+    root = Budget.root(BudgetLimits(wall_s=0.05))
+    job = root.child("job", BudgetLimits(wall_s=5))
     with job.deadline() as scope:
         await anyio.sleep(1)
     assert scope.cancelled_caught
 
 
 async def test_the_working_clock_stands_still_while_waiting() -> None:
-    job = Budget.root().child("job", Limits(working_s=0.2))
+    job = Budget.root().child("job", BudgetLimits(working_s=0.2))
     with anyio.fail_after(20), job.deadline() as scope:
         with job.waiting():
             await anyio.sleep(0.4)
@@ -54,7 +54,7 @@ async def test_waits_of_one_job_that_overlap_count_once() -> None:
 
 
 async def test_an_instance_works_while_any_of_its_jobs_works() -> None:
-    instance = Budget.root().child("instance", Limits(working_s=60))
+    instance = Budget.root().child("instance", BudgetLimits(working_s=60))
     busy, idle = instance.child("busy"), instance.child("idle")
     with busy.deadline(), idle.deadline(), idle.waiting():
         await anyio.sleep(0.2)
@@ -67,7 +67,7 @@ async def test_an_instance_works_while_any_of_its_jobs_works() -> None:
 
 
 async def test_time_between_jobs_does_not_count() -> None:
-    instance = Budget.root().child("instance", Limits(wall_s=60))
+    instance = Budget.root().child("instance", BudgetLimits(wall_s=60))
     for _ in range(2):
         with instance.child("job").deadline():
             await anyio.sleep(0.01)
@@ -76,8 +76,8 @@ async def test_time_between_jobs_does_not_count() -> None:
 
 
 async def test_time_used_by_earlier_sessions_counts() -> None:
-    root = Budget.root(prior={("job",): Prior(wall_s=9.95, working_s=1.0)})
-    job = root.child("job", Limits(wall_s=10))
+    root = Budget.root(prior={("job",): PriorCharges(wall_s=9.95, working_s=1.0)})
+    job = root.child("job", BudgetLimits(wall_s=10))
     assert job.clock.time_left_s() == pytest.approx(0.05)
     with anyio.fail_after(5), job.deadline() as scope:
         await anyio.sleep(10)
@@ -85,7 +85,7 @@ async def test_time_used_by_earlier_sessions_counts() -> None:
 
 
 async def test_an_ancestors_working_limit_moves_with_the_waits_of_its_jobs() -> None:
-    root = Budget.root(Limits(working_s=0.2))
+    root = Budget.root(BudgetLimits(working_s=0.2))
     job = root.child("flow").child("job")
     with anyio.fail_after(20), job.deadline() as scope:
         with job.waiting():
@@ -97,7 +97,7 @@ async def test_an_ancestors_working_limit_moves_with_the_waits_of_its_jobs() -> 
 
 
 async def test_a_grace_moves_the_deadline_back() -> None:
-    job = Budget.root().child("job", Limits(wall_s=0.02))
+    job = Budget.root().child("job", BudgetLimits(wall_s=0.02))
     with job.deadline(grace_s=5) as hard, job.deadline() as soft:
         await anyio.sleep(10)
     assert soft.cancelled_caught
@@ -105,8 +105,8 @@ async def test_a_grace_moves_the_deadline_back() -> None:
 
 
 async def test_a_job_that_is_late_already_still_gets_its_grace_once() -> None:
-    root = Budget.root(prior={("job",): Prior(wall_s=100, working_s=100)})
-    job = root.child("job", Limits(wall_s=1, working_s=1))
+    root = Budget.root(prior={("job",): PriorCharges(wall_s=100, working_s=100)})
+    job = root.child("job", BudgetLimits(wall_s=1, working_s=1))
     with anyio.fail_after(20), job.deadline(grace_s=0.3) as hard:
         with job.deadline() as soft:
             await anyio.sleep(10)
@@ -130,7 +130,7 @@ async def test_while_a_run_goes_on_only_time_that_a_limit_goes_by_fills_its_jour
         return [path for line in lines if line["event"] == "clock" for path, *_ in line["nodes"]]
 
     async with open_session(tmp_path) as session:
-        node = session.budget.child("discover").child("koa", Limits(working_s=60))
+        node = session.budget.child("discover").child("koa", BudgetLimits(working_s=60))
         outcomes = await session.run([Job("pass", work, node, "1")])
     while_it_ran = outcomes["pass"].value
     assert isinstance(while_it_ran, list)

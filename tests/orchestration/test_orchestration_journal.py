@@ -13,7 +13,7 @@ import pytest
 
 from codetaste.errors import JournalError, RunBusy
 from codetaste.orchestration.journal import Journal, open_journal, read_journal
-from codetaste.orchestration.storage import Blobs, owner_of
+from codetaste.orchestration.storage import Blobs, lock_owner
 
 pytestmark = pytest.mark.anyio
 
@@ -111,11 +111,11 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
     with owner:
         assert owner.stdout is not None
         owner.stdout.readline()
-        assert owner_of(tmp_path).startswith(f"process {owner.pid} on ")
+        assert lock_owner(tmp_path).startswith(f"process {owner.pid} on ")
         with pytest.raises(RunBusy, match=rf"is in use by process {owner.pid} on "):
             await write(tmp_path)
         owner.kill()
-    assert owner_of(tmp_path) == owner_of(tmp_path / "missing") == ""
+    assert lock_owner(tmp_path) == lock_owner(tmp_path / "missing") == ""
     assert await write(tmp_path, line(1)) == []
 
 
@@ -154,13 +154,13 @@ async def test_a_line_that_keeps_nobody_waiting_goes_with_one_that_does_and_else
     tmp_path: Path,
 ) -> None:
     async with open_journal(tmp_path, lambda _: None) as journal:
-        patient = journal.queue(line(1), soon=True)
+        patient = journal.queue(line(1), deferrable=True)
         await journal.append(line(2))
         assert patient.done.is_set()
         assert journal.statistics()[:2] == (2, 1)
-        await journal.queue(line(3), soon=True).durable()
+        await journal.queue(line(3), deferrable=True).wait_durable()
         assert journal.statistics()[:2] == (3, 2)
-        journal.queue(line(4), soon=True)
+        journal.queue(line(4), deferrable=True)
     assert [entry.get("number") for entry in read_journal(tmp_path / "journal.jsonl")] == [None, 1, 2, 3, 4]
 
 
@@ -212,7 +212,7 @@ async def test_long_texts_are_stored_once_and_come_back_exactly(tmp_path: Path) 
     digests = set[str]()
 
     async def keep() -> None:
-        digests.add(await blobs.keep(text))
+        digests.add(await blobs.store(text))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
@@ -221,17 +221,17 @@ async def test_long_texts_are_stored_once_and_come_back_exactly(tmp_path: Path) 
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # noqa: ASYNC240  # a tiny tree
     assert files == [blobs.path(digest)]
     assert blobs.path(digest).parent.name == digest[:2]
-    assert await Blobs(tmp_path / "blobs").fetch(digest) == text
+    assert await Blobs(tmp_path / "blobs").load(digest) == text
 
 
 async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path)
-    digest = await blobs.keep("text")
+    digest = await blobs.store("text")
     blobs.path(digest).write_text("other")
     with pytest.raises(JournalError, match="damaged"):
-        await blobs.fetch(digest)
+        await blobs.load(digest)
     with pytest.raises(JournalError, match="is missing; restore it"):
-        await blobs.fetch("ab" * 32)
+        await blobs.load("ab" * 32)
 
 
 async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:

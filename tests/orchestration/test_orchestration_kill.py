@@ -34,7 +34,7 @@ def check_books(directory: Path, bill: Path) -> None:
     effects = [call.rpartition("#")[0] for call in billed]
     assert len(set(effects)) == len(effects), "a paid reply was bought twice"
     lines = list(read_journal(directory / "journal.jsonl"))
-    prior = History(lines).prior().values()
+    prior = History(lines).prior_charges().values()
     charged = sum((at.settled.usd + at.unknown.usd for at in prior), Decimal(0))
     assert PRICE * len(billed) <= charged <= BUDGET
     done: set[str] = set()
@@ -64,7 +64,7 @@ def kill_again_and_again(tmp_path: Path, kills: int, rng: random.Random) -> None
     assert outcomes == {f"job-{number}": ["done", replies] for number in range(JOBS)}
     check_books(directory, bill)
     assert len(calls(bill)) == JOBS * TURNS
-    prior = History(read_journal(directory / "journal.jsonl")).prior().values()
+    prior = History(read_journal(directory / "journal.jsonl")).prior_charges().values()
     assert sum((at.settled.usd for at in prior), Decimal(0)) == PRICE * JOBS * TURNS
 
 

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded, ConfigError
-from codetaste.orchestration.admission import Admission
+from codetaste.orchestration.admission import FairQueue
 from codetaste.orchestration.budget import Budget
 from codetaste.orchestration.history import History
 from codetaste.orchestration.job import Job, JobContext, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import Cost, Limits
+from codetaste.orchestration.money import Cost, BudgetLimits
 from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio
@@ -107,7 +107,7 @@ async def test_a_capacity_that_cannot_be_is_refused_in_one_line(tmp_path: Path) 
 
 
 async def test_a_higher_budget_serves_those_who_wait_for_money() -> None:
-    root = Budget.root(Limits(usd=Decimal(1)))
+    root = Budget.root(BudgetLimits(usd=Decimal(1)))
     first = await root.reserve(dollars(1))
     granted: list[Cost] = []
 
@@ -118,14 +118,14 @@ async def test_a_higher_budget_serves_those_who_wait_for_money() -> None:
         tasks.start_soon(ask)
         await anyio.wait_all_tasks_blocked()
         assert not granted
-        root.set_limits(Limits(usd=Decimal(2)))
+        root.set_limits(BudgetLimits(usd=Decimal(2)))
         await anyio.wait_all_tasks_blocked()
         assert granted == [dollars(1)]
     first.release()
 
 
 async def test_a_lower_budget_refuses_later_calls_and_takes_back_nothing() -> None:
-    root = Budget.root(Limits(usd=Decimal(10)))
+    root = Budget.root(BudgetLimits(usd=Decimal(10)))
     spent, in_flight = await root.reserve(dollars(4)), await root.reserve(dollars(2))
     spent.settle(dollars(4))
     refused: list[str] = []
@@ -141,13 +141,13 @@ async def test_a_lower_budget_refuses_later_calls_and_takes_back_nothing() -> No
         tasks.start_soon(ask)
         await anyio.wait_all_tasks_blocked()
         assert not refused
-        root.set_limits(Limits(usd=Decimal(3)))
+        root.set_limits(BudgetLimits(usd=Decimal(3)))
     assert refused == ["budget of the run: at least $3 asked, $0 left of $3"]
     assert (root.settled, in_flight.granted) == (dollars(4), dollars(2))
     in_flight.settle(dollars(2))
     assert root.settled == dollars(6)
     with pytest.raises(ValueError, match="not negative"):
-        root.set_limits(Limits(usd=Decimal(-1)))
+        root.set_limits(BudgetLimits(usd=Decimal(-1)))
 
 
 async def test_a_time_limit_set_while_a_job_runs_ends_it(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_a_time_limit_set_while_a_job_runs_ends_it(tmp_path: Path) -> None
 
     async def shorten(session: Session) -> None:
         await anyio.sleep(0.05)
-        await session.set_limits(Limits(wall_s=0.06))
+        await session.set_limits(BudgetLimits(wall_s=0.06))
 
     async with open_session(tmp_path, grace_s=0.05) as session, anyio.create_task_group() as tasks:
         tasks.start_soon(shorten, session)
@@ -168,25 +168,25 @@ async def test_a_time_limit_set_while_a_job_runs_ends_it(tmp_path: Path) -> None
 
 
 async def test_a_later_time_limit_lets_a_job_go_on() -> None:
-    root = Budget.root(Limits(working_s=0.05))
+    root = Budget.root(BudgetLimits(working_s=0.05))
     node = root.child("job")
     with node.deadline() as scope:
-        root.set_limits(Limits(working_s=20))
+        root.set_limits(BudgetLimits(working_s=20))
         await anyio.sleep(0.1)
     assert not scope.cancelled_caught
     with node.deadline() as scope:
-        root.set_limits(Limits(working_s=0.2))
+        root.set_limits(BudgetLimits(working_s=0.2))
         await anyio.sleep(5)
     assert scope.cancelled_caught
 
 
 async def test_the_journal_knows_which_limits_were_set_last(tmp_path: Path) -> None:
-    async with open_session(tmp_path, Limits(usd=Decimal(5), wall_s=100.0)) as session:
-        await session.set_limits(Limits(usd=Decimal(2), wall_s=100.0))
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5), wall_s=100.0)) as session:
+        await session.set_limits(BudgetLimits(usd=Decimal(2), wall_s=100.0))
     lines = list(read_journal(tmp_path / "journal.jsonl"))
-    assert History(lines).limits == Limits(usd=Decimal(2), wall_s=100.0)
-    async with open_session(tmp_path, Limits(usd=Decimal(5))) as session:
-        assert session.history.limits == session.budget.limits == Limits(usd=Decimal(5))
+    assert History(lines).limits == BudgetLimits(usd=Decimal(2), wall_s=100.0)
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5))) as session:
+        assert session.history.limits == session.budget.limits == BudgetLimits(usd=Decimal(5))
 
 
 @settings(max_examples=150, deadline=None)
@@ -194,7 +194,7 @@ async def test_the_journal_knows_which_limits_were_set_last(tmp_path: Path) -> N
 def test_capacities_that_change_at_random_are_kept_and_everything_gets_its_turn(seed: int) -> None:
     rng = random.Random(seed)
     capacities = {"jobs": 4.0, "cpu": 4.0}
-    admission: Admission[int] = Admission(capacities)
+    admission: FairQueue[int] = FairQueue(capacities)
     demands = {
         item: (rng.choice("abc"), {"jobs": 1.0, "cpu": rng.choice([0.0, 0.5, 1.0, 3.0, 4.0])})
         for item in range(rng.randint(1, 40))
@@ -221,5 +221,5 @@ def test_capacities_that_change_at_random_are_kept_and_everything_gets_its_turn(
         for item in [each for each in sorted(running) if rng.random() < 0.5]:
             running.remove(item)
             ended.add(item)
-            admission.give_back(*demands[item])
+            admission.release(*demands[item])
     raise AssertionError("somebody starved")

@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause
-from codetaste.orchestration.attempt import Entry
+from codetaste.orchestration.attempt import ScheduledJob
 from codetaste.orchestration.budget import Budget, Reservation
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.means import Means, lacking
-from codetaste.orchestration.money import Cost, Limits
-from codetaste.orchestration.reservation import Request
+from codetaste.orchestration.means import Earmarks, missing_funds
+from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.reservation import ReservationRequest
 from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ def buying(price: float, *, started: list[str] | None = None, work_s: float = 0.
     async def run(context: JobContext) -> Json:
         if started is not None:
             started.append(context.key)
-        async with await context.pay("reply", dollars(price)) as paid:
+        async with await context.reserve_call("reply", dollars(price)) as paid:
             await anyio.sleep(work_s)
             await paid.settle(dollars(price), "a reply")
         return None
@@ -51,7 +51,7 @@ def job(session: Session, key: str, run: Run, **more: Any) -> Job:
 
 async def test_a_job_that_can_never_be_paid_says_what_it_needs_and_what_is_left(tmp_path: Path) -> None:
     started: list[str] = []
-    async with open_session(tmp_path, Limits(usd=Decimal(5)), capacities={"jobs": 1}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5)), capacities={"jobs": 1}) as session:
         jobs = [
             job(session, "first", buying(4.988, started=started)),
             job(session, "late", buying(0.031, started=started), needs=("first",), least=dollars("0.031")),
@@ -64,8 +64,8 @@ async def test_a_job_that_can_never_be_paid_says_what_it_needs_and_what_is_left(
 
 
 async def test_the_node_that_lacks_the_money_is_named(tmp_path: Path) -> None:
-    async with open_session(tmp_path, Limits(usd=Decimal(5))) as session:
-        node = session.budget.child("discover").child("sonnet/koa", Limits(usd=Decimal("0.01")))
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5))) as session:
+        node = session.budget.child("discover").child("sonnet/koa", BudgetLimits(usd=Decimal("0.01")))
         outcomes = await session.run(
             [job(session, "pass", buying(1), budget=node, least=Cost(Decimal("0.02"), 10))]
         )
@@ -80,7 +80,7 @@ async def test_what_serves_only_jobs_that_cannot_be_paid_is_not_done(tmp_path: P
         started.append(context.key)
         return None
 
-    async with open_session(tmp_path, Limits(usd=Decimal(1))) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
         jobs = [
             job(session, "sources a", run, free=True, for_others=True),
             job(session, "sources b", run, free=True, for_others=True),
@@ -103,7 +103,7 @@ async def test_a_job_whose_money_is_in_flight_waits_without_a_slot_says_so_and_s
     tmp_path: Path,
 ) -> None:
     async def costs_less(context: JobContext) -> Json:
-        async with await context.pay("reply", dollars(1)) as paid:
+        async with await context.reserve_call("reply", dollars(1)) as paid:
             session.add(*(job(session, key, buying(0.1, started=order), least=dollars(0.1)) for key in "abc"))
             session.add(job(session, "free", look, free=True))
             await anyio.sleep(0.1)
@@ -116,7 +116,7 @@ async def test_a_job_whose_money_is_in_flight_waits_without_a_slot_says_so_and_s
         return [[session.history.job(key).state, list(session.history.job(key).waits)] for key in "abc"]
 
     order: list[str] = []
-    async with open_session(tmp_path, Limits(usd=Decimal(1)), capacities={"jobs": 2}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 2}) as session:
         outcomes = await session.run([job(session, "first", costs_less)])
     assert order == ["free", "settles", "a", "b", "c"]
     assert outcomes["free"].value == [["queued", ["budget"]]] * 3
@@ -127,7 +127,7 @@ async def test_a_job_whose_money_is_in_flight_waits_without_a_slot_says_so_and_s
 
 async def test_a_job_with_something_recorded_goes_on_however_poor_it_is(tmp_path: Path) -> None:
     async def run(context: JobContext) -> Json:
-        async with await context.pay("reply", dollars(1)) as paid:
+        async with await context.reserve_call("reply", dollars(1)) as paid:
             await paid.settle(dollars(1), "a reply")
         session.drain()
         await anyio.sleep(10)
@@ -139,28 +139,28 @@ async def test_a_job_with_something_recorded_goes_on_however_poor_it_is(tmp_path
 
         return await context.effect("reply", never)
 
-    async with open_session(tmp_path, Limits(usd=Decimal(1))) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
         assert (await session.run([job(session, "a", run, least=dollars(1))]))["a"].status is Status.CANCELLED
-    async with open_session(tmp_path, Limits(usd=Decimal(1))) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
         outcomes = await session.run([job(session, "a", resume, least=dollars(1))])
     assert (outcomes["a"].status, outcomes["a"].value) == (Status.DONE, "a reply")
 
 
 async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(tmp_path: Path) -> None:
     async def hold(context: JobContext) -> Json:
-        async with await context.pay("reply", dollars(1)) as paid:
+        async with await context.reserve_call("reply", dollars(1)) as paid:
             session.add(
                 job(session, "a", buying(1), least=dollars(1)), job(session, "b", buying(1), least=dollars(1))
             )
             await anyio.sleep(0.05)
-            await session.set_limits(Limits(usd=Decimal(2)))
+            await session.set_limits(BudgetLimits(usd=Decimal(2)))
             await anyio.sleep(0.05)
             states = [session.history.job(key).state for key in "ab"]
-            await session.set_limits(Limits(usd=Decimal("1.5")))
+            await session.set_limits(BudgetLimits(usd=Decimal("1.5")))
             await paid.settle(dollars(1), "a reply")
         return list(states)
 
-    async with open_session(tmp_path, Limits(usd=Decimal(1))) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
         outcomes = await session.run([job(session, "hold", hold)])
     assert outcomes["hold"].value == ["done", "queued"]
     assert outcomes["b"].error == "not started: needs at least $1, $0.5 left of $1.5 (run)"
@@ -168,14 +168,14 @@ async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(t
 
 async def test_those_who_wait_for_money_end_with_the_run(tmp_path: Path) -> None:
     async def hold(context: JobContext) -> Json:
-        async with await context.pay("reply", dollars(1)):
+        async with await context.reserve_call("reply", dollars(1)):
             session.add(job(session, "waits", buying(1), least=dollars(1)))
             session.drain("enough")
             await anyio.sleep(10)
         return None
 
     with anyio.fail_after(10):
-        async with open_session(tmp_path, Limits(usd=Decimal(1))) as session:
+        async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
             outcomes = await session.run([job(session, "hold", hold)])
     assert {outcome.status for outcome in outcomes.values()} == {Status.CANCELLED}
 
@@ -195,20 +195,20 @@ class Recount:
         for path, node in self.nodes.items():
             node.set_limits(self._limits(path))
         self.held: dict[Reservation, Budget] = {}
-        self.requests: list[Request] = []
+        self.requests: list[ReservationRequest] = []
         self.spent: list[tuple[Budget, int]] = []
-        self.started: dict[Entry, bool] = {}
-        self.waiting: list[Entry] = []
-        self.freed: list[Entry] = []
-        self.means = Means(self.root, self.freed.extend)
+        self.started: dict[ScheduledJob, bool] = {}
+        self.waiting: list[ScheduledJob] = []
+        self.freed: list[ScheduledJob] = []
+        self.means = Earmarks(self.root, self.freed.extend)
 
-    def _limits(self, path: tuple[str, ...]) -> Limits:
+    def _limits(self, path: tuple[str, ...]) -> BudgetLimits:
         most = self.limits[path]
-        return Limits(usd=None if most is None else Decimal(most))
+        return BudgetLimits(usd=None if most is None else Decimal(most))
 
-    def least(self, entry: Entry) -> int:
-        assert entry.job.least is not None
-        return int(entry.job.least.usd)
+    def least(self, entry: ScheduledJob) -> int:
+        assert entry.job.min_cost is not None
+        return int(entry.job.min_cost.usd)
 
     def taken(self, path: tuple[str, ...], *, by: str) -> int:
         def under(node: Budget) -> bool:
@@ -223,21 +223,21 @@ class Recount:
         )
         return total
 
-    def fits(self, entry: Entry, *, by: str) -> bool:
+    def fits(self, entry: ScheduledJob, *, by: str) -> bool:
         return all(
             most is None or self.taken(path, by=by) + self.least(entry) <= most
             for path, most in self.limits.items()
             if entry.budget.path[: len(path)] == path
         )
 
-    def start(self, entry: Entry) -> None:
+    def start(self, entry: ScheduledJob) -> None:
         """What the scheduler does with the head of a lane."""
         if not self.fits(entry, by="spent"):
-            assert lacking(entry)
+            assert missing_funds(entry)
             return
-        assert not lacking(entry)
+        assert not missing_funds(entry)
         had = self.fits(entry, by="all")
-        if self.means.promise(entry):
+        if self.means.earmark(entry):
             assert had, "promised what is not there"
             self.started[entry] = True
             if entry in self.waiting:
@@ -251,8 +251,8 @@ class Recount:
             entry = self.freed.pop(0)
             if entry in self.waiting:
                 self.waiting.remove(entry)
-            if not lacking(entry):
-                assert self.means.promise(entry), "freed for nothing"
+            if not missing_funds(entry):
+                assert self.means.earmark(entry), "freed for nothing"
                 self.started[entry] = True
         claims = any(not request.answered.is_set() for request in self.requests)
         if self.waiting and not claims and not self.held and not any(self.started.values()):
@@ -265,14 +265,14 @@ def step(model: Recount, serial: int) -> None:
     node = model.nodes[rng.choice([("a",), ("b",)])]
     if deed < 0.4:
         least = dollars(rng.choice([1, 2, 5, 9, 25]))
-        made = Job(str(serial), _never, node, "1", least=least)
-        model.start(Entry(made, node.child(str(serial)), {}))
+        made = Job(str(serial), _never, node, "1", min_cost=least)
+        model.start(ScheduledJob(made, node.child(str(serial)), {}))
     elif deed < 0.6 and model.started:
         entry = rng.choice(list(model.started))
         wanted = dollars(rng.randint(1, 12))
-        request = Request(entry.budget, wanted, dollars(1))
-        model.root.tree.ask(request)
-        if request.reservation is None and request.refused is None:
+        request = ReservationRequest(entry.budget, wanted, dollars(1))
+        model.root.queue.submit(request)
+        if request.reservation is None and request.refusal is None:
             model.requests.append(request)
         elif request.reservation is not None:
             model.started[entry] = False
@@ -289,7 +289,7 @@ def step(model: Recount, serial: int) -> None:
     elif model.started:
         entry = rng.choice(list(model.started))
         del model.started[entry]
-        model.means.withdraw(entry)
+        model.means.release(entry)
 
 
 async def _never(_: JobContext) -> Json:
@@ -320,7 +320,7 @@ async def promises_are_kept(seed: int) -> None:
             gather(model)
         for entry in list(model.started):
             del model.started[entry]
-            model.means.withdraw(entry)
+            model.means.release(entry)
         gather(model)
         model.follow()
     assert not model.waiting, "somebody waits for ever"
@@ -348,7 +348,7 @@ async def whole_run(seed: int, directory: Path) -> None:
     def run(cost: int, calls: int) -> Run:
         async def buy(context: JobContext) -> Json:
             for number in range(calls):
-                async with await context.pay(f"reply {number}", dollars(cost), dollars(1)) as paid:
+                async with await context.reserve_call(f"reply {number}", dollars(cost), dollars(1)) as paid:
                     await anyio.lowlevel.checkpoint()
                     billed = rng.randint(0, int(paid.granted.usd))
                     bills.append((context.budget.path, billed))
@@ -358,13 +358,13 @@ async def whole_run(seed: int, directory: Path) -> None:
         return buy
 
     limits = {(): rng.randint(5, 80), ("a",): rng.randint(5, 40), ("b",): rng.randint(5, 40)}
-    root = Limits(usd=Decimal(limits[()]))
+    root = BudgetLimits(usd=Decimal(limits[()]))
     capacities = {"jobs": rng.randint(1, 4), "sandbox": 2}
     async with open_session(directory, root, capacities=capacities) as session:
         jobs: list[Job] = []
         for number in range(rng.randint(1, 25)):
             lane = rng.choice("ab")
-            node = session.budget.child(lane, Limits(usd=Decimal(limits[lane,])))
+            node = session.budget.child(lane, BudgetLimits(usd=Decimal(limits[lane,])))
             cost = rng.randint(1, 9)
             needs = (rng.choice(jobs).key,) if jobs and rng.random() < 0.2 else ()
             resources = {"sandbox": 1.0} if rng.random() < 0.5 else {}
@@ -383,11 +383,11 @@ def check_end(
 ) -> None:
     assert outcome.status in {Status.DONE, Status.BUDGET_EXCEEDED, Status.SKIPPED}
     if outcome.status is Status.BUDGET_EXCEEDED and not outcome.attempts:
-        assert each.least is not None
+        assert each.min_cost is not None
         assert outcome.error.startswith("not started: needs at least $")
         spent = {path: sum(cost for at, cost in bills if at[: len(path)] == path) for path in limits}
         lane = (each.lane,)
-        assert any(spent[path] + each.least.usd > limits[path] for path in ((), lane))
+        assert any(spent[path] + each.min_cost.usd > limits[path] for path in ((), lane))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -15,8 +15,8 @@ from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalErr
 from codetaste.orchestration.history import History
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import Cost, Limits
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 
 pytestmark = pytest.mark.anyio
@@ -38,15 +38,15 @@ class Bench:
         self,
         jobs: dict[str, Run],
         *,
-        limits: Limits | None = None,
-        node: Limits | None = None,
+        limits: BudgetLimits | None = None,
+        node: BudgetLimits | None = None,
         **options: Any,
     ) -> dict[str, Outcome]:
         self.happened.clear()
         needs = options.pop("needs", {})
         fingerprints = options.pop("fingerprints", {})
         async with open_session(self.directory, limits, **options) as session:
-            flow = session.budget.child("flow", node or Limits())
+            flow = session.budget.child("flow", node or BudgetLimits())
             outcomes = await session.run(
                 Job(key, run, flow, fingerprints.get(key, "1"), needs=needs.get(key, ()))
                 for key, run in jobs.items()
@@ -63,9 +63,9 @@ class Bench:
 
     async def turn(self, context: JobContext, number: int, cost: str = "0.1") -> Json:
         name = f"turn-{number}"
-        if context.recorded(name):
+        if context.is_recorded(name):
             return await context.effect(name, self.never)
-        async with await context.pay(name, usd("0.5")) as paid:
+        async with await context.reserve_call(name, usd("0.5")) as paid:
             self.happened.append(paid.call)
             await paid.settle(usd(cost), {"turn": number})
         return {"turn": number}
@@ -134,7 +134,7 @@ async def test_a_retry_in_the_same_session_replays_too(bench: Bench) -> None:
             raise ModelUnavailable("overloaded")
         return None
 
-    await bench.session({"a": run}, retries=dict.fromkeys(Cause, Retry(3, 0.0)))
+    await bench.session({"a": run}, retries=dict.fromkeys(Cause, RetryRule(3, 0.0)))
     assert bench.happened == ["a/turn-0#1"]
     assert bench.spent.settled == usd("0.1")
 
@@ -159,11 +159,11 @@ async def test_rerun_forgets_what_unfinished_work_has_recorded_and_not_what_it_m
 ) -> None:
     async def lose(context: JobContext) -> Json:
         await bench.turn(context, 0)
-        async with await context.pay("turn-1", usd("0.5")):
+        async with await context.reserve_call("turn-1", usd("0.5")):
             raise ModelUnavailable("lost")
 
     async def run(context: JobContext) -> Json:
-        return [context.recorded("turn-0"), len(context.dangling("turn-1"))]
+        return [context.is_recorded("turn-0"), len(context.unsettled_calls("turn-1"))]
 
     await bench.session({"a": lose}, retries={})
     outcomes = await bench.session({"a": run}, rerun="all")
@@ -196,21 +196,21 @@ async def test_what_cannot_be_done_again_stays_as_it_was(bench: Bench) -> None:
         return await bench.turn(context, 0)
 
     await bench.session({"a": run})
-    for limits in (Limits(usd=Decimal("0.1")), Limits(wall_s=0.0)):
+    for limits in (BudgetLimits(usd=Decimal("0.1")), BudgetLimits(wall_s=0.0)):
         outcomes = await bench.session({"a": run}, rerun="all", limits=limits)
         assert (outcomes["a"].status, outcomes["a"].resumed, bench.happened) == (Status.DONE, True, [])
 
 
 async def test_a_call_that_was_given_up_is_unknown_until_it_is_settled(bench: Bench) -> None:
     async def give_up(context: JobContext) -> Json:
-        async with await context.pay("turn-0", usd("0.5"), note={"model": "sonnet"}):
+        async with await context.reserve_call("turn-0", usd("0.5"), note={"model": "sonnet"}):
             raise ModelUnavailable("lost")
 
     async def recall(context: JobContext) -> Json:
-        (paid,) = context.dangling("turn-0")
+        (paid,) = context.unsettled_calls("turn-0")
         assert (paid.call, paid.granted, paid.note) == ("a/turn-0#1", usd("0.5"), {"model": "sonnet"})
         await paid.settle(usd("0.2"), "found")
-        assert context.dangling("turn-0") == ()
+        assert context.unsettled_calls("turn-0") == ()
         return await context.effect("turn-0", bench.never)
 
     await bench.session({"a": give_up}, retries={})
@@ -224,21 +224,21 @@ async def test_a_call_that_was_given_up_is_unknown_until_it_is_settled(bench: Be
 
 async def test_a_retry_finds_what_the_attempt_before_it_gave_up(bench: Bench) -> None:
     async def run(context: JobContext) -> Json:
-        if lost := context.dangling("turn-0"):
+        if lost := context.unsettled_calls("turn-0"):
             await lost[0].settle(usd("0.3"), "found")
             return await context.effect("turn-0", bench.never)
-        async with await context.pay("turn-0", usd("0.5")) as paid:
-            assert context.dangling("turn-0") == (), paid
+        async with await context.reserve_call("turn-0", usd("0.5")) as paid:
+            assert context.unsettled_calls("turn-0") == (), paid
             raise ModelUnavailable("lost")
 
-    outcomes = await bench.session({"a": run}, retries=dict.fromkeys(Cause, Retry(3, 0.0)))
+    outcomes = await bench.session({"a": run}, retries=dict.fromkeys(Cause, RetryRule(3, 0.0)))
     assert outcomes["a"].value == "found"
     assert (bench.spent.unknown, bench.spent.settled) == (usd("0"), usd("0.3"))
 
 
 async def test_a_call_that_was_released_costs_nothing_ever(bench: Bench) -> None:
     async def run(context: JobContext) -> Json:
-        async with await context.pay("turn-0", usd("0.5")) as paid:
+        async with await context.reserve_call("turn-0", usd("0.5")) as paid:
             paid.release()
         raise ValueError
 
@@ -251,9 +251,9 @@ async def test_a_reservation_that_is_cancelled_before_it_is_durable_costs_nothin
     async def run(context: JobContext) -> Json:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await context.pay("turn-0", usd("0.5"))
+            await context.reserve_call("turn-0", usd("0.5"))
         assert scope.cancelled_caught
-        return context.recorded("turn-0") or len(context.dangling("turn-0"))
+        return context.is_recorded("turn-0") or len(context.unsettled_calls("turn-0"))
 
     for _ in range(2):
         outcomes = await bench.session({"a": run})
@@ -264,7 +264,7 @@ async def test_a_reservation_that_cannot_be_written_down_costs_nothing_and_leave
     bench: Bench,
 ) -> None:
     async def run(context: JobContext) -> Json:
-        await context.pay("turn-0", usd("0.5"), note=object())  # type: ignore[arg-type]
+        await context.reserve_call("turn-0", usd("0.5"), note=object())  # type: ignore[arg-type]
         return None
 
     for _ in range(2):
@@ -279,12 +279,12 @@ async def test_the_budget_of_a_run_spans_its_sessions(bench: Bench) -> None:
             await bench.turn(context, number, "0.4")
         return None
 
-    one = Limits(usd=Decimal(1))
+    one = BudgetLimits(usd=Decimal(1))
     await bench.session({"a": run}, limits=one)
     assert bench.spent.settled == usd("0.8")
     outcomes = await bench.session({"a": run}, limits=one)
     assert (bench.happened, outcomes["a"].status) == ([], Status.BUDGET_EXCEEDED)
-    await bench.session({"a": run}, limits=Limits(usd=Decimal(5)))
+    await bench.session({"a": run}, limits=BudgetLimits(usd=Decimal(5)))
     assert bench.happened[0] == "a/turn-2#1"
     assert bench.spent.settled == usd("3.6")
 
@@ -296,18 +296,18 @@ async def test_a_harvest_is_final_until_the_limit_that_caused_it_is_raised(bench
             for number in range(9):
                 await bench.turn(context, number, "0.4")
         except BudgetExceeded as error:
-            context.cut_short(error)
+            context.end_early(error)
         return "harvest"
 
-    node = Limits(usd=Decimal(1), wall_s=50)
+    node = BudgetLimits(usd=Decimal(1), wall_s=50)
     await bench.session({"a": run}, node=node)
     outcomes = await bench.session({"a": run}, node=node)
     assert (bench.happened, outcomes["a"].value, outcomes["a"].resumed) == ([], "harvest", True)
-    await bench.session({"a": run}, node=Limits(usd=Decimal(1), wall_s=100))
+    await bench.session({"a": run}, node=BudgetLimits(usd=Decimal(1), wall_s=100))
     assert bench.happened == []
-    await bench.session({"a": run}, node=Limits(usd=Decimal("1.4"), wall_s=50))
+    await bench.session({"a": run}, node=BudgetLimits(usd=Decimal("1.4"), wall_s=50))
     assert bench.happened == ["run", "a/turn-2#1"]
-    outcomes = await bench.session({"a": run}, node=Limits(wall_s=50))
+    outcomes = await bench.session({"a": run}, node=BudgetLimits(wall_s=50))
     assert outcomes["a"].status is Status.DONE
 
 
@@ -315,18 +315,18 @@ async def test_time_used_by_an_earlier_session_is_not_given_back(bench: Bench) -
     async def run(context: JobContext) -> Json:
         with context.budget.deadline() as scope:
             await anyio.sleep(30)
-        context.cut_short(DeadlineExceeded("too long"))
+        context.end_early(DeadlineExceeded("too long"))
         assert scope.cancelled_caught
         raise ValueError("and no harvest")
 
     async def rest(_: JobContext) -> Json:
         return None
 
-    node = Limits(wall_s=0.2)
+    node = BudgetLimits(wall_s=0.2)
     await bench.session({"a": run}, node=node)
     outcomes = await bench.session({"a": rest}, node=node)
     assert (outcomes["a"].status, outcomes["a"].error) == (Status.TIMEOUT, "not started: no time is left")
-    outcomes = await bench.session({"a": rest}, node=Limits(wall_s=5))
+    outcomes = await bench.session({"a": rest}, node=BudgetLimits(wall_s=5))
     assert outcomes["a"].status is Status.DONE
 
 
@@ -362,12 +362,12 @@ async def test_an_effect_that_is_under_way_cannot_be_begun_again(bench: Bench) -
 
 async def test_long_texts_survive(bench: Bench) -> None:
     async def run(context: JobContext) -> Json:
-        return await context.effect("reply", lambda: context.keep("a long reply"))
+        return await context.effect("reply", lambda: context.store_text("a long reply"))
 
     async def read(context: JobContext) -> Json:
         digest = context.needs["a"]
         assert isinstance(digest, str)
-        return await context.fetch(digest)
+        return await context.load_text(digest)
 
     await bench.session({"a": run})
     outcomes = await bench.session({"a": run, "b": read}, needs={"b": ("a",)})
@@ -377,10 +377,10 @@ async def test_long_texts_survive(bench: Bench) -> None:
 async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -> None:
     async def pay(context: JobContext) -> Json:
         await bench.turn(context, 0)
-        async with await context.pay("turn-1", usd("0.5")):
+        async with await context.reserve_call("turn-1", usd("0.5")):
             raise ModelUnavailable("lost")
 
-    one = Limits(usd=Decimal(3), wall_s=9.5)
+    one = BudgetLimits(usd=Decimal(3), wall_s=9.5)
     await bench.session(
         {"a": pay, "b": bench.returning(1), "c": pay}, needs={"c": ("a",)}, retries={}, limits=one
     )
@@ -391,10 +391,10 @@ async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -
         "c": "skipped",
     }
     assert history.jobs["a"].error == "lost"
-    prior = history.prior()["flow", "a"]
+    prior = history.prior_charges()["flow", "a"]
     assert (prior.settled, prior.unknown) == (usd("0.1"), usd("0.5"))
     assert history.jobs["c"].needs == ("a",)
-    assert history.limits == Limits(usd=Decimal(3), wall_s=9.5)
+    assert history.limits == BudgetLimits(usd=Decimal(3), wall_s=9.5)
 
 
 async def test_a_session_that_ends_with_live_jobs_shows_them_as_interrupted_in_the_next(bench: Bench) -> None:

@@ -20,13 +20,13 @@ from codetaste.errors import Cause, ConfigError, DeadlineExceeded, EngineError, 
 from codetaste.orchestration.events import Event, JobFinished, JobRetrying, WaitEnded, WaitStarted
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import Cost, Limits
-from codetaste.orchestration.retry import Retry, give_up
+from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.retry import RetryRule, mark_given_up
 from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio
 Run = Callable[[JobContext], Awaitable[Json]]
-QUICK = dict.fromkeys(Cause, Retry(tries=3, first_s=0.01))
+QUICK = dict.fromkeys(Cause, RetryRule(tries=3, first_s=0.01))
 
 
 async def nothing(_: JobContext) -> Json:
@@ -137,7 +137,7 @@ async def test_a_failure_is_tried_again_as_often_as_its_cause_allows(tmp_path: P
 
 async def test_what_was_tried_often_enough_inside_is_not_tried_again(tmp_path: Path) -> None:
     async with open_session(tmp_path, retries=QUICK) as session:
-        outcomes = await session.run([job(session, "a", raising(give_up(ModelUnavailable("overloaded"))))])
+        outcomes = await session.run([job(session, "a", raising(mark_given_up(ModelUnavailable("overloaded"))))])
     assert outcomes["a"].attempts == 1
 
 
@@ -163,7 +163,7 @@ async def test_no_slot_is_held_during_a_back_off_and_the_provider_says_how_long(
 
 async def test_a_back_off_beyond_the_deadline_is_not_begun(tmp_path: Path) -> None:
     async with open_session(tmp_path, retries=QUICK) as session:
-        node = session.budget.child("tight", Limits(wall_s=1))
+        node = session.budget.child("tight", BudgetLimits(wall_s=1))
         run = raising(RateLimited("slow down", retry_after_s=30))
         with anyio.fail_after(5):
             outcomes = await session.run([job(session, "a", run, budget=node)])
@@ -208,7 +208,7 @@ async def test_a_job_that_ignores_its_deadline_is_stopped_after_the_grace(tmp_pa
 
     begun = time.monotonic()
     async with open_session(tmp_path, grace_s=0.1) as session:
-        node = session.budget.child("tight", Limits(wall_s=0.1))
+        node = session.budget.child("tight", BudgetLimits(wall_s=0.1))
         outcomes = await session.run([job(session, "a", run, budget=node)])
     assert (outcomes["a"].status, outcomes["a"].cause) == (Status.TIMEOUT, Cause.DEADLINE)
     assert 0.2 <= time.monotonic() - begun < 10
@@ -219,7 +219,7 @@ async def test_a_job_may_harvest_after_its_deadline_and_its_result_is_used(tmp_p
         with context.budget.deadline() as scope:
             await anyio.sleep(30)
         if scope.cancelled_caught:
-            context.cut_short(DeadlineExceeded("30 s are too long"))
+            context.end_early(DeadlineExceeded("30 s are too long"))
         await anyio.sleep(0.02)
         return "half a result"
 
@@ -227,7 +227,7 @@ async def test_a_job_may_harvest_after_its_deadline_and_its_result_is_used(tmp_p
         return context.needs["a"]
 
     async with open_session(tmp_path, grace_s=5) as session:
-        node = session.budget.child("tight", Limits(wall_s=0.05))
+        node = session.budget.child("tight", BudgetLimits(wall_s=0.05))
         outcomes = await session.run(
             [job(session, "a", run, budget=node), job(session, "b", use, needs=("a",))]
         )
@@ -238,11 +238,11 @@ async def test_a_job_may_harvest_after_its_deadline_and_its_result_is_used(tmp_p
 async def test_running_out_of_money_is_an_outcome(tmp_path: Path) -> None:
     async def run(context: JobContext) -> Json:
         for turn in range(9):
-            async with await context.pay(f"turn-{turn}", Cost(Decimal("0.4"))) as paid:
+            async with await context.reserve_call(f"turn-{turn}", Cost(Decimal("0.4"))) as paid:
                 await paid.settle(Cost(Decimal("0.4")))
         return None
 
-    async with open_session(tmp_path, Limits(usd=Decimal(1)), capacities={"jobs": 1}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 1}) as session:
         outcomes = await session.run([job(session, "a", run)])
     assert (outcomes["a"].status, outcomes["a"].cause) == (Status.BUDGET_EXCEEDED, Cause.BUDGET)
     assert outcomes["a"].cost.settled.usd == Decimal("0.8")
@@ -250,11 +250,11 @@ async def test_running_out_of_money_is_an_outcome(tmp_path: Path) -> None:
 
 async def test_nothing_is_started_that_the_budget_cannot_carry_except_what_is_free(tmp_path: Path) -> None:
     async def spend(context: JobContext) -> Json:
-        async with await context.pay("turn", Cost(Decimal(1))) as paid:
+        async with await context.reserve_call("turn", Cost(Decimal(1))) as paid:
             await paid.settle(Cost(Decimal(1)))
         return None
 
-    async with open_session(tmp_path, Limits(usd=Decimal(1)), capacities={"jobs": 1}) as session:
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 1}) as session:
         outcomes = await session.run(
             [job(session, "a", spend), job(session, "b", spend), job(session, "scan", free=True)]
         )
@@ -271,7 +271,7 @@ async def test_stopping_cancels_what_runs_and_cleans_up_and_starts_nothing(tmp_p
         try:
             await anyio.sleep(30)
         finally:
-            with context.cleaning_up():
+            with context.cleanup_scope():
                 await anyio.sleep(0.05)
                 seen.append(f"{context.key} cleaned up")
         return None
@@ -298,7 +298,7 @@ async def test_a_second_request_to_stop_cuts_clean_up_short(tmp_path: Path) -> N
         try:
             await anyio.sleep(30)
         finally:
-            with context.cleaning_up():
+            with context.cleanup_scope():
                 reached.append("begun")
                 await anyio.sleep(30)
                 reached.append("never")
@@ -321,7 +321,7 @@ async def test_a_second_request_to_stop_cuts_clean_up_short(tmp_path: Path) -> N
 
 
 async def test_stopping_ends_a_back_off(tmp_path: Path) -> None:
-    async with open_session(tmp_path, retries=dict.fromkeys(Cause, Retry(9, 60))) as session:
+    async with open_session(tmp_path, retries=dict.fromkeys(Cause, RetryRule(9, 60))) as session:
 
         async def stop() -> None:
             await anyio.sleep(0.05)
@@ -392,7 +392,7 @@ async def test_an_outer_cancellation_leaves_a_run_that_can_be_resumed(tmp_path: 
 
 def test_a_thousand_trivial_jobs_cost_less_than_a_millisecond_of_cpu_each(tmp_path: Path) -> None:
     async def main() -> dict[str, Outcome]:
-        async with open_session(tmp_path, Limits(usd=Decimal(1)), capacities={"jobs": 100}) as session:
+        async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 100}) as session:
             flow = session.budget.child("flow")
             return await session.run([Job(f"job {n}", nothing, flow, "1") for n in range(1000)])
 
@@ -483,7 +483,7 @@ def test_whatever_the_jobs_limits_hold_needs_come_first_and_everything_ends(
     chaos = Chaos(seed)
 
     async def main() -> dict[str, Outcome]:
-        quick = dict.fromkeys(Cause, Retry(tries=3, first_s=0.0))
+        quick = dict.fromkeys(Cause, RetryRule(tries=3, first_s=0.0))
         directory = tmp_path_factory.mktemp("run")
         async with open_session(directory, capacities=chaos.capacities, retries=quick) as session:
             chaos.add(session)

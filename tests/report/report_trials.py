@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codetaste.evaluation.records import PublishedValues, Source, TrialRecord, TrialStatus
+from codetaste.evaluation.records import PublishedScores, TrialSource, TrialRecord, TrialStatus
 
 WORTHLESS = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
 
@@ -23,10 +23,10 @@ def trial(
     passed = more.get("passed")
     published = None
     if ifr is not None:
-        published = PublishedValues(None if passed is None else float(passed), ifr, ifr, ifr, cost_usd=None)
+        published = PublishedScores(None if passed is None else float(passed), ifr, ifr, ifr, cost_usd=None)
     values: dict[str, Any] = {
         "run": "r",
-        "source": Source.CODETASTE,
+        "source": TrialSource.CODETASTE,
         "model": "m",
         "harness": "h",
         "repository": instance.partition("-")[0].replace("__", "/"),

@@ -12,15 +12,15 @@ from codetaste.evaluation.records import GOLDEN, TrialRecord, TrialStatus
 from codetaste.report import measures
 from codetaste.report.aggregate import Aggregation
 from codetaste.report.measures import Measure
-from codetaste.report.trials import gather
-from codetaste.report.view import view
+from codetaste.report.trials import merge_runs
+from codetaste.report.view import aggregate_trials
 
 STRICT, PUBLISHED = Aggregation.STRICT, Aggregation.PUBLISHED
 
 
 def values(records: list[TrialRecord], measure: Measure, aggregation: Aggregation) -> list[float]:
-    trials = gather(records)
-    return list(view(trials, aggregation).sample(trials.agents, measure).values)
+    trials = merge_runs(records)
+    return list(aggregate_trials(trials, aggregation).sample(trials.agents, measure).values)
 
 
 @pytest.mark.parametrize("status", WORTHLESS)
@@ -34,8 +34,8 @@ def test_what_failed_scores_0_strictly_and_vanishes_as_published(status: TrialSt
 def test_what_is_not_known_is_in_no_mean(status: TrialStatus) -> None:
     records = [*several("a", [1.0]), trial("a", "o__x-1", status=status)]
     assert values(records, measures.IFR, STRICT) == [1.0]
-    trials = gather(records)
-    assert view(trials, STRICT).sample(trials.agents, measures.IFR).missing == 1
+    trials = merge_runs(records)
+    assert aggregate_trials(trials, STRICT).sample(trials.agents, measures.IFR).missing == 1
 
 
 def test_nobody_fails_tests_that_nobody_ran() -> None:
@@ -61,8 +61,8 @@ def test_where_all_failed_rules_were_followed_by_none_and_tests_stay_unknown() -
 def test_where_an_instance_has_no_tests_a_failed_trial_of_it_fails_none() -> None:
     others = [trial("a", "o__x-1", 1.0, passed=True), trial("a", "o__y-1", 1.0)]
     failed = [trial("b", "o__x-1"), trial("b", "o__y-1")]
-    trials = gather([*others, *failed])
-    sample = view(trials, STRICT).sample([each for each in trials.agents if each.agent == "b"], measures.PASS)
+    trials = merge_runs([*others, *failed])
+    sample = aggregate_trials(trials, STRICT).sample([each for each in trials.agents if each.agent == "b"], measures.PASS)
     assert (sample.values, sample.missing) == ((0.0,), 1)
 
 
@@ -77,14 +77,14 @@ def test_a_cost_is_no_score_and_a_failed_trial_keeps_it() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1.5, -0.5])
 def test_a_value_that_is_none_is_named_and_left_out(bad: float) -> None:
-    trials = gather([trial("a", "o__x-1", bad), trial("a", "o__y-1", 0.5)])
-    assert view(trials, STRICT).sample(trials.agents, measures.IFR).values == (0.5,)
+    trials = merge_runs([trial("a", "o__x-1", bad), trial("a", "o__y-1", 0.5)])
+    assert aggregate_trials(trials, STRICT).sample(trials.agents, measures.IFR).values == (0.5,)
     assert any(f"a on o__x-1 (Open Direct): IFR is {bad}" in note for note in trials.notes)
 
 
 def test_an_agent_of_two_runs_is_one_agent_where_they_did_different_things() -> None:
-    trials = gather([trial("a", "o__x-1", 1.0, run="r1"), trial("a", "o__y-1", 0.0, run="r2")])
-    assert trials.names == ["a"]
+    trials = merge_runs([trial("a", "o__x-1", 1.0, run="r1"), trial("a", "o__y-1", 0.0, run="r2")])
+    assert trials.agent_names == ["a"]
     assert trials.notes == ()
 
 
@@ -94,24 +94,24 @@ def test_an_agent_of_two_runs_that_did_the_same_is_kept_apart_by_run_and_named()
         trial("a", "o__x-1", 0.0, run="r2"),
         trial("b", "o__x-1", 1.0),
     ]
-    trials = gather(records)
-    assert trials.names == ["a (r1)", "a (r2)", "b"]
+    trials = merge_runs(records)
+    assert trials.agent_names == ["a (r1)", "a (r2)", "b"]
     assert len(trials.notes) == 1
     assert "r1 and r2" in trials.notes[0]
 
 
 def test_a_trial_that_one_run_has_twice_counts_once_and_is_named() -> None:
-    trials = gather([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0)])
+    trials = merge_runs([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0)])
     assert [record.ifr for record in trials.agents] == [1.0]
     assert "twice" in trials.notes[0]
-    assert len(gather([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0, attempt=2)]).agents) == 2
+    assert len(merge_runs([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0, attempt=2)]).agents) == 2
 
 
 def test_pseudo_agents_of_several_runs_are_counted_once_and_disagreement_is_named() -> None:
     golden = trial(GOLDEN, "o__x-1", 1.0, lane="/direct")
-    trials = gather([golden, replace(golden, run="r2"), trial("a", "o__x-1", 1.0)])
-    assert (len(trials.pseudo), trials.names, trials.notes) == (1, ["a"], ())
-    other = gather([golden, replace(golden, run="r2", ifr=0.9)])
+    trials = merge_runs([golden, replace(golden, run="r2"), trial("a", "o__x-1", 1.0)])
+    assert (len(trials.pseudo), trials.agent_names, trials.notes) == (1, ["a"], ())
+    other = merge_runs([golden, replace(golden, run="r2", ifr=0.9)])
     assert [record.ifr for record in other.pseudo] == [1.0]
     assert "0.9" in other.notes[0]
 
@@ -122,6 +122,6 @@ def test_attempts_at_an_instance_are_one_cluster_also_where_repositories_are_not
         for place in (1, 2)
         for attempt in (1, 2)
     ]
-    trials = gather(records)
-    interval = view(trials, STRICT).interval(trials.agents, measures.IFR)
+    trials = merge_runs(records)
+    interval = aggregate_trials(trials, STRICT).interval(trials.agents, measures.IFR)
     assert (interval.n, interval.clusters) == (4, 2)

@@ -8,13 +8,13 @@ from decimal import Decimal
 from rich.console import Console
 
 from codetaste.orchestration.events import MoneyChanged
-from codetaste.orchestration.money import Limits, Snapshot
+from codetaste.orchestration.money import BudgetLimits, BudgetSnapshot
 from codetaste.report.live import Display
-from codetaste.report.progress import Progress
+from codetaste.report.progress import RunProgress
 
 
 def test_the_time_left_counts_what_earlier_sessions_took() -> None:
-    progress = Progress(root=Snapshot(limits=Limits(wall_s=3600.0)), earlier_s=1800.0)
+    progress = RunProgress(root=BudgetSnapshot(limits=BudgetLimits(wall_s=3600.0)), earlier_wall_s=1800.0)
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as drawn:
         console.print(Display(progress, "run"))
@@ -22,9 +22,9 @@ def test_the_time_left_counts_what_earlier_sessions_took() -> None:
 
 
 def test_what_is_in_use_at_once_is_shown_and_a_changed_limit_before_the_next_call() -> None:
-    progress = Progress(gauges=lambda: ["m: 2 of 4 in flight (of 16 at best), 3 waiting\x1b[31m"])
-    limits = Limits(usd=Decimal(3))
-    progress.observe(MoneyChanged("", Snapshot(limits=limits), Snapshot(limits=limits)))
+    progress = RunProgress(limiter_summary=lambda: ["m: 2 of 4 in flight (of 16 at best), 3 waiting\x1b[31m"])
+    limits = BudgetLimits(usd=Decimal(3))
+    progress.observe(MoneyChanged("", BudgetSnapshot(limits=limits), BudgetSnapshot(limits=limits)))
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as drawn:
         console.print(Display(progress, "run"))

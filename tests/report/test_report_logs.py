@@ -21,10 +21,10 @@ from codetaste.errors import Cause, ModelUnavailable, SandboxError
 from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent, Note, ToolCalled
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, Limits
-from codetaste.orchestration.retry import Retry
+from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
-from codetaste.report.logs import MOST, Logs, log_name, logged
+from codetaste.report.logs import MAX_PENDING_LINES, LogWriter, log_name, run_logs
 
 KEY = "discover/m/tiny/additive"
 
@@ -35,11 +35,11 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 async def run_with_logs(directory: Path, *jobs: tuple[str, Any], warn: Any = None) -> list[str]:
     told: list[str] = []
-    retries = {Cause.SANDBOX: Retry(tries=2, first_s=0.01)}
+    retries = {Cause.SANDBOX: RetryRule(tries=2, first_s=0.01)}
     async with (
-        logged(directory / "logs", warn or told.append) as logs,
+        run_logs(directory / "logs", warn or told.append) as logs,
         open_session(
-            directory, Limits(usd=Decimal(5)), observers=[logs], retries=retries, rng=random.Random(1)
+            directory, BudgetLimits(usd=Decimal(5)), observers=[logs], retries=retries, rng=random.Random(1)
         ) as session,
     ):
         await session.run(Job(key, run, session.budget, key) for key, run in jobs)
@@ -53,14 +53,14 @@ async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order
             await anyio.sleep(0.01)
         ctx.publish(CallSent(ctx.key, "call#1", "m"))
         ctx.publish(CallFailed(ctx.key, "call#1", "m", 0.1, Cause.UNAVAILABLE, "reset\nby peer"))
-        ctx.retrying("m", ModelUnavailable("reset"), 0.5)
+        ctx.note_retry("m", ModelUnavailable("reset"), 0.5)
         usage = {"input": 10, "output": 5}
         ctx.publish(CallAnswered(ctx.key, "call#2", "m", 0.2, usage, Decimal("0.01"), "req-1"))
         ctx.publish(ToolCalled(ctx.key, "bash_explore", "turn-1/tool-1", 0.3, failed=False))
         ctx.note("looks around")
         if ctx.attempt == 1:
             raise SandboxError("no namespace")
-        async with await ctx.pay("x", Cost(Decimal("0.02"), 5)) as paid:
+        async with await ctx.reserve_call("x", Cost(Decimal("0.02"), 5)) as paid:
             await paid.settle(Cost(Decimal("0.01"), 5))
         return 1
 
@@ -170,14 +170,14 @@ async def test_a_log_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Pat
 
 @pytest.mark.anyio
 async def test_what_waits_to_be_written_is_bounded_and_what_was_left_out_is_counted(tmp_path: Path) -> None:
-    logs = Logs(tmp_path, print)
-    for number in range(MOST + 7):
+    logs = LogWriter(tmp_path, print)
+    for number in range(MAX_PENDING_LINES + 7):
         logs(Note("job", str(number)))
     await logs.flush()
     logs(Note("job", "later"))
     await logs.flush()
     written = lines(tmp_path / "job.jsonl")
-    assert len(written) == MOST + 1
+    assert len(written) == MAX_PENDING_LINES + 1
     assert written[-1]["text"] == "later"
     assert [line["lines"] for line in lines(tmp_path / "run.jsonl")] == [7]
 

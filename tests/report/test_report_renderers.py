@@ -16,9 +16,9 @@ from report_trials import several, trial
 
 from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.report.aggregate import Aggregation
-from codetaste.report.contents import NAMES, make_report
+from codetaste.report.contents import TABLE_NAMES, make_report
 from codetaste.report.measures import Unit
-from codetaste.report.render_csv import HEADER, render_csv, safe
+from codetaste.report.render_csv import HEADER, render_csv, spreadsheet_safe
 from codetaste.report.render_latex import escape as latex_escape
 from codetaste.report.render_latex import render_latex
 from codetaste.report.render_markdown import escape as markdown_escape
@@ -26,10 +26,10 @@ from codetaste.report.render_markdown import render_markdown
 from codetaste.report.render_text import render_text
 from codetaste.report.statistics import mean_interval
 from codetaste.report.table import Column, Row, Table
-from codetaste.report.tables_groups import By
+from codetaste.report.tables_groups import GroupBy
 from codetaste.report.tables_scores import table_3, table_4, table_5
-from codetaste.report.trials import gather
-from codetaste.report.view import View, view
+from codetaste.report.trials import merge_runs
+from codetaste.report.view import AggregatedTrials, aggregate_trials
 
 ODD = [
     "a/b|c",
@@ -61,7 +61,7 @@ def hundred(agent: str, *, lane: str, passed: int, ifr: float) -> list:
 
 
 @pytest.fixture
-def look() -> View:
+def look() -> AggregatedTrials:
     records = [
         *hundred("GPT-5.2", lane="instructed/direct", passed=76, ifr=0.9),
         *hundred("GPT-5.2", lane="open/plan", passed=87, ifr=0.1),
@@ -69,10 +69,10 @@ def look() -> View:
         *several(GOLDEN, [1.0] * 3, lane="/direct", passed=True, prec=0.575),
         *several(NULL, [0.0] * 3, lane="/direct", passed=True, prec=0.0),
     ]
-    return view(gather(records), Aggregation.STRICT)
+    return aggregate_trials(merge_runs(records), Aggregation.STRICT)
 
 
-def test_table_4_is_laid_out_as_in_the_paper(look: View) -> None:
+def test_table_4_is_laid_out_as_in_the_paper(look: AggregatedTrials) -> None:
     said = render_text(table_4(look))
     assert [line.split()[0] for line in said.splitlines()[2:11]] == [
         "Mode",
@@ -94,14 +94,14 @@ def test_table_4_is_laid_out_as_in_the_paper(look: View) -> None:
     assert re.search(r"Base Commit +100\.0 +0\.0", said)
 
 
-def test_table_4_in_latex_has_a_column_for_each_half_of_an_interval(look: View) -> None:
+def test_table_4_in_latex_has_a_column_for_each_half_of_an_interval(look: AggregatedTrials) -> None:
     said = render_latex(table_4(look))
     assert r"\begin{tabular}{lr@{}lr@{}lr@{}lr@{}lr@{}lr@{}lr@{}lr}" in said
     assert r"\multicolumn{2}{c}{$\mathcal{A}^{+}$ (\%)}" in said
     assert r"\quad Instructed & 76.0 & \,$\pm$\,8.5 &" in said
 
 
-def test_table_3_has_three_columns_for_each_agent_and_table_5_lines_without_intervals(look: View) -> None:
+def test_table_3_has_three_columns_for_each_agent_and_table_5_lines_without_intervals(look: AggregatedTrials) -> None:
     three = render_markdown(table_3(look)).splitlines()
     assert three[2].count("PASS") == 2
     assert three[4].startswith("| Instructed | 90.0 | 90.0 | 76.0 |")
@@ -124,7 +124,7 @@ def columns_of(text: str) -> int:
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_text_keeps_to_the_screen_and_repeats_the_rows_titles(look: View, width: int) -> None:
+def test_text_keeps_to_the_screen_and_repeats_the_rows_titles(look: AggregatedTrials, width: int) -> None:
     wide = render_text(table_4(look))
     said = render_text(table_4(look), width)
     assert all(columns_of(line) <= width for line in said.splitlines())
@@ -210,8 +210,8 @@ def odd_report() -> tuple[Table, ...]:
         for place in range(4)
         for lane in ("instructed/direct", "open/plan")
     ]
-    groups = [By.LANGUAGE, By.TRACK, By.AGENT]
-    return make_report(gather(records), None, NAMES, groups, list(Aggregation)).tables
+    groups = [GroupBy.LANGUAGE, GroupBy.TRACK, GroupBy.AGENT]
+    return make_report(merge_runs(records), None, TABLE_NAMES, groups, list(Aggregation)).tables
 
 
 def test_every_table_in_latex_has_balanced_environments_and_rows_of_one_width() -> None:
@@ -234,7 +234,7 @@ def test_all_tables_compile_as_latex(tmp_path: Path, require: Callable[..., None
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
 
 
-def test_csv_of_all_tables_is_one_file_with_exact_numbers_in_stated_units(look: View) -> None:
+def test_csv_of_all_tables_is_one_file_with_exact_numbers_in_stated_units(look: AggregatedTrials) -> None:
     lines = list(csv.reader(io.StringIO(render_csv([table_4(look), table_5(look)]), newline=""), strict=True))
     assert tuple(lines[0]) == HEADER
     assert {len(line) for line in lines} == {len(HEADER)}
@@ -264,14 +264,14 @@ def test_no_text_breaks_a_line_of_csv_or_becomes_a_formula(text: str) -> None:
     lines = list(csv.reader(io.StringIO(said, newline=""), strict=True))
     assert [len(line) for line in lines] == [len(HEADER)] * 2
     assert lines[1][7] == "-1"
-    assert safe(text).lstrip()[:1] not in {"=", "+", "-", "@"}
+    assert spreadsheet_safe(text).lstrip()[:1] not in {"=", "+", "-", "@"}
     assert said.endswith("\r\n")
 
 
 def test_aggregations_that_agree_are_shown_once_and_both_where_they_do_not() -> None:
-    alike = make_report(gather(several("a", [0.5, 0.7])), None, ("4",), [], list(Aggregation)).tables
+    alike = make_report(merge_runs(several("a", [0.5, 0.7])), None, ("4",), [], list(Aggregation)).tables
     assert [table.aggregation for table in alike] == ["strict and published agree"]
-    apart = make_report(gather(several("a", [0.5, None])), None, ("4",), [], list(Aggregation)).tables
+    apart = make_report(merge_runs(several("a", [0.5, None])), None, ("4",), [], list(Aggregation)).tables
     assert [table.aggregation for table in apart] == ["strict", "published"]
     assert "25.0" in render_text(apart[0])
     assert "50.0" in render_text(apart[1])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.report.statistics import (
-    EXACT,
+    MAX_EXACT_PAIRS,
     FLIPS,
     Method,
     benjamini_hochberg,
@@ -201,7 +201,7 @@ def test_differences_of_one_cluster_are_flipped_together(rows: list[tuple[int, i
 
 def test_more_pairs_are_drawn_and_agree_with_the_enumeration() -> None:
     draw = random.Random(6)
-    differences = [draw.randrange(-3, 5) / 4 for _ in range(EXACT + 6)]
+    differences = [draw.randrange(-3, 5) / 4 for _ in range(MAX_EXACT_PAIRS + 6)]
     expected = all_flips_of_many(differences)
     p = paired_permutation(differences, [0.0] * len(differences))
     assert p == pytest.approx(expected, abs=0.012)

@@ -15,13 +15,13 @@ import pytest
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, Limits
+from codetaste.orchestration.money import Cost, BudgetLimits
 from codetaste.orchestration.session import open_session
-from codetaste.report.job_detail import details
+from codetaste.report.job_detail import job_details
 from codetaste.report.run_status import RunStatus
-from codetaste.report.status import Watched
-from codetaste.report.status_json import as_json, details_json
-from codetaste.report.status_text import render, render_details
+from codetaste.report.status import RunWatcher
+from codetaste.report.status_json import status_to_json, job_details_to_json
+from codetaste.report.status_text import render_status, render_job_details
 
 HEADER = {"event": "journal", "format": 1}
 SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}
@@ -57,7 +57,7 @@ def ended(key: str, status: str, **more: Any) -> dict[str, Any]:
 
 
 def look(folder: Path) -> RunStatus:
-    return Watched(folder).look()
+    return RunWatcher(folder).poll()
 
 
 @pytest.mark.anyio
@@ -65,7 +65,7 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     seen: list[RunStatus] = []
 
     async def first(ctx: JobContext) -> Json:
-        async with await ctx.pay("turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}) as paid:
+        async with await ctx.reserve_call("turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}) as paid:
             with ctx.waiting("a slot of m"):
                 await anyio.sleep(0.1)
                 seen.append(await anyio.to_thread.run_sync(look, tmp_path))
@@ -75,7 +75,7 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     async def nothing(_ctx: JobContext) -> Json:
         return 2
 
-    limits = Limits(usd=Decimal(2), wall_s=60)
+    limits = BudgetLimits(usd=Decimal(2), wall_s=60)
     async with open_session(tmp_path, limits, capacities={"jobs": 1}) as session:
         await session.run(
             [
@@ -98,7 +98,7 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     assert jobs["second"].needs == ("first",)
     assert [wait.what for wait in jobs["third"].waits] == ["a place among the jobs"]
     assert (status.spend.in_flight_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
-    said = render(status)
+    said = render_status(status)
     assert "waits for a slot of m (" in said
     assert "of $2.00, $1.50 left" in said
     after = look(tmp_path)
@@ -121,7 +121,7 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
     async def nothing(_ctx: JobContext) -> Json:
         return 2
 
-    async with open_session(tmp_path, Limits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}) as session:
+    async with open_session(tmp_path, BudgetLimits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}) as session:
         # A change of a running run says what there is; the session of a run does it with its first line.
         session.record.note({"event": "obeyed", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
         await session.run(
@@ -132,7 +132,7 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
         )
     (status,) = seen
     assert [wait.what for wait in status.jobs[1].waits] == ["a sandbox"]
-    at_once = {each.resource: (each.taken, each.waiting) for each in status.capacities}
+    at_once = {each.resource: (each.in_use, each.waiting) for each in status.capacities}
     assert at_once == {"jobs": (1, 0), "sandbox": (1, 1)}
 
 
@@ -181,7 +181,7 @@ def test_retries_are_counted_by_cause_for_jobs_models_and_in_all(tmp_path: Path)
         "m": {"rate_limit": 3},
         "n": {"unavailable": 1, "rate_limit": 1},
     }
-    assert "retries     4 × rate limit, 1 × sandbox, 1 × unavailable" in render(status)
+    assert "retries     4 × rate limit, 1 × sandbox, 1 × unavailable" in render_status(status)
 
 
 def test_a_thousand_jobs_are_a_screenful_and_all_of_them_when_asked(tmp_path: Path) -> None:
@@ -190,19 +190,19 @@ def test_a_thousand_jobs_are_a_screenful_and_all_of_them_when_asked(tmp_path: Pa
     lines += [ended(key, "done") for key in keys[:900]]
     lines += [ended(key, "failed", cause="refused", error="a bad key") for key in keys[900:930]]
     status = look(write(tmp_path, lines))
-    said = render(status).splitlines()
+    said = render_status(status).splitlines()
     assert len(said) <= 24
     assert any(line.startswith("jobs        1000: 30 failed, 70 interrupted, 900 done") for line in said)
     assert sum(" failed " in line and "refused: a bad key" in line for line in said) == 6
     assert "… and 24 more (--all lists them)" in "\n".join(said)
-    assert len(render(status, everything=True).splitlines()) > 1000
-    assert len(as_json(status)["jobs"]) == 1000
+    assert len(render_status(status, all_jobs=True).splitlines()) > 1000
+    assert len(status_to_json(status)["jobs"]) == 1000
 
 
 def test_what_failed_comes_first_with_its_cause(tmp_path: Path) -> None:
     lines = [SESSION, job("a"), job("b"), job("c"), ended("a", "done")]
     lines += [ended("c", "failed", cause="source", error="no clone")]
-    said = render(look(write(tmp_path, lines))).splitlines()
+    said = render_status(look(write(tmp_path, lines))).splitlines()
     listed = [line.split()[:2] for line in said if line.startswith("  ")]
     assert listed == [["failed", "c"], ["interrupted", "b"], ["done", "a"]]
     assert any("source: no clone" in line for line in said)
@@ -221,11 +221,11 @@ def test_untrusted_text_is_printable_and_stays_in_its_line(tmp_path: Path) -> No
         {"event": "price", "model": nasty, "price": {}, "source": nasty},
         ended(nasty, "failed", cause=nasty, error=nasty),
     ]
-    watched = Watched(write(tmp_path, lines))
-    status = watched.look()
-    said = render(status) + "\n" + render_details(details(watched, status, "*"), status.at)
+    watched = RunWatcher(write(tmp_path, lines))
+    status = watched.poll()
+    said = render_status(status) + "\n" + render_job_details(job_details(watched, status, "*"), status.at)
     assert all(line.isprintable() for line in said.split("\n"))
-    json.dumps(as_json(status) | details_json(details(watched, status, "*")))
+    json.dumps(status_to_json(status) | job_details_to_json(job_details(watched, status, "*")))
 
 
 def test_a_damaged_journal_is_one_line_that_says_where(tmp_path: Path) -> None:
@@ -241,29 +241,29 @@ def test_a_damaged_journal_is_one_line_that_says_where(tmp_path: Path) -> None:
 
 def test_a_moment_that_no_calendar_has_is_left_out(tmp_path: Path) -> None:
     status = look(write(tmp_path, [{**SESSION, "t": 1e300}, job("a")]))
-    assert "session" in render(status)
-    assert as_json(status)["sessions"]
+    assert "session" in render_status(status)
+    assert status_to_json(status)["sessions"]
 
 
 def test_a_line_that_is_being_written_is_left_for_the_next_look(tmp_path: Path) -> None:
     write(tmp_path, [SESSION, job("a")])
     path = tmp_path / "journal.jsonl"
     line = json.dumps({**job("b"), "t": 2000.0}) + "\n"
-    watched = Watched(tmp_path)
-    assert len(watched.look().jobs) == 1
+    watched = RunWatcher(tmp_path)
+    assert len(watched.poll().jobs) == 1
     with path.open("a") as file:
         for piece in (line[:10], line[10:]):
-            assert len(watched.look().jobs) == 1
+            assert len(watched.poll().jobs) == 1
             file.write(piece)
             file.flush()
-    assert [each.key for each in watched.look().jobs] == ["a", "b"]
+    assert [each.key for each in watched.poll().jobs] == ["a", "b"]
 
 
 def test_a_run_that_was_removed_and_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
-    watched = Watched(write(tmp_path, [SESSION, job("a"), job("b")]))
-    assert len(watched.look().jobs) == 2
+    watched = RunWatcher(write(tmp_path, [SESSION, job("a"), job("b")]))
+    assert len(watched.poll().jobs) == 2
     write(tmp_path, [SESSION, job("c")])
-    assert [each.key for each in watched.look().jobs] == ["c"]
+    assert [each.key for each in watched.poll().jobs] == ["c"]
 
 
 def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> None:
@@ -279,12 +279,12 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
         settled("a/b", "turn-1", "0.2", {"usage": {"input": 7, "output": 1}}),
         {"event": "note", "key": "a/b", "text": "looks around"},
     ]
-    watched = Watched(write(tmp_path, lines))
-    status = watched.look()
+    watched = RunWatcher(write(tmp_path, lines))
+    status = watched.poll()
     for file in ("logs/a/b.jsonl", "transcripts/a/b.jsonl"):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text("{}\n")
-    (each,) = details_json(details(watched, status, "a/*"))["jobs"]
+    (each,) = job_details_to_json(job_details(watched, status, "a/*"))["jobs"]
     (call,) = each["calls"]
     assert (call["state"], call["usd"], call["tokens"]) == ("settled", "0.2", {"input": 7, "output": 1})
     assert call["duration_s"] == 5.0
@@ -292,4 +292,4 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
     assert each["notes"] == ["looks around"]
     assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
     with pytest.raises(ConfigError, match="matches no job of this run"):
-        details(watched, status, "b*")
+        job_details(watched, status, "b*")

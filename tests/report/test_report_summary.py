@@ -8,15 +8,15 @@ import pytest
 from report_trials import several
 
 from codetaste.orchestration.job import Outcome, Status
-from codetaste.orchestration.money import Snapshot
+from codetaste.orchestration.money import BudgetSnapshot
 from codetaste.report import comparison
-from codetaste.report.summary import Line, Summary, render
+from codetaste.report.summary import SummaryLine, Summary, render_summary
 
 
 @pytest.mark.parametrize("width", [None, 60, 200])
 def test_the_comparison_is_as_wide_as_the_terminal_whatever_jobs_are_called(width: int | None) -> None:
     compared = comparison.compare([*several("a", [0.25, 0.5]), *several("b", [0.5, 1.0], lane="open/plan")])
-    lines = [Line(Outcome("one", Status.DONE), "a job", "a lane")]
-    summary = Summary("run", Path("runs/run"), Snapshot(), 1.0, lines, comparison=compared)
-    assert render(summary, width).endswith(comparison.render(compared, width))
-    assert comparison.render(compared, 60) != comparison.render(compared, 200)
+    lines = [SummaryLine(Outcome("one", Status.DONE), "a job", "a lane")]
+    summary = Summary("run", Path("runs/run"), BudgetSnapshot(), 1.0, lines, comparison=compared)
+    assert render_summary(summary, width).endswith(comparison.render_comparison(compared, width))
+    assert comparison.render_comparison(compared, 60) != comparison.render_comparison(compared, 200)

@@ -18,13 +18,13 @@ from codetaste.report.statistics import Interval
 from codetaste.report.table import Cell, Table
 from codetaste.report.tables_benchmark import table_1, table_2
 from codetaste.report.tables_effort import attempts_table, counts_table, effort_table
-from codetaste.report.tables_groups import By, group_table
-from codetaste.report.trials import gather
-from codetaste.report.view import View, view
+from codetaste.report.tables_groups import GroupBy, group_table
+from codetaste.report.trials import merge_runs
+from codetaste.report.view import AggregatedTrials, aggregate_trials
 
 
-def look(records: list[TrialRecord]) -> View:
-    return view(gather(records), Aggregation.STRICT)
+def look(records: list[TrialRecord]) -> AggregatedTrials:
+    return aggregate_trials(merge_runs(records), Aggregation.STRICT)
 
 
 def cells(table: Table, row: int = 0) -> dict[str, Cell]:
@@ -88,8 +88,8 @@ def test_an_attempt_that_failed_did_not_pass() -> None:
     assert cells(table)["pass_at_1"] == 0.5
 
 
-@pytest.mark.parametrize("by", list(By))
-def test_trials_can_be_grouped_by_anything(by: By) -> None:
+@pytest.mark.parametrize("by", list(GroupBy))
+def test_trials_can_be_grouped_by_anything(by: GroupBy) -> None:
     records = [
         trial(agent, f"o__r{place}-1", 0.1 * place, lane=lane, language=language, category="api")
         for agent in ("a", "b")
@@ -101,7 +101,7 @@ def test_trials_can_be_grouped_by_anything(by: By) -> None:
         dict(zip([column.name for column in table.columns], row.cells, strict=True)) for row in table.rows
     ]
     assert sum(int(str(row["trials"])) for row in trials) == len(records)
-    if by is By.LANGUAGE:
+    if by is GroupBy.LANGUAGE:
         assert [row["language"] for row in trials[:6]] == [
             "go",
             "go",

@@ -10,15 +10,15 @@ import json
 import sys
 from pathlib import Path
 
-from codetaste.rules.cache_sheet import Said, Sheet
+from codetaste.rules.cache_sheet import FileAnswer, CacheEntry
 from codetaste.rules.cache_store import MatchStore
 
 
-def sheet(number: int, files: int = 40) -> Sheet:
+def sheet(number: int, files: int = 40) -> CacheEntry:
     """A sheet that is like no other: two rules, one of them in the next sheet too."""
     rules = tuple(sorted((b"%016d" % number, b"%016d" % (number + 1))))
-    said = Said(scanned=True, matches={rules[0]: ((number, 2, 3, 4),)}, problems=(("caf\udce9", number),))
-    return Sheet(rules, {b"%08d%08d" % (number, file): said for file in range(files)})
+    said = FileAnswer(scanned=True, matches={rules[0]: ((number, 2, 3, 4),)}, problems=(("caf\udce9", number),))
+    return CacheEntry(rules, {b"%08d%08d" % (number, file): said for file in range(files)})
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     found, wrong = [], []
     for number in range(first, first + count):
         wanted = sheet(number)
-        there = store.exact(wanted.rules)
+        there = store.load_exact(wanted.rules)
         if there is None:
             store.add(wanted)
         else:

@@ -11,14 +11,14 @@ import pytest
 from scanning import MakeTree
 
 from codetaste.errors import ToolMissing
-from codetaste.rules.engine_install import Engine, find_engine
+from codetaste.rules.engine_install import RuleEngine, find_rule_engine
 
 
 @pytest.fixture(scope="session")
-def engine() -> Engine:
+def engine() -> RuleEngine:
     """The engine that a user of this machine would get."""
     try:
-        return anyio.run(find_engine)
+        return anyio.run(find_rule_engine)
     except ToolMissing as error:
         if os.environ.get("CODETASTE_REQUIRE") == "all":
             pytest.fail(str(error))

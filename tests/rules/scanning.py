@@ -8,10 +8,10 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.rules.engine_install import Engine
-from codetaste.rules.opengrep import EngineLimits, OpenGrep
+from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
 from codetaste.rules.rule import Rule, make_rule
-from codetaste.rules.scan import FullScanner, Scan
+from codetaste.rules.scan import FullScanner, ScanResult
 
 MakeTree = Callable[[Mapping[str, str | bytes]], Path]
 
@@ -23,11 +23,11 @@ def rule(name: str, *, languages: tuple[str, ...] = ("python",), **body: object)
 
 
 def scan(
-    engine: Engine, rules: list[Rule], tree: Path, *, ignore: str = "", limits: EngineLimits | None = None
-) -> Scan:
+    engine: RuleEngine, rules: list[Rule], tree: Path, *, ignore: str = "", limits: RuleEngineLimits | None = None
+) -> ScanResult:
     """Scan a tree from a test that is not async."""
 
-    async def main() -> Scan:
+    async def main() -> ScanResult:
         return await FullScanner(OpenGrep(engine, limits=limits), ignore).scan(rules, tree)
 
     return anyio.run(main)

@@ -9,17 +9,17 @@ import pytest
 from pydantic import ValidationError
 from scanning import MakeTree, rule
 
-from codetaste.assembly import assemble, open_scanner
+from codetaste.assembly import resolve_config, open_scanner
 from codetaste.config import Config
 from codetaste.rules.config import RulesConfig
-from codetaste.rules.engine_install import Engine
-from codetaste.rules.scan import FullScanner, Scan
+from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.scan import FullScanner, ScanResult
 
 FOO = rule("foo", pattern="foo(...)")
 
 
-def scan(config: RulesConfig, tree: Path, warnings: list[str]) -> Scan:
-    async def main() -> Scan:
+def scan(config: RulesConfig, tree: Path, warnings: list[str]) -> ScanResult:
+    async def main() -> ScanResult:
         scanner, _ = await open_scanner(config, "", warnings.append)
         assert isinstance(scanner, FullScanner) == (config.cache == "off")
         return await scanner.scan([FOO], tree)
@@ -28,11 +28,11 @@ def scan(config: RulesConfig, tree: Path, warnings: list[str]) -> Scan:
 
 
 def test_matches_are_kept_where_the_config_says(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree, warnings = make_tree({"a.py": "foo(1)\n"}), list[str]()
     kept, usual = tmp_path / "kept", tmp_path / "xdg"
-    monkeypatch.setenv("OPENGREP_BIN", str(engine.found))
+    monkeypatch.setenv("OPENGREP_BIN", str(engine.source_file))
     for config in (RulesConfig(cache="off"), RulesConfig(cache=kept)):
         assert scan(config, tree, warnings).count("foo") == 1
         assert kept.exists() == (config.cache == kept)
@@ -43,9 +43,9 @@ def test_matches_are_kept_where_the_config_says(
 
 
 def test_a_cache_that_is_no_folder_costs_one_warning(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENGREP_BIN", str(engine.found))
+    monkeypatch.setenv("OPENGREP_BIN", str(engine.source_file))
     tree, warnings, place = make_tree({"a.py": "foo(1)\n"}), list[str](), tmp_path / "file"
     place.write_text("")
     assert scan(RulesConfig(cache=place), tree, warnings).count("foo") == 1
@@ -57,7 +57,7 @@ def test_paths_of_the_engine_and_its_cache_are_relative_to_the_config(tmp_path: 
     model = {"id": "m", "provider": "scripted", "model": "a.py:b", "price": {"input": 0, "output": 0}}
     raw = {"run": {"name": "r"}, "models": [model], "rules": {"opengrep": "bin/grep", "cache": "kept"}}
     config = Config.model_validate({**raw, "benchmark": {"path": "quickstart"}})
-    rules = assemble(config, tmp_path).rules()
+    rules = resolve_config(config, tmp_path).rules()
     assert (rules.opengrep, rules.cache) == (tmp_path / "bin" / "grep", tmp_path / "kept")
 
 

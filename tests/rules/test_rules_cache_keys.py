@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from scanning import MakeTree, rule, scan
 
-from codetaste.rules.cache_keys import FileKeys, engine_name, rule_key
-from codetaste.rules.engine_install import Engine
+from codetaste.rules.cache_keys import FileKeys, engine_cache_name, rule_key
+from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.rule import Rule
 
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_has_no_key(make_tree: MakeTree) -> None:
     assert memo.unchanged(tree, states) == {}
 
 
-def test_a_rule_is_what_the_engine_makes_of_it(engine: Engine, make_tree: MakeTree) -> None:
+def test_a_rule_is_what_the_engine_makes_of_it(engine: RuleEngine, make_tree: MakeTree) -> None:
     one = rule("one", pattern="foo(..., $X, ...)")
 
     def same(**changes: object) -> bool:
@@ -91,6 +91,6 @@ def test_a_rule_is_what_the_engine_makes_of_it(engine: Engine, make_tree: MakeTr
     assert (found.count("one"), found.count("told")) == (1, 2)
 
 
-def test_only_an_engine_that_is_known_by_its_hash_has_a_name(engine: Engine) -> None:
-    assert engine.sha256 in engine_name(engine)
-    assert not engine_name(Engine(engine.found, "1", "0", engine.found, "PATH"))
+def test_only_an_engine_that_is_known_by_its_hash_has_a_name(engine: RuleEngine) -> None:
+    assert engine.sha256 in engine_cache_name(engine)
+    assert not engine_cache_name(RuleEngine(engine.source_file, "1", "0", engine.source_file, "PATH"))

@@ -17,7 +17,7 @@ from cache_use import sheet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.rules.cache_sheet import Damaged, Said, Sheet
+from codetaste.rules.cache_sheet import DamagedEntry, FileAnswer, CacheEntry
 from codetaste.rules.cache_store import MatchStore
 
 SCRIPT = Path(__file__).with_name("cache_use.py")
@@ -27,32 +27,32 @@ texts = st.text(st.characters(codec=None), max_size=20)
 
 
 @st.composite
-def sheets(draw: st.DrawFn) -> Sheet:
+def sheets(draw: st.DrawFn) -> CacheEntry:
     rules = tuple(sorted(draw(st.lists(keys, min_size=1, max_size=5))))
     regions = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=3).map(tuple)
     said = st.builds(
-        Said,
+        FileAnswer,
         scanned=st.booleans(),
         matches=st.dictionaries(st.sampled_from(rules), regions),
         problems=st.lists(st.tuples(texts, numbers), max_size=2).map(tuple),
     )
-    return Sheet(rules, draw(st.dictionaries(keys, said, max_size=8)))
+    return CacheEntry(rules, draw(st.dictionaries(keys, said, max_size=8)))
 
 
 @given(sheets())
-def test_a_sheet_comes_back_as_it_was(one: Sheet) -> None:
-    assert Sheet.from_bytes(one.to_bytes()) == one
+def test_a_sheet_comes_back_as_it_was(one: CacheEntry) -> None:
+    assert CacheEntry.from_bytes(one.to_bytes()) == one
 
 
 @given(sheets(), st.data())
-def test_no_damage_to_a_sheet_goes_unnoticed(one: Sheet, data: st.DataObject) -> None:
+def test_no_damage_to_a_sheet_goes_unnoticed(one: CacheEntry, data: st.DataObject) -> None:
     whole = one.to_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
     flipped = bytearray(whole)
     flipped[place] ^= data.draw(st.integers(1, 255))
     for damaged in (bytes(flipped), whole[:place], whole + b"x", b""):
-        with pytest.raises(Damaged):
-            Sheet.from_bytes(damaged)
+        with pytest.raises(DamagedEntry):
+            CacheEntry.from_bytes(damaged)
 
 
 def test_sheets_are_found_by_their_rules_and_grow(tmp_path: Path) -> None:
@@ -60,12 +60,12 @@ def test_sheets_are_found_by_their_rules_and_grow(tmp_path: Path) -> None:
     for number in range(3):
         store.add(sheet(number))
     again = MatchStore(tmp_path, "engine")
-    assert again.exact(sheet(1).rules) == sheet(1)
-    assert again.others(sheet(1).rules) == [sheet(0), sheet(2)]
-    more = Sheet(sheet(1).rules, {b"m" * 16: Said(scanned=False)})
+    assert again.load_exact(sheet(1).rules) == sheet(1)
+    assert again.load_overlapping(sheet(1).rules) == [sheet(0), sheet(2)]
+    more = CacheEntry(sheet(1).rules, {b"m" * 16: FileAnswer(scanned=False)})
     again.add(more)
-    assert store.exact(more.rules) == Sheet(more.rules, {**sheet(1).files, **more.files})
-    assert MatchStore(tmp_path, "another engine").exact(sheet(1).rules) is None
+    assert store.load_exact(more.rules) == CacheEntry(more.rules, {**sheet(1).files, **more.files})
+    assert MatchStore(tmp_path, "another engine").load_exact(sheet(1).rules) is None
 
 
 def use(cache: Path, *, engine: str = "e", size: int = 1 << 30, first: int = 0, count: int = 8) -> list[str]:
@@ -89,9 +89,9 @@ def test_it_stays_within_its_size_and_keeps_what_was_used_last(tmp_path: Path) -
     size, store = 400_000, MatchStore(tmp_path, "engine", size=400_000)
     for number in range(300):
         store.add(sheet(number))
-        assert store.exact(sheet(0).rules) is not None
-    assert store.exact(sheet(299).rules) is not None
-    assert store.exact(sheet(100).rules) is None
+        assert store.load_exact(sheet(0).rules) is not None
+    assert store.load_exact(sheet(299).rules) is not None
+    assert store.load_exact(sheet(100).rules) is None
     assert taken(tmp_path) - 102_400 < size * 1.1
     assert (tmp_path / "mine" / "notes").exists()
 

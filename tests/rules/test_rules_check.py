@@ -12,16 +12,16 @@ import pytest
 from scanning import MakeTree, rule
 
 from codetaste.errors import RuleError
-from codetaste.rules.check import Report, check_rules
+from codetaste.rules.check import RecountReport, recount_rules
 from codetaste.rules.dump import dump_rules
-from codetaste.rules.engine_install import Engine
+from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.opengrep import OpenGrep
 from codetaste.rules.scan import FullScanner
 
 
-def check(engine: Engine, base: Path, golden: Path, positive: str, negative: str, ignore: str = "") -> Report:
-    async def main() -> Report:
-        return await check_rules(FullScanner(OpenGrep(engine), ignore), base, golden, positive, negative)
+def check(engine: RuleEngine, base: Path, golden: Path, positive: str, negative: str, ignore: str = "") -> RecountReport:
+    async def main() -> RecountReport:
+        return await recount_rules(FullScanner(OpenGrep(engine), ignore), base, golden, positive, negative)
 
     return anyio.run(main)
 
@@ -31,33 +31,33 @@ def stated(name: str, pattern: str, base: object, golden: object) -> str:
     return dump_rules([rule(name, pattern=pattern, metadata=metadata)])
 
 
-def test_every_disagreement_is_listed_and_agreement_is_not(engine: Engine, make_tree: MakeTree) -> None:
+def test_every_disagreement_is_listed_and_agreement_is_not(engine: RuleEngine, make_tree: MakeTree) -> None:
     base = make_tree({"a.py": "old(1)\nold(2)\n"})
     golden = make_tree({"a.py": "new(1)\n", "b.py": "def (\n"})
     good = check(engine, base, golden, stated("x", "new(...)", 0, 1), stated("x", "old(...)", 2, 0))
-    assert good.agrees
-    assert good.rules == 2
-    assert not good.disagreements
+    assert good.all_match
+    assert good.rule_count == 2
+    assert not good.mismatches
     bad = check(engine, base, golden, stated("x", "new(...)", 0, 7), stated("x", "old(...)", "two", 0))
     assert [
         (d.file, d.rule_id, d.line, d.stated_base, d.stated_golden, d.base, d.golden)
-        for d in bad.disagreements
+        for d in bad.mismatches
     ] == [
         ("rules_positive.yml", "x", 2, 0, 7, 0, 1),
         ("rules_negative.yml", "x", 2, None, 0, 2, 0),
     ]
 
 
-def test_a_rule_that_cannot_be_counted_disagrees_and_says_why(engine: Engine, make_tree: MakeTree) -> None:
+def test_a_rule_that_cannot_be_counted_disagrees_and_says_why(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({"a.py": "old(1)\n"})
     report = check(engine, tree, tree, stated("x", "old((", 0, 0), "")
-    assert not report.agrees
-    assert report.disagreements[0].base is None
-    assert "Invalid pattern" in report.disagreements[0].reason
+    assert not report.all_match
+    assert report.mismatches[0].base is None
+    assert "Invalid pattern" in report.mismatches[0].reason
     assert {(side, problem.rule_id) for side, problem in report.problems} == {("base", "x"), ("golden", "x")}
 
 
-def test_a_malformed_file_is_named(engine: Engine, make_tree: MakeTree) -> None:
+def test_a_malformed_file_is_named(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({})
     with pytest.raises(RuleError, match=r"rules_negative\.yml:1: "):
         check(engine, tree, tree, "", "- x")
@@ -75,7 +75,7 @@ def grow(clone: Path, commit: str, tree: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_all_published_counts_come_out(
-    engine: Engine, published_data: Path, clones: Path, tmp_path: Path
+    engine: RuleEngine, published_data: Path, clones: Path, tmp_path: Path
 ) -> None:
     ignore = (published_data / "assets" / "default.semgrepignore").read_text()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -91,9 +91,9 @@ def test_all_published_counts_come_out(
         ]
         texts = [(rules / f"rules_{sign}.yml").read_text() for sign in ("positive", "negative")]
         report = check(engine, trees[0], trees[1], texts[0], texts[1], ignore)
-        assert not report.disagreements, name
+        assert not report.mismatches, name
         assert not [p for _, p in report.problems if p.kind not in {"parse", "skipped"}]
-        checked += report.rules
+        checked += report.rule_count
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{checked} rules, {after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime:.1f} CPU-s")  # noqa: T201
     assert checked == 287

@@ -57,7 +57,7 @@ def agree(paths: list[str], patterns: str) -> None:
         tree.mkdir()
         subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
         made = plant(tree, paths)
-        assert set(IgnoreFile(patterns).survivors(made)) == kept_by_git(tree, patterns), (patterns, made)
+        assert set(IgnoreFile(patterns).not_ignored(made)) == kept_by_git(tree, patterns), (patterns, made)
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scanning import MakeTree, git, rule
 
-from codetaste.rules.cache_keys import engine_name
+from codetaste.rules.cache_keys import engine_cache_name
 from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import Engine
+from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import EngineLimits, OpenGrep
+from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import FullScanner, Scan, Scanner
-from codetaste.rules.together import together
+from codetaste.rules.scan import FullScanner, ScanResult, Scanner
+from codetaste.rules.together import gather
 
 pytestmark = pytest.mark.anyio
 
@@ -136,7 +136,7 @@ def spoil(cache: Path, how: str, chance: random.Random) -> None:
 
 
 async def walk(
-    engine: Engine, place: Path, history: Sequence[tuple[list[tuple[str, str, object]], list[Rule], str]],
+    engine: RuleEngine, place: Path, history: Sequence[tuple[list[tuple[str, str, object]], list[Rule], str]],
     *, repository: bool, chance: random.Random
 ) -> None:  # fmt: skip
     """Live through ``history``, and compare after each step."""
@@ -149,7 +149,7 @@ async def walk(
     grep = OpenGrep(engine)
 
     def scanner(size: int = 1 << 30) -> Scanner:
-        return IncrementalScanner(grep, MatchStore(cache, engine_name(engine), size=size), "sub/d.ts\n")
+        return IncrementalScanner(grep, MatchStore(cache, engine_cache_name(engine), size=size), "sub/d.ts\n")
 
     ours, full = scanner(), FullScanner(grep, "sub/d.ts\n")
     for changes, rules, mishap in history:
@@ -158,12 +158,12 @@ async def walk(
         spoil(cache, mishap, chance)
         if mishap in {"new process", "tiny"}:
             ours = scanner(2000 if mishap == "tiny" else 1 << 30)
-        wanted, *got = await together([partial(each.scan, rules, tree) for each in (full, ours, scanner())])
+        wanted, *got = await gather([partial(each.scan, rules, tree) for each in (full, ours, scanner())])
         assert got == [wanted, wanted]
     assert await scanner().scan(rules, tree) == await ours.scan(rules, tree) == wanted
 
 
-def check(engine: Engine, history: list[object], repository: bool, seed: int) -> None:
+def check(engine: RuleEngine, history: list[object], repository: bool, seed: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         anyio.run(
             partial(walk, repository=repository, chance=random.Random(seed)), engine, Path(place), history
@@ -177,7 +177,7 @@ quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 @settings(max_examples=6, suppress_health_check=quiet)
 @anything
 def test_it_says_what_a_full_scan_says(
-    engine: Engine, history: list[object], repository: bool, seed: int
+    engine: RuleEngine, history: list[object], repository: bool, seed: int
 ) -> None:
     check(engine, history, repository, seed)
 
@@ -187,7 +187,7 @@ def test_it_says_what_a_full_scan_says(
 @settings(max_examples=300, suppress_health_check=quiet)
 @anything
 def test_it_says_what_a_full_scan_says_hundreds_of_times(
-    engine: Engine, history: list[object], repository: bool, seed: int
+    engine: RuleEngine, history: list[object], repository: bool, seed: int
 ) -> None:
     check(engine, history, repository, seed)
 
@@ -195,30 +195,30 @@ def test_it_says_what_a_full_scan_says_hundreds_of_times(
 class Counting:
     """An engine that remembers what it was asked."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: RuleEngine) -> None:
         self._grep = OpenGrep(engine)
         self.asked: list[tuple[list[str], list[str]]] = []
 
-    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
         self.asked.append(([each.id for each in rules], list(files)))
         return await self._grep.match(rules, tree, files)
 
 
-def counting(engine: Engine, cache: Path) -> tuple[Counting, IncrementalScanner]:
+def counting(engine: RuleEngine, cache: Path) -> tuple[Counting, IncrementalScanner]:
     grep = Counting(engine)
-    return grep, IncrementalScanner(grep, MatchStore(cache, engine_name(engine)))
+    return grep, IncrementalScanner(grep, MatchStore(cache, engine_cache_name(engine)))
 
 
 BAR, SOURCE = rule("bar", pattern="bar(...)"), rule("source", pattern="source()")
 
 
 async def test_both_trees_cost_one_pass_over_the_union_of_their_files(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     base = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1)\n", "c.py": "foo(2)\n"})
     golden = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1, 2)\n", "d.py": "foo(2)\n"})
     grep, scanner = counting(engine, tmp_path / "cache")
-    both = await together([partial(scanner.scan, [FOO], tree) for tree in (base, golden)])
+    both = await gather([partial(scanner.scan, [FOO], tree) for tree in (base, golden)])
     assert [found.count("foo") for found in both] == [2, 2]
     assert sorted(file for _, files in grep.asked for file in files) == [
         "a.py",
@@ -230,7 +230,7 @@ async def test_both_trees_cost_one_pass_over_the_union_of_their_files(
 
 
 async def test_a_repeated_candidate_costs_nothing_and_a_new_one_beside_it_only_itself(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1)\n", "c.txt": "foo(1)\n"})
     grep, scanner = counting(engine, tmp_path / "cache")
@@ -249,7 +249,7 @@ async def test_a_repeated_candidate_costs_nothing_and_a_new_one_beside_it_only_i
 
 @pytest.mark.slow
 async def test_rules_that_overflow_a_file_together_are_not_put_together_from_apart(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"many.py": "".join(f"foo({n})\n" for n in range(6000)), "a.py": "foo(1)\n"})
     rules = [FOO, rule("foo-one", pattern="foo($X)")]
@@ -262,32 +262,32 @@ async def test_rules_that_overflow_a_file_together_are_not_put_together_from_apa
 
 
 async def test_a_file_that_changes_while_it_is_matched_is_not_remembered_as_it_was(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n"})
 
     class Slow(Counting):
-        async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+        async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
             text = (tree / "a.py").read_text()
             (tree / "a.py").write_text("bar(1)\n")
             found = await super().match(rules, tree, files)
             (tree / "a.py").write_text(text)
             return found
 
-    store = MatchStore(tmp_path / "cache", engine_name(engine))
+    store = MatchStore(tmp_path / "cache", engine_cache_name(engine))
     assert (await IncrementalScanner(Slow(engine), store).scan([FOO], tree)).count("foo") == 0
     _, scanner = counting(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
 
 
 async def test_a_new_rule_that_hangs_on_a_file_is_named_beside_rules_that_are_known(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     statements = "".join(f"g{n % 7}(x{n})\n" for n in range(400))
     hang = rule("hang", pattern="\n...\n".join(f"$F{n}($X{n})" for n in range(6)))
     tree = make_tree({"slow.py": f"{statements}foo(1)\n", "quick.py": "foo(1)\n"})
-    grep = OpenGrep(engine, limits=EngineLimits(wall_s=6.0, pair_s=1.0))
-    scanner = IncrementalScanner(grep, MatchStore(tmp_path / "cache", engine_name(engine)))
+    grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=6.0, pair_s=1.0))
+    scanner = IncrementalScanner(grep, MatchStore(tmp_path / "cache", engine_cache_name(engine)))
     await scanner.scan([FOO], tree)
     found = await scanner.scan([FOO, hang], tree)
     assert [(p.kind, p.rule_id, p.path) for p in found.problems] == [("timeout", "hang", "slow.py")]
@@ -296,12 +296,12 @@ async def test_a_new_rule_that_hangs_on_a_file_is_named_beside_rules_that_are_kn
 
 
 async def test_an_answer_that_is_not_whole_is_not_remembered(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n"})
     scanner = IncrementalScanner(
-        OpenGrep(Engine(Path("/nowhere"), "1", "0", Path("/nowhere"), "config", core=True)),
-        MatchStore(tmp_path / "cache", engine_name(engine)),
+        OpenGrep(RuleEngine(Path("/nowhere"), "1", "0", Path("/nowhere"), "config", is_core=True)),
+        MatchStore(tmp_path / "cache", engine_cache_name(engine)),
     )
     with pytest.raises(Exception, match="cannot be run"):
         await scanner.scan([FOO], tree)
@@ -315,7 +315,7 @@ async def test_an_answer_that_is_not_whole_is_not_remembered(
 
 
 def test_nothing_is_left_of_a_cache_but_the_cache(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n"})
     _, scanner = counting(engine, tmp_path / "cache")

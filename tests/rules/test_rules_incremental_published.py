@@ -15,13 +15,13 @@ import anyio
 import pytest
 from scanning import git
 
-from codetaste.rules.cache_keys import engine_name
+from codetaste.rules.cache_keys import engine_cache_name
 from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import Engine
+from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.incremental import IncrementalScanner
 from codetaste.rules.opengrep import OpenGrep
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.scan import FullScanner, Scan
+from codetaste.rules.scan import FullScanner, ScanResult
 
 Found = Counter[tuple[str, str, int, int]]
 SIGNS = ("positive", "negative")
@@ -57,7 +57,7 @@ def checked_out(clone: Path, commit: str, work: Path, ignore: Path) -> Path:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("repo", ["koajs/koa", "99designs/gqlgen", "aws/aws-cli"])
 def test_both_trees_of_an_instance(
-    engine: Engine, published_data: Path, clones: Path, tmp_path: Path, repo: str
+    engine: RuleEngine, published_data: Path, clones: Path, tmp_path: Path, repo: str
 ) -> None:
     rows = csv.DictReader((published_data / "instances.csv").read_text().splitlines())
     row = next(row for row in rows if f"{row['owner']}/{row['repo']}" == repo)
@@ -70,10 +70,10 @@ def test_both_trees_of_an_instance(
 
     def ours() -> IncrementalScanner:
         return IncrementalScanner(
-            grep, MatchStore(tmp_path / "cache", engine_name(engine)), ignore.read_text()
+            grep, MatchStore(tmp_path / "cache", engine_cache_name(engine)), ignore.read_text()
         )
 
-    async def compare(work: Path) -> Scan:
+    async def compare(work: Path) -> ScanResult:
         wanted = await FullScanner(grep, ignore.read_text()).scan(rules, work)
         assert await ours().scan(rules, work) == wanted
         assert await ours().scan(rules, work) == wanted

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scanning import rule
 
-from codetaste.rules.isolate import MAX_FAILURES, Failure, isolate
+from codetaste.rules.isolate import MAX_FAILURES, FailedAttempt, bisect_failure
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import Match, Scan
+from codetaste.rules.scan import Match, ScanResult
 
 Pairs = set[tuple[str, str]]
 
@@ -23,24 +23,24 @@ class Machine:
     def __init__(self, deadly: Pairs) -> None:
         self.deadly, self.now, self.deaths, self.attempts = deadly, 0.0, 0, 0
 
-    async def attempt(self, rules: Sequence[Rule], files: Sequence[str], limit_s: float) -> Scan | Failure:
+    async def attempt(self, rules: Sequence[Rule], files: Sequence[str], limit_s: float) -> ScanResult | FailedAttempt:
         self.attempts += 1
         await anyio.lowlevel.checkpoint()
         if any((rule.id, file) in self.deadly for rule in rules for file in ["", *files]):
             self.deaths += 1
             self.now += limit_s
-            return Failure("timeout", f"no answer in {limit_s:.0f} s")
+            return FailedAttempt("timeout", f"no answer in {limit_s:.0f} s")
         self.now += 0.1
-        return Scan(tuple(sorted(Match(rule.id, file, 1, 1) for rule in rules for file in files)))
+        return ScanResult(tuple(sorted(Match(rule.id, file, 1, 1) for rule in rules for file in files)))
 
 
-def search(rules: list[str], files: list[str], deadly: Pairs, extra_s: float = 600.0) -> tuple[Machine, Scan]:
+def search(rules: list[str], files: list[str], deadly: Pairs, extra_s: float = 600.0) -> tuple[Machine, ScanResult]:
     machine = Machine(deadly)
     made = [rule(name) for name in rules]
 
-    async def main() -> Scan:
-        first = Failure("timeout", "no answer")
-        return await isolate(machine.attempt, made, files, first, extra_s=extra_s, clock=lambda: machine.now)
+    async def main() -> ScanResult:
+        first = FailedAttempt("timeout", "no answer")
+        return await bisect_failure(machine.attempt, made, files, first, extra_s=extra_s, clock=lambda: machine.now)
 
     return machine, anyio.run(main)
 

@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scanning import MakeTree, git, rule
 
-from codetaste.rules.cache_keys import FileKeys, engine_name
+from codetaste.rules.cache_keys import FileKeys, engine_cache_name
 from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import Engine
+from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.ignore import IgnoreFile
 from codetaste.rules.incremental import IncrementalScanner
 from codetaste.rules.opengrep import OpenGrep
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import FullScanner, Scan
-from codetaste.rules.selection import select
-from codetaste.source.layers import Layers
+from codetaste.rules.scan import FullScanner, ScanResult
+from codetaste.rules.selection import select_targets
+from codetaste.source.layers import OverlayTree
 
 pytestmark = pytest.mark.anyio
 
@@ -43,29 +43,29 @@ FILES = {
 class Asked:
     """An engine that remembers in which folder it was asked about what."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: RuleEngine) -> None:
         self._grep = OpenGrep(engine)
         self.asked: list[tuple[Path, list[str]]] = []
 
-    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
         self.asked.append((tree, list(files)))
         return await self._grep.match(rules, tree, files)
 
 
-def layers(tmp_path: Path, base: Path, changed: dict[str, str], gone: set[str]) -> Layers:
+def layers(tmp_path: Path, base: Path, changed: dict[str, str], gone: set[str]) -> OverlayTree:
     over = Path(tempfile.mkdtemp(dir=tmp_path)) / "over"
     over.mkdir()
     for name, content in changed.items():
         (over / name).parent.mkdir(parents=True, exist_ok=True)
         (over / name).write_text(content)
-    return Layers(base, over, frozenset(changed), frozenset(gone))
+    return OverlayTree(base, over, frozenset(changed), frozenset(gone))
 
 
-def composed(tree: Layers, into: Path) -> Path:
+def composed(tree: OverlayTree, into: Path) -> Path:
     shutil.copytree(tree.base, into)
-    for name in tree.gone:
+    for name in tree.deleted:
         (into / name).unlink()
-    shutil.copytree(tree.over, into, dirs_exist_ok=True)
+    shutil.copytree(tree.overlay, into, dirs_exist_ok=True)
     return into
 
 
@@ -78,8 +78,8 @@ def test_files_are_selected_as_of_one_folder(tmp_path: Path, make_tree: MakeTree
         {"b.py"},
     )
     ignore = IgnoreFile("node/\n")
-    assert select(tree, ignore) == select(composed(tree, tmp_path / "one"), ignore)
-    assert "new/x.py" in select(tree, ignore).files
+    assert select_targets(tree, ignore) == select_targets(composed(tree, tmp_path / "one"), ignore)
+    assert "new/x.py" in select_targets(tree, ignore).files
 
 
 def test_what_a_patch_adds_to_a_work_tree_of_git_counts_even_if_git_ignores_it(
@@ -88,8 +88,8 @@ def test_what_a_patch_adds_to_a_work_tree_of_git_counts_even_if_git_ignores_it(
     base = make_tree({"a.py": "", ".gitignore": "x.py\n"})
     git(base, "init", "-q")
     (base / "x.py").write_text("")
-    assert select(layers(tmp_path, base, {}, set()), None).files == (".gitignore", "a.py")
-    assert select(layers(tmp_path, base, {"sub/x.py": ""}, {"a.py"}), None).files == (
+    assert select_targets(layers(tmp_path, base, {}, set()), None).files == (".gitignore", "a.py")
+    assert select_targets(layers(tmp_path, base, {"sub/x.py": ""}, {"a.py"}), None).files == (
         ".gitignore",
         "sub/x.py",
     )
@@ -104,41 +104,41 @@ def test_of_rs_files_only_those_that_changed_are_read_again(tmp_path: Path, make
     assert states["a.py"].key != before["a.py"].key
     assert states["sub/c.py"] == before["sub/c.py"]
     assert memo.unchanged(tree, states) == states
-    (tree.over / "a.py").write_text("foo(10)\n")
+    (tree.overlay / "a.py").write_text("foo(10)\n")
     assert set(memo.unchanged(tree, states)) == {"node/e.py", "sub/c.py"}
     assert memo.read(base, sorted(FILES)) == before
 
 
 async def test_the_engine_is_asked_only_about_what_the_patch_made(
-    engine: Engine, tmp_path: Path, make_tree: MakeTree
+    engine: RuleEngine, tmp_path: Path, make_tree: MakeTree
 ) -> None:
     asked = Asked(engine)
-    scanner = IncrementalScanner(asked, MatchStore(tmp_path / "cache", engine_name(engine)))
+    scanner = IncrementalScanner(asked, MatchStore(tmp_path / "cache", engine_cache_name(engine)))
     base = make_tree(FILES)
     await scanner.scan(RULES, base)
     tree = layers(tmp_path, base, {"a.py": "bar(1)\n", "sub/new.py": "foo(2)\n"}, {"b.py"})
     asked.asked.clear()
     found = await scanner.scan(RULES, tree)
-    assert asked.asked == [(tree.over, ["a.py", "sub/new.py"])]
+    assert asked.asked == [(tree.overlay, ["a.py", "sub/new.py"])]
     assert found == await FullScanner(OpenGrep(engine)).scan(RULES, composed(tree, tmp_path / "one"))
 
 
 async def test_where_nothing_is_known_all_is_matched_in_one_call_and_copies_are_removed(
-    engine: Engine, tmp_path: Path, make_tree: MakeTree
+    engine: RuleEngine, tmp_path: Path, make_tree: MakeTree
 ) -> None:
     asked = Asked(engine)
     tree = layers(tmp_path, make_tree(FILES), {"a.py": "bar(1)\n"}, {"sub/d.py"})
     wanted = await FullScanner(OpenGrep(engine)).scan(RULES, composed(tree, tmp_path / "one"))
     for scanner in (
         FullScanner(asked),
-        IncrementalScanner(asked, MatchStore(tmp_path / "cache", engine_name(engine))),
+        IncrementalScanner(asked, MatchStore(tmp_path / "cache", engine_cache_name(engine))),
     ):
         asked.asked.clear()
         assert await scanner.scan(RULES, tree) == wanted
         ((folder, files),) = asked.asked
         assert files == ["a.py", "b.py", "node/e.py", "sub/c.py"]
         assert not folder.exists()
-    assert [path.name for path in tree.over.parent.iterdir()] == ["over"]
+    assert [path.name for path in tree.overlay.parent.iterdir()] == ["over"]
 
 
 contents = st.sampled_from(["foo(1)\n", "bar(1)\nfoo(2)\n", "def f():\n    pass\n", "def def (\n", ""])
@@ -154,7 +154,7 @@ histories = given(st.lists(patches, min_size=2, max_size=2))
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @histories
 def test_patch_after_patch_it_says_what_a_scan_of_one_folder_says(
-    engine: Engine, history: list[tuple[dict[str, str], set[str]]]
+    engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]
 ) -> None:
     check(engine, history)
 
@@ -164,16 +164,16 @@ def test_patch_after_patch_it_says_what_a_scan_of_one_folder_says(
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @histories
 def test_patch_after_patch_it_says_so_many_times(
-    engine: Engine, history: list[tuple[dict[str, str], set[str]]]
+    engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]
 ) -> None:
     check(engine, history)
 
 
-def check(engine: Engine, history: list[tuple[dict[str, str], set[str]]]) -> None:
+def check(engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]) -> None:
     async def main(place: Path) -> None:
         base = place / "base"
         grep = OpenGrep(engine)
-        scanner = IncrementalScanner(grep, MatchStore(place / "cache", engine_name(engine)), "node/y.py\n")
+        scanner = IncrementalScanner(grep, MatchStore(place / "cache", engine_cache_name(engine)), "node/y.py\n")
         full = FullScanner(grep, "node/y.py\n")
         for number, (changed, gone) in enumerate(history):
             tree = layers(place, base, changed, gone - changed.keys())

@@ -15,10 +15,10 @@ import pytest
 from scanning import MakeTree, git, rule, scan
 
 from codetaste.errors import EngineError
-from codetaste.rules.engine_install import Engine
-from codetaste.rules.opengrep import EngineLimits, OpenGrep
+from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.scan import FullScanner, Match, Scan
+from codetaste.rules.scan import FullScanner, Match, ScanResult
 
 FIGURE_8_RULE = """\
 rules:
@@ -55,12 +55,12 @@ HANG = rule("hang", pattern="\n...\n".join(f"$F{n}($X{n})" for n in range(6)))
 SLOW_FILE = "".join(f"g{n % 7}(x{n})\n" for n in range(400)) + "foo(1)\n"
 
 
-def lines(found: Scan, name: str) -> list[tuple[str, int]]:
+def lines(found: ScanResult, name: str) -> list[tuple[str, int]]:
     return [(match.path, match.start_line) for match in found.by_rule.get(name, [])]
 
 
 def test_the_rule_of_figure_8_matches_its_example_in_lines_6_and_11(
-    engine: Engine, make_tree: MakeTree
+    engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     rules = list(parse_rules(FIGURE_8_RULE, source="figure 8"))
     found = scan(engine, rules, make_tree({"example.js": FIGURE_8_EXAMPLE}))
@@ -71,18 +71,18 @@ def test_the_rule_of_figure_8_matches_its_example_in_lines_6_and_11(
     assert found.scanned == {"example.js"}
 
 
-def test_matches_say_where_they_start_and_end(engine: Engine, make_tree: MakeTree) -> None:
+def test_matches_say_where_they_start_and_end(engine: RuleEngine, make_tree: MakeTree) -> None:
     found = scan(engine, [CALL], make_tree({"a.py": "x = 1\nfoo(\n  1,\n)\n"}))
     assert found.matches == (Match("call", "a.py", 2, 4, 1, 2),)
     assert found.coverage("call") == {("a.py", 2), ("a.py", 3), ("a.py", 4)}
 
 
-def test_suppressed_results_count(engine: Engine, make_tree: MakeTree) -> None:
+def test_suppressed_results_count(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({"a.py": "foo(1)  # nosemgrep\nfoo(2)  # nosem: call\nfoo(3)\n"})
     assert scan(engine, [CALL], tree).count("call") == 3
 
 
-def test_a_plain_folder_and_a_work_tree_give_the_same(engine: Engine, make_tree: MakeTree) -> None:
+def test_a_plain_folder_and_a_work_tree_give_the_same(engine: RuleEngine, make_tree: MakeTree) -> None:
     files = {
         "a.py": "foo(1)\n",
         "gen/b.py": "foo(1)\n",
@@ -99,20 +99,20 @@ def test_a_plain_folder_and_a_work_tree_give_the_same(engine: Engine, make_tree:
 
 
 def test_the_ignore_rules_of_an_enclosing_repository_mean_nothing(
-    engine: Engine, make_tree: MakeTree
+    engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     outer = make_tree({".gitignore": "*.py\n", "inner/a.py": "foo(1)\n"})
     git(outer, "init", "-q")
     assert scan(engine, [CALL], outer / "inner").count("call") == 1
 
 
-def test_paths_of_a_rule_are_seen_from_the_root_of_the_tree(engine: Engine, make_tree: MakeTree) -> None:
+def test_paths_of_a_rule_are_seen_from_the_root_of_the_tree(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({"a.py": "foo(1)\n", "sub/a.py": "foo(1)\n", "sub/sub/b.py": "foo(1)\n"})
     some = rule("some", pattern="foo(...)", paths={"include": ["sub/*.py"], "exclude": ["b.py"]})
     assert lines(scan(engine, [some], tree), "some") == [("sub/a.py", 1)]
 
 
-def test_broken_rules_are_named_and_the_others_answer(engine: Engine, make_tree: MakeTree) -> None:
+def test_broken_rules_are_named_and_the_others_answer(engine: RuleEngine, make_tree: MakeTree) -> None:
     broken = [
         rule("pattern", pattern="def foo((:"),
         rule("language", languages=("klingon",), pattern="foo"),
@@ -138,7 +138,7 @@ def test_broken_rules_are_named_and_the_others_answer(engine: Engine, make_tree:
 
 
 def test_a_rule_that_makes_the_engine_refuse_the_whole_set_is_found(
-    engine: Engine, make_tree: MakeTree
+    engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     refused = Rule("refused", ("python",), {**CALL.body, "id": "refused", "languages": "python"})
     others = [rule(f"other-{n}", pattern=f"foo({n})") for n in range(5)]
@@ -148,14 +148,14 @@ def test_a_rule_that_makes_the_engine_refuse_the_whole_set_is_found(
     assert "list for languages" in found.problems[0].message
 
 
-def test_rules_are_read_even_if_there_is_nothing_to_scan(engine: Engine, make_tree: MakeTree) -> None:
+def test_rules_are_read_even_if_there_is_nothing_to_scan(engine: RuleEngine, make_tree: MakeTree) -> None:
     found = scan(engine, [CALL, rule("language", languages=("klingon",), pattern="x")], make_tree({}))
     assert not found.matches
     assert [p.rule_id for p in found.problems] == ["language"]
-    assert scan(engine, [], make_tree({"a.py": "foo(1)"})) == Scan(())
+    assert scan(engine, [], make_tree({"a.py": "foo(1)"})) == ScanResult(())
 
 
-def test_files_that_do_not_parse_are_routine(engine: Engine, make_tree: MakeTree) -> None:
+def test_files_that_do_not_parse_are_routine(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree(
         {"bad.py": "foo(1)\ndef def (\n", "good.py": "foo(1)\n", "latin.py": b"foo('\xe4')\n\xff\xfe\n"}
     )
@@ -165,7 +165,7 @@ def test_files_that_do_not_parse_are_routine(engine: Engine, make_tree: MakeTree
     assert ("parse", "bad.py", 2) in [(p.kind, p.path, p.line) for p in found.problems]
 
 
-def test_names_may_be_anything(engine: Engine, make_tree: MakeTree) -> None:
+def test_names_may_be_anything(engine: RuleEngine, make_tree: MakeTree) -> None:
     names = [
         "a b.py", "qu'o\"te.py", "new\nline.py", "-dash.py", "--config", "pct%20.py", "ünï.py",
         "caf\udce9.py", "$HOME.py", "sub/@x.py", "\\.py", "#.py", "tab\t.py", "~", "*.py",
@@ -178,7 +178,7 @@ def test_names_may_be_anything(engine: Engine, make_tree: MakeTree) -> None:
     assert not found.problems
 
 
-def test_large_files_and_links_are_left_alone(engine: Engine, make_tree: MakeTree) -> None:
+def test_large_files_and_links_are_left_alone(engine: RuleEngine, make_tree: MakeTree) -> None:
     outside = make_tree({"secret.py": "foo(1)\n"})
     tree = make_tree({"a.py": "foo(1)\n"})
     (tree / "loop").symlink_to(".")
@@ -194,7 +194,7 @@ def test_large_files_and_links_are_left_alone(engine: Engine, make_tree: MakeTre
 
 
 def test_more_files_than_a_command_line_takes(
-    engine: Engine, make_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
+    engine: RuleEngine, make_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codetaste.rules.opengrep._ARGUMENT_BYTES", 120)
     names = [f"sub/file-{n:02d}.py" for n in range(12)]
@@ -203,11 +203,11 @@ def test_more_files_than_a_command_line_takes(
 
 
 def test_a_rule_that_hangs_on_a_file_is_named_and_the_rest_answers(
-    engine: Engine, make_tree: MakeTree
+    engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     tree = make_tree({"slow.py": SLOW_FILE, "quick.py": "foo(1)\n", "other.py": "f(1)\ng(2)\n"})
     start = time.monotonic()
-    found = scan(engine, [CALL, HANG, TEXT], tree, limits=EngineLimits(wall_s=6.0, pair_s=1.0))
+    found = scan(engine, [CALL, HANG, TEXT], tree, limits=RuleEngineLimits(wall_s=6.0, pair_s=1.0))
     assert time.monotonic() - start < 20
     assert lines(found, "call") == [("quick.py", 1), ("slow.py", 401)]
     assert found.count("text") == 2
@@ -216,13 +216,13 @@ def test_a_rule_that_hangs_on_a_file_is_named_and_the_rest_answers(
     assert not found.failures("call")
 
 
-def test_matches_without_end_make_a_rule_partial(engine: Engine, make_tree: MakeTree) -> None:
+def test_matches_without_end_make_a_rule_partial(engine: RuleEngine, make_tree: MakeTree) -> None:
     found = scan(engine, [CALL, TEXT], make_tree({"many.py": "foo(1)\n" * 10_001, "few.py": "foo(1)\n"}))
     assert found.failures("call")
     assert found.failures("call")[0].path == "many.py"
 
 
-def wrapped(engine: Engine, folder: Path, script: str) -> Engine:
+def wrapped(engine: RuleEngine, folder: Path, script: str) -> RuleEngine:
     """The engine behind a program that misbehaves; in ``script``, ``$rules`` is the text of the rules."""
     program = folder / "opengrep"
     body = f"""#!/bin/bash
@@ -239,8 +239,8 @@ CRASH = 'if [[ "$rules" == *"crash me"* && "$*" == *bad.py* ]]; then kill -SEGV 
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
-def test_a_crash_is_traced_to_its_rule_and_file(engine: Engine, make_tree: MakeTree, tmp_path: Path) -> None:
-    if not engine.core:
+def test_a_crash_is_traced_to_its_rule_and_file(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
+    if not engine.is_core:
         pytest.skip("this engine has no core to stand behind the program that crashes")
     rules = [rule(f"fine-{n}", pattern="foo(...)") for n in range(6)]
     rules.insert(3, Rule("crashing", ("python",), {**CALL.body, "message": "crash me"}))
@@ -257,15 +257,15 @@ def test_a_crash_is_traced_to_its_rule_and_file(engine: Engine, make_tree: MakeT
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
 def test_a_rule_that_hangs_before_any_file_costs_bounded_time(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
-    if not engine.core:
+    if not engine.is_core:
         pytest.skip("this engine has no core to stand behind the program that hangs")
     hanging = Rule("hanging", ("python",), {**CALL.body, "message": "hang me"})
     program = wrapped(engine, tmp_path, 'if [[ "$rules" == *"hang me"* ]]; then sleep 99; fi')
     start = time.monotonic()
     found = scan(
-        program, [CALL, hanging, TEXT], make_tree({"a.py": "foo(1)\n"}), limits=EngineLimits(wall_s=4.0)
+        program, [CALL, hanging, TEXT], make_tree({"a.py": "foo(1)\n"}), limits=RuleEngineLimits(wall_s=4.0)
     )
     assert time.monotonic() - start < 40
     assert found.count("call") == 1
@@ -287,7 +287,7 @@ def alive(marker: str) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
 def test_cancelling_kills_the_engine_at_once_and_leaves_nothing(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"slow-cancelled.py": SLOW_FILE})
     scratch = tmp_path / "scratch"
@@ -313,9 +313,9 @@ def test_cancelling_kills_the_engine_at_once_and_leaves_nothing(
 
 
 def test_the_bundle_without_its_core_gives_the_same(
-    engine: Engine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not engine.core:
+    if not engine.is_core:
         pytest.skip("this engine is the bundle")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     tree = make_tree(
@@ -332,7 +332,7 @@ def test_the_bundle_without_its_core_gives_the_same(
         rule("broken", pattern="foo(("),
         rule("js", languages=("javascript",), pattern="foo(1)"),
     ]
-    bundle = replace(engine, program=engine.found, core=False)
+    bundle = replace(engine, program=engine.source_file, core=False)
     slow, quick = scan(bundle, rules, tree), scan(engine, rules, tree)
     assert slow.matches == quick.matches
     assert slow.count("call") == 3
@@ -342,36 +342,36 @@ def test_the_bundle_without_its_core_gives_the_same(
     assert not scan(bundle, rules[:1], make_tree({})).problems
 
 
-def test_an_engine_that_is_gone_says_so(engine: Engine, make_tree: MakeTree, tmp_path: Path) -> None:
+def test_an_engine_that_is_gone_says_so(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
     gone = replace(engine, program=tmp_path / "gone")
     with pytest.raises(EngineError, match="cannot be run"):
         scan(gone, [CALL], make_tree({"a.py": "foo(1)\n"}))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
-def test_a_full_disk_is_named(engine: Engine, make_tree: MakeTree, tmp_path: Path) -> None:
+def test_a_full_disk_is_named(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
     program = wrapped(engine, tmp_path, "echo 'write: No space left on device' >&2; exit 2")
     with pytest.raises(EngineError, match="no space left in"):
         scan(program, [CALL], make_tree({"a.py": "foo(1)\n"}))
 
 
-def test_memory_is_bounded(engine: Engine, make_tree: MakeTree) -> None:
-    if not engine.core:
+def test_memory_is_bounded(engine: RuleEngine, make_tree: MakeTree) -> None:
+    if not engine.is_core:
         pytest.skip("only the core is a single process")
     tree = make_tree({f"{n}.py": SLOW_FILE * 20 for n in range(3)})
     found = scan(
-        engine, [HANG, CALL], tree, limits=EngineLimits(wall_s=20, pair_s=2, memory_bytes=300 * 1024**2)
+        engine, [HANG, CALL], tree, limits=RuleEngineLimits(wall_s=20, pair_s=2, memory_bytes=300 * 1024**2)
     )
     assert found.partial or found.count("call") == 60
 
 
-def test_the_engine_needs_no_network(engine: Engine, make_tree: MakeTree, tmp_path: Path) -> None:
+def test_the_engine_needs_no_network(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
     if (
         shutil.which("unshare") is None
         or subprocess.run(["unshare", "-rn", "true"], check=False, capture_output=True).returncode
     ):
         pytest.skip("no network namespace to be had")
-    if not engine.core:
+    if not engine.is_core:
         pytest.skip("only the core is known to be quiet")
     program = tmp_path / "offline"
     program.write_text(f'#!/bin/sh\nexec unshare -rn {engine.program} "$@"\n')

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scanning import MakeTree, rule, scan
 
 from codetaste.rules.dump import dump_rules
-from codetaste.rules.engine_install import Engine
-from codetaste.rules.feedback import render, show_witnesses
-from codetaste.rules.registry import judge, overlap_allowed
+from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.feedback import render_candidate_result, add_witness_text
+from codetaste.rules.registry import register_candidates, overlap_allowed
 from codetaste.rules.rule import parse_rules
-from codetaste.rules.scan import Match, Problem, Scan
-from codetaste.rules.verdict import Direction, Registered
+from codetaste.rules.scan import Match, ScanProblem, ScanResult
+from codetaste.rules.verdict import Direction, RegisteredRule
 
 Found = list[tuple[str, int, int]]
 Candidate = tuple[str, Found, Found]
@@ -59,7 +59,7 @@ def model(additive: bool, candidates: list[Candidate]) -> list[str]:
     return list(registered)
 
 
-def scans(candidates: list[Candidate]) -> tuple[Scan, Scan]:
+def scans(candidates: list[Candidate]) -> tuple[ScanResult, ScanResult]:
     sides = []
     for side in (0, 1):
         found = [
@@ -67,7 +67,7 @@ def scans(candidates: list[Candidate]) -> tuple[Scan, Scan]:
             for name, *both in candidates
             for path, start, more in both[side]
         ]
-        sides.append(Scan(tuple(sorted(found))))
+        sides.append(ScanResult(tuple(sorted(found))))
     return sides[0], sides[1]
 
 
@@ -79,17 +79,17 @@ def test_what_is_registered_is_what_the_paper_says(
 ) -> None:
     base, golden = scans(candidates)
     rules = [rule(name) for name, _, _ in candidates]
-    one = judge(direction, rules[:first], base, golden)
-    known = [Registered.from_json(json.loads(json.dumps(entry.to_json()))) for entry in one.registered]
-    two = judge(direction, rules[first:], base, golden, known)
-    assert [entry.id for entry in two.registered] == model(direction is Direction.ADDITIVE, candidates)
-    for verdict, (name, in_base, in_golden) in zip([*one.verdicts, *two.verdicts], candidates, strict=True):
+    one = register_candidates(direction, rules[:first], base, golden)
+    known = [RegisteredRule.from_json(json.loads(json.dumps(entry.to_json()))) for entry in one.registered_rules]
+    two = register_candidates(direction, rules[first:], base, golden, known)
+    assert [entry.id for entry in two.registered_rules] == model(direction is Direction.ADDITIVE, candidates)
+    for verdict, (name, in_base, in_golden) in zip([*one.candidates, *two.candidates], candidates, strict=True):
         assert (verdict.rule_id, verdict.base_count, verdict.golden_count) == (
             name,
             len(in_base),
             len(in_golden),
         )
-        assert verdict.accepted is any(entry.id == name for entry in two.registered)
+        assert verdict.accepted is any(entry.id == name for entry in two.registered_rules)
         assert bool(verdict.reason) is not verdict.accepted
 
 
@@ -102,9 +102,9 @@ def many(name: str, path: str, count: int, start: int = 1) -> tuple[Match, ...]:
     [(11, 1, True), (10, 1, False), (21, 2, True), (20, 2, False), (30, 0, False)],
 )
 def test_a_witness_is_given_when_one_side_has_ten_times_more(wanted: int, unwanted: int, shown: bool) -> None:
-    there, gone = Scan(many("x", "new.py", wanted)), Scan(many("x", "old.py", unwanted, start=5))
+    there, gone = ScanResult(many("x", "new.py", wanted)), ScanResult(many("x", "old.py", unwanted, start=5))
     for direction, base, golden in ((Direction.ADDITIVE, gone, there), (Direction.REDUCTIVE, there, gone)):
-        verdict = judge(direction, [rule("x")], base, golden).verdicts[0]
+        verdict = register_candidates(direction, [rule("x")], base, golden).candidates[0]
         assert (verdict.witness is not None) is shown
         assert verdict.accepted is (unwanted == 0)
         if verdict.witness:
@@ -113,29 +113,29 @@ def test_a_witness_is_given_when_one_side_has_ten_times_more(wanted: int, unwant
 
 def test_a_witness_in_the_base_shows_its_lines_and_one_in_the_target_does_not(make_tree: MakeTree) -> None:
     tree = make_tree({"old.py": "one\ntwo\n" + "long\n" * 50})
-    there = Scan(many("x", "new.py", 30))
-    gone = Scan((Match("x", "old.py", 1, 2), Match("x", "old.py", 1, 40)))
-    additive = judge(Direction.ADDITIVE, [rule("x")], gone, there).verdicts
-    shown = show_witnesses(Direction.ADDITIVE, additive, tree)[0]
+    there = ScanResult(many("x", "new.py", 30))
+    gone = ScanResult((Match("x", "old.py", 1, 2), Match("x", "old.py", 1, 40)))
+    additive = register_candidates(Direction.ADDITIVE, [rule("x")], gone, there).candidates
+    shown = add_witness_text(Direction.ADDITIVE, additive, tree)[0]
     assert shown.witness
     assert shown.witness.text == "one\ntwo"
-    assert "old.py, lines 1 to 2\n    | one\n    | two" in render(shown)
-    reductive = judge(Direction.REDUCTIVE, [rule("x")], there, gone).verdicts
-    hidden = show_witnesses(Direction.REDUCTIVE, reductive, tree)[0]
+    assert "old.py, lines 1 to 2\n    | one\n    | two" in render_candidate_result(shown)
+    reductive = register_candidates(Direction.REDUCTIVE, [rule("x")], there, gone).candidates
+    hidden = add_witness_text(Direction.REDUCTIVE, reductive, tree)[0]
     assert hidden.witness
     assert not hidden.witness.text
-    assert "old.py, lines 1 to 2" in render(hidden)
-    assert "one" not in render(hidden)
+    assert "old.py, lines 1 to 2" in render_candidate_result(hidden)
+    assert "one" not in render_candidate_result(hidden)
 
 
 def test_the_text_of_a_witness_is_bounded_and_stays_in_the_tree(make_tree: MakeTree, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret\n" * 3)
     tree = make_tree({"long.py": "x" * 5_000 + "\n" + "y\n" * 99, "bytes.py": b"\xff\xfe\n"})
     (tree / "link.py").symlink_to(tmp_path / "secret")
-    there = Scan(
+    there = ScanResult(
         many("a", "n.py", 30) + many("b", "n.py", 30) + many("c", "n.py", 30) + many("d", "n.py", 30)
     )
-    gone = Scan(
+    gone = ScanResult(
         (
             Match("a", "long.py", 1, 99),
             Match("b", "link.py", 1, 2),
@@ -143,10 +143,10 @@ def test_the_text_of_a_witness_is_bounded_and_stays_in_the_tree(make_tree: MakeT
             Match("d", "no.py", 1, 1),
         )
     )
-    verdicts = judge(Direction.ADDITIVE, [rule(name) for name in "abcd"], gone, there).verdicts
+    verdicts = register_candidates(Direction.ADDITIVE, [rule(name) for name in "abcd"], gone, there).candidates
     texts = [
         verdict.witness.text
-        for verdict in show_witnesses(Direction.ADDITIVE, verdicts, tree)
+        for verdict in add_witness_text(Direction.ADDITIVE, verdicts, tree)
         if verdict.witness
     ]
     assert [len(text) < 1_300 for text in texts] == [True] * 4
@@ -155,12 +155,12 @@ def test_the_text_of_a_witness_is_bounded_and_stays_in_the_tree(make_tree: MakeT
 
 
 def test_an_id_is_registered_once(make_tree: MakeTree) -> None:
-    golden = Scan(many("x", "a.py", 3))
-    first = judge(Direction.ADDITIVE, [rule("x"), rule("x")], Scan(()), golden)
-    assert [verdict.accepted for verdict in first.verdicts] == [True, False]
-    again = judge(Direction.ADDITIVE, [rule("x")], Scan(()), golden, first.registered)
-    assert "registered already" in again.verdicts[0].reason
-    assert again.registered == first.registered
+    golden = ScanResult(many("x", "a.py", 3))
+    first = register_candidates(Direction.ADDITIVE, [rule("x"), rule("x")], ScanResult(()), golden)
+    assert [verdict.accepted for verdict in first.candidates] == [True, False]
+    again = register_candidates(Direction.ADDITIVE, [rule("x")], ScanResult(()), golden, first.registered_rules)
+    assert "registered already" in again.candidates[0].reason
+    assert again.registered_rules == first.registered_rules
 
 
 SECRET = "Syntax error at line a.py:1: `secret_of_the_target` was unexpected"
@@ -169,42 +169,42 @@ SECRET = "Syntax error at line a.py:1: `secret_of_the_target` was unexpected"
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
-        (Problem("rule", "Rule parse error: invalid language klingon", "x"), "invalid language klingon"),
+        (ScanProblem("rule", "Rule parse error: invalid language klingon", "x"), "invalid language klingon"),
         (
-            Problem("rule", "Too many matches: see a.py", "x", "secret_of_the_target.py"),
+            ScanProblem("rule", "Too many matches: see a.py", "x", "secret_of_the_target.py"),
             "too many matches in one file",
         ),
-        (Problem("timeout", SECRET, "x", "secret_of_the_target.py"), "ran out of time"),
-        (Problem("engine", SECRET), "crashed"),
+        (ScanProblem("timeout", SECRET, "x", "secret_of_the_target.py"), "ran out of time"),
+        (ScanProblem("engine", SECRET), "crashed"),
     ],
 )
 def test_a_rule_without_an_answer_is_rejected_and_the_target_stays_hidden(
-    problem: Problem, said: str
+    problem: ScanProblem, said: str
 ) -> None:
-    golden = Scan(many("x", "a.py", 3), (problem,))
-    verdict = judge(Direction.ADDITIVE, [rule("x")], Scan(()), golden).verdicts[0]
+    golden = ScanResult(many("x", "a.py", 3), (problem,))
+    verdict = register_candidates(Direction.ADDITIVE, [rule("x")], ScanResult(()), golden).candidates[0]
     assert not verdict.accepted
     assert verdict.golden_count is None
     assert verdict.base_count == 0
-    assert said in render(verdict)
-    assert "secret" not in render(verdict)
+    assert said in render_candidate_result(verdict)
+    assert "secret" not in render_candidate_result(verdict)
 
 
 def test_trouble_with_one_rule_or_with_parsing_does_not_concern_another() -> None:
     problems = (
-        Problem("rule", "m", "y"),
-        Problem("parse", "m", "", "a.py"),
-        Problem("skipped", "m", path="b.py"),
+        ScanProblem("rule", "m", "y"),
+        ScanProblem("parse", "m", "", "a.py"),
+        ScanProblem("skipped", "m", path="b.py"),
     )
     assert (
-        judge(Direction.ADDITIVE, [rule("x")], Scan((), problems), Scan(many("x", "a.py", 1)))
-        .verdicts[0]
+        register_candidates(Direction.ADDITIVE, [rule("x")], ScanResult((), problems), ScanResult(many("x", "a.py", 1)))
+        .candidates[0]
         .accepted
     )
 
 
 def test_real_rules_are_registered_and_swapping_the_trees_rejects_them(
-    engine: Engine, make_tree: MakeTree
+    engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     base = make_tree({"a.py": "old(1)\nold(2)\nsame(1)\n"})
     golden = make_tree({"a.py": "new(1)\nnew(2)\nsame(1)\n"})
@@ -216,17 +216,17 @@ def test_real_rules_are_registered_and_swapping_the_trees_rejects_them(
         rule("broken", pattern="new(("),
     ]
     found = scan(engine, rules, base), scan(engine, rules, golden)
-    judged = judge(Direction.ADDITIVE, rules, *found)
-    assert [entry.id for entry in judged.registered] == ["new"]
-    said = [render(verdict) for verdict in judged.verdicts]
+    judged = register_candidates(Direction.ADDITIVE, rules, *found)
+    assert [entry.id for entry in judged.registered_rules] == ["new"]
+    said = [render_candidate_result(verdict) for verdict in judged.candidates]
     assert said[0] == "new: registered (0 matches in the base code, 2 matches in the refactored code)"
     assert "overlap those of the registered new by 1.000" in said[1]
     assert "must not match in the base code, where it has 1 match" in said[2]
     assert "matches nothing in the refactored code" in said[3]
     assert "Invalid pattern for Python" in said[4]
-    written = dump_rules(entry.to_rule() for entry in judged.registered)
+    written = dump_rules(entry.to_rule() for entry in judged.registered_rules)
     assert parse_rules(written, source="w")[0].body["metadata"] == {
         "category": "api", "nr_legacy_patterns": 0, "nr_refactored_patterns": 2,
     }  # fmt: skip
-    assert not judge(Direction.ADDITIVE, rules, found[1], found[0]).registered
-    assert [entry.id for entry in judge(Direction.REDUCTIVE, rules, found[1], found[0]).registered] == ["new"]
+    assert not register_candidates(Direction.ADDITIVE, rules, found[1], found[0]).registered_rules
+    assert [entry.id for entry in register_candidates(Direction.REDUCTIVE, rules, found[1], found[0]).registered_rules] == ["new"]

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from codetaste.rules.sarif import ALIAS, Unreadable, read_output
+from codetaste.rules.sarif import RULE_ALIAS, UnreadableOutput, parse_output
 
 EMPTY = b'{"runs": [{"results": []}]}'
-IDS = {ALIAS.format(0): "mine", ALIAS.format(1): "other"}
+IDS = {RULE_ALIAS.format(0): "mine", RULE_ALIAS.format(1): "other"}
 
 
 def problems(**error: Any) -> list[tuple[str, str, str, str]]:
     report = json.dumps({"errors": [error], "paths": {"scanned": ["a.py"]}}).encode()
-    found = read_output(EMPTY, report, IDS, {"a.py"}).problems
+    found = parse_output(EMPTY, report, IDS, {"a.py"}).problems
     return [(p.kind, p.rule_id, p.path, p.message) for p in found]
 
 
@@ -33,7 +33,7 @@ def problems(**error: Any) -> list[tuple[str, str, str, str]]:
     ],
 )
 def test_each_kind_of_error_is_told_apart(name: object, kind: str) -> None:
-    assert problems(type=name, rule_id=ALIAS.format(0), path="a.py", message="m")[0][:3] == (
+    assert problems(type=name, rule_id=RULE_ALIAS.format(0), path="a.py", message="m")[0][:3] == (
         kind,
         "mine",
         "a.py",
@@ -41,7 +41,7 @@ def test_each_kind_of_error_is_told_apart(name: object, kind: str) -> None:
 
 
 def test_a_message_names_the_rule_as_its_author_does() -> None:
-    said = problems(type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {ALIAS.format(1)} file: a.py]")
+    said = problems(type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {RULE_ALIAS.format(1)} file: a.py]")
     assert said == [("timeout", "other", "", "Fixpoint timeout: Fixpoint timeout [rule: other file: a.py]")]
     assert problems(type="Fixpoint timeout", message="svalue propagation", path="a.py")[0][0] == "parse"
 
@@ -58,8 +58,8 @@ def test_paths_may_be_encoded_or_not() -> None:
     def found(uri: str, files: set[str]) -> str:
         region = {"startLine": 1}
         place = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
-        sarif = json.dumps({"runs": [{"results": [{"ruleId": ALIAS.format(0), "locations": [place]}]}]})
-        return read_output(sarif.encode(), b"{}", IDS, files).matches[0].path
+        sarif = json.dumps({"runs": [{"results": [{"ruleId": RULE_ALIAS.format(0), "locations": [place]}]}]})
+        return parse_output(sarif.encode(), b"{}", IDS, files).matches[0].path
 
     assert found("a%20b.py", {"a b.py"}) == "a b.py"
     assert found("a%20b.py", {"a%20b.py", "a b.py"}) == "a%20b.py"
@@ -78,14 +78,14 @@ def test_paths_may_be_encoded_or_not() -> None:
     ],
 )
 def test_damaged_output_is_no_answer(sarif: bytes, report: bytes) -> None:
-    with pytest.raises(Unreadable):
-        read_output(sarif, report, IDS, set())
+    with pytest.raises(UnreadableOutput):
+        parse_output(sarif, report, IDS, set())
 
 
 def test_an_error_about_all_rules_is_no_answer_either() -> None:
     report = json.dumps(
         {"errors": [{"type": "Invalid YAML", "message": "Invalid YAML at line x:5:\n Expected a list"}]}
     )
-    with pytest.raises(Unreadable, match="Expected a list") as caught:
-        read_output(EMPTY, report.encode(), IDS, set())
+    with pytest.raises(UnreadableOutput, match="Expected a list") as caught:
+        parse_output(EMPTY, report.encode(), IDS, set())
     assert caught.value.rules_refused

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from codetaste.rules.scratch import new_folder
+from codetaste.rules.scratch import make_scratch_folder
 
 
 def test_what_a_killed_run_left_is_removed_and_what_lives_or_is_young_stays(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_what_a_killed_run_left_is_removed_and_what_lives_or_is_young_stays(tmp_
         (folder / "rules.json").write_text("{}")
     for folder in old.values():
         os.utime(folder, (1, 1))
-    made = new_folder(tmp_path)
+    made = make_scratch_folder(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [made.name, young.name, f"codetaste-scan-{os.getpid()}-b", "someone-elses"]
     )

@@ -11,7 +11,7 @@ from scanning import MakeTree, git
 
 from codetaste.errors import EngineError
 from codetaste.rules.ignore import IgnoreFile
-from codetaste.rules.selection import select
+from codetaste.rules.selection import select_targets
 
 FILES = {
     "a.py": "", "ignored.py": "", "sub/ignored.py": "", "build/b.py": "",
@@ -22,7 +22,7 @@ FILES = {
 
 
 def test_everything_in_a_plain_folder_counts_but_for_the_ignore_file(make_tree: MakeTree) -> None:
-    found = select(make_tree(FILES), IgnoreFile("build/\n"))
+    found = select_targets(make_tree(FILES), IgnoreFile("build/\n"))
     assert found.files == (
         ".gitignore", "a.py", "fits.py", "ignored.py", "sub/.semgrepignore", "sub/c.py", "sub/ignored.py",
     )  # fmt: skip
@@ -35,15 +35,15 @@ def test_a_work_tree_with_everything_committed_is_the_same(
 ) -> None:
     require("git")
     tree = make_tree(FILES)
-    plain = select(tree, None)
+    plain = select_targets(tree, None)
     git(tree, "init", "-q")
     git(tree, "add", "-f", ".")
     git(tree, "commit", "-qm", "all")
-    assert select(tree, None) == plain
+    assert select_targets(tree, None) == plain
     (tree / "new.py").touch()
     (tree / "sub" / "new").mkdir()
     (tree / "sub" / "new" / "ignored.py").touch()
-    assert set(select(tree, None).files) == {
+    assert set(select_targets(tree, None).files) == {
         *plain.files,
         "new.py",
     }  # untracked: only what git does not ignore
@@ -58,7 +58,7 @@ def test_links_and_odd_files_are_no_targets(make_tree: MakeTree) -> None:
     (tree / "file.py").symlink_to(outside / "secret.py")
     (tree / "broken.py").symlink_to("nowhere")
     os.mkfifo(tree / "pipe.py")
-    assert select(tree, None).files == ("a.py", "sub/b.py")
+    assert select_targets(tree, None).files == ("a.py", "sub/b.py")
 
 
 def test_a_work_tree_whose_index_reaches_through_a_link_stays_inside(
@@ -72,7 +72,7 @@ def test_a_work_tree_whose_index_reaches_through_a_link_stays_inside(
     (tree / "sub" / "secret.py").unlink()
     (tree / "sub").rmdir()
     (tree / "sub").symlink_to(outside)
-    assert select(tree, None).files == ("a.py",)
+    assert select_targets(tree, None).files == ("a.py",)
 
 
 def test_a_hostile_repository_cannot_run_a_program(
@@ -85,7 +85,7 @@ def test_a_hostile_repository_cannot_run_a_program(
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
     trap.chmod(0o755)
     git(tree, "config", "core.fsmonitor", str(trap))
-    assert select(tree, None).files == ("a.py",)
+    assert select_targets(tree, None).files == ("a.py",)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_listed_says_so(
 ) -> None:
     require("git")
     with pytest.raises(EngineError, match="not a folder"):
-        select(tmp_path / "nothing", None)
+        select_targets(tmp_path / "nothing", None)
     broken = make_tree({"a.py": "", ".git/HEAD": "nonsense"})
     with pytest.raises(EngineError, match="git cannot list"):
-        select(broken, None)
+        select_targets(broken, None)

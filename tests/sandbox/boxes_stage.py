@@ -13,35 +13,35 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.box import Box, Boxes, BoxSpec
-from codetaste.sandbox.docker import DockerBoxes, docker_boxes
-from codetaste.sandbox.docker_engine import connected
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.docker import DockerSandboxProvider, open_docker_sandboxes
+from codetaste.sandbox.docker_engine import connect_engine
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Completed, Limits
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.sandbox import CommandResult, CommandLimits
 
 
 @asynccontextmanager
-async def in_bubblewrap(folder: Path) -> AsyncIterator[Boxes]:
-    yield local_boxes(folder)
+async def in_bubblewrap(folder: Path) -> AsyncIterator[SandboxProvider]:
+    yield bubblewrap_provider(folder)
 
 
 @asynccontextmanager
 async def in_docker(
     socket: Path, image: str, folder: Path, run: str = "test", kind: str = DOCKER
-) -> AsyncIterator[DockerBoxes]:
+) -> AsyncIterator[DockerSandboxProvider]:
     """Boxes in the tests' engine; nothing of them may be left behind unremoved."""
     left: list[str] = []
     async with (
-        connected(kind, socket) as engine,
-        docker_boxes(engine, run=run, image=image, folder=folder, bundle=None, warn=left.append) as opened,
+        connect_engine(kind, socket) as engine,
+        open_docker_sandboxes(engine, run=run, image=image, folder=folder, bundle=None, warn=left.append) as opened,
     ):
         yield opened
     assert left == [], left
 
 
 @pytest.fixture(params=["bubblewrap", DOCKER, pytest.param(PODMAN, marks=pytest.mark.slow)])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Boxes]:
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[SandboxProvider]:
     """What opens boxes of every kind, before it is opened itself."""
     if request.param == "bubblewrap":
         return in_bubblewrap(tmp_path / "boxes")
@@ -51,16 +51,16 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncCont
 
 
 @pytest.fixture
-async def boxes(opening: AbstractAsyncContextManager[Boxes], anyio_backend: str) -> AsyncIterator[Boxes]:
+async def boxes(opening: AbstractAsyncContextManager[SandboxProvider], anyio_backend: str) -> AsyncIterator[SandboxProvider]:
     """What opens boxes, once for every kind."""
     async with opening as opened:
         yield opened
 
 
 @pytest.fixture
-async def box(boxes: Boxes) -> AsyncIterator[Box]:
+async def box(boxes: SandboxProvider) -> AsyncIterator[Sandbox]:
     """An open box of every kind, empty."""
-    async with boxes.open(BoxSpec("test")) as opened:
+    async with boxes.open(SandboxSpec("test")) as opened:
         yield opened
 
 
@@ -70,12 +70,12 @@ def token() -> str:
     return f"9{uuid.uuid4().int % 10**9:09d}"
 
 
-async def sh(box: Box, script: str, *, wall_s: float = 60.0, stdin: bytes = b"") -> Completed:
+async def sh(box: Sandbox, script: str, *, wall_s: float = 60.0, stdin: bytes = b"") -> CommandResult:
     """Run a shell script inside."""
-    return await box.run(["sh", "-c", script], limits=Limits(wall_s=wall_s), stdin=stdin)
+    return await box.run(["sh", "-c", script], limits=CommandLimits(wall_s=wall_s), stdin=stdin)
 
 
-async def inside(box: Box) -> list[str]:
+async def inside(box: Sandbox) -> list[str]:
     """The processes inside but for the box's own two, the first and its child, and the one that looks."""
     # By the shell alone: what it would start would be seen too.
     script = 'for one in /proc/[0-9]*; do read -r line <$one/stat && echo "$line"; done 2>/dev/null'
@@ -103,7 +103,7 @@ def archive(*members: tuple[str, bytes | str | None], mode: int = 0o644) -> byte
     return made.getvalue()
 
 
-async def fetched(box: Box, path: str) -> dict[str, tuple[tarfile.TarInfo, bytes]]:
+async def fetched(box: Sandbox, path: str) -> dict[str, tuple[tarfile.TarInfo, bytes]]:
     """What ``path`` inside has: each member with its content."""
     async with box.get(path) as chunks:
         data = b"".join([chunk async for chunk in chunks])

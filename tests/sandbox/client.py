@@ -18,24 +18,24 @@ import anyio
 
 from codetaste.errors import CodetasteError
 from codetaste.sandbox import bubblewrap
-from codetaste.sandbox.engine import Engine, choose_engine, probe
-from codetaste.sandbox.local import LocalSandbox, local_sandbox
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.engine import ContainmentEngine, choose_engine, probe_engines
+from codetaste.sandbox.local import ReadOnlyShell, read_only_shell
+from codetaste.sandbox.sandbox import CommandLimits
 
 SECRET = os.environ.get("ANTHROPIC_API_KEY", "")
 
 
-def chosen(name: str) -> Engine:
+def chosen(name: str) -> ContainmentEngine:
     if name == "package":
-        program = next(path for origin, path in bubblewrap.programs() if origin == "package")
-        return Engine("bubblewrap", program)
+        program = next(path for origin, path in bubblewrap.find_programs() if origin == "package")
+        return ContainmentEngine("bubblewrap", program)
     if name == "landlock-1":  # as the first kernels had it: this one accepts being asked for less
-        return Engine("landlock", landlock_abi=1)
+        return ContainmentEngine("landlock", landlock_abi=1)
     return choose_engine(name)
 
 
-async def answer(sandbox: LocalSandbox, request: dict[str, Any]) -> dict[str, Any]:
-    limits = Limits(**request.get("limits", {}))
+async def answer(sandbox: ReadOnlyShell, request: dict[str, Any]) -> dict[str, Any]:
+    limits = CommandLimits(**request.get("limits", {}))
     with anyio.move_on_after(request.get("cancel_after", 1000)):
         done = await sandbox.run(
             request["command"],
@@ -64,7 +64,7 @@ async def main() -> None:
     tools = {name: Path(path) for name, path in setting["tools"].items()}
     kept_open = os.open(setting["secret_file"], os.O_RDONLY)
     os.set_inheritable(kept_open, True)  # noqa: FBT003
-    sandbox = local_sandbox(Path(setting["tree"]), tools=tools, engine=chosen(setting["engine"]))
+    sandbox = read_only_shell(Path(setting["tree"]), tools=tools, engine=chosen(setting["engine"]))
     hello = {"kind": sandbox.kind, "workdir": sandbox.workdir, "pid": os.getpid(), "secret": len(SECRET)}
     print(json.dumps(hello), flush=True)  # noqa: T201
     async for line in lines():
@@ -79,7 +79,7 @@ async def main() -> None:
 
 
 def report() -> None:
-    found = [[one.kind, one.works, one.problem, one.fix] for one in probe()]
+    found = [[one.kind, one.works, one.problem, one.fix] for one in probe_engines()]
     try:
         choice = choose_engine("auto").kind
     except CodetasteError as fault:

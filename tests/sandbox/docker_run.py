@@ -11,8 +11,8 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.sandbox.box import BoxSpec, Egress
-from codetaste.sandbox.boxes import open_boxes
+from codetaste.sandbox.box import SandboxSpec, Egress
+from codetaste.sandbox.boxes import open_sandboxes
 from codetaste.sandbox.config import SandboxConfig
 
 
@@ -24,9 +24,9 @@ def say(text: str) -> None:
 async def main(socket: str, image: str, folder: str, name: str) -> None:
     config = SandboxConfig(engine="docker", socket=Path(socket), image=image)
     out = Path(folder)
-    spec = BoxSpec("job")
+    spec = SandboxSpec("job")
     async with (
-        open_boxes(config, out / "cache", out, name, say) as boxes,
+        open_sandboxes(config, out / "cache", out, name, say) as boxes,
         boxes.open(replace(spec, egress=Egress(network=True))) as box,
         boxes.open(replace(spec, read_only_root=True)),
     ):

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from boxes_stage import in_docker
 
-from codetaste.sandbox.docker import DockerBoxes
+from codetaste.sandbox.docker import DockerSandboxProvider
 from dockerd import DockerEngine
 
 
 @pytest.fixture
 async def containers(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path, anyio_backend: str
-) -> AsyncIterator[DockerBoxes]:
+) -> AsyncIterator[DockerSandboxProvider]:
     """What opens boxes in the tests' engine; at the end nothing of them may be left in it."""
     before = census(docker_engine)
     async with in_docker(docker_engine.socket, lean_image, tmp_path / "boxes") as opened:

@@ -13,8 +13,8 @@ from pathlib import Path
 import anyio
 from anyio.abc import SocketStream
 
-from codetaste.sandbox.egress import allowlist
-from codetaste.sandbox.proxy import Visit
+from codetaste.sandbox.egress import open_allowlist_egress
+from codetaste.sandbox.proxy import HostRequest
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 ENOUGH_S = 30.0
@@ -58,7 +58,7 @@ class Stand:
 
     socket: Path
     env: Mapping[str, str]
-    visits: list[Visit]
+    visits: list[HostRequest]
 
     async def ask(self, *pieces: bytes, half_close: bool = False) -> bytes:
         said = b""
@@ -87,9 +87,9 @@ class Stand:
 
 @contextlib.asynccontextmanager
 async def stand(*hosts: str, environ: Mapping[str, str] | None = None) -> AsyncIterator[Stand]:
-    visits: list[Visit] = []
-    async with allowlist(hosts, note=visits.append, environ=environ or {}) as egress:
-        (way,) = egress.ways
+    visits: list[HostRequest] = []
+    async with open_allowlist_egress(hosts, note=visits.append, environ=environ or {}) as egress:
+        (way,) = egress.forwards
         yield Stand(way.socket, egress.env, visits)
 
 

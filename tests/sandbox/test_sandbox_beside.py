@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from codetaste.sandbox.beside import beside
+from codetaste.sandbox.beside import background_tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ async def test_they_serve_a_cancelled_block_until_it_has_cleaned_up() -> None:
             answer.set()
 
     with asking, asked, anyio.move_on_after(0.01):
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(serve)
             try:
                 await anyio.sleep(60)
@@ -35,7 +35,7 @@ async def test_they_serve_a_cancelled_block_until_it_has_cleaned_up() -> None:
 
 async def test_what_the_block_raises_comes_out_as_it_is() -> None:
     async def block() -> None:
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(anyio.sleep, 60)
             raise ValueError("of the block")
 
@@ -48,7 +48,7 @@ async def test_a_fault_in_a_task_ends_the_block_and_the_other_tasks() -> None:
         raise ValueError("of the task")
 
     async def block() -> None:
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(anyio.sleep, 60)
             tasks.start_soon(fail)
             await anyio.sleep(60)
@@ -60,5 +60,5 @@ async def test_a_fault_in_a_task_ends_the_block_and_the_other_tasks() -> None:
 
 async def test_a_block_that_is_over_at_once_waits_for_nobody() -> None:
     with anyio.fail_after(10):
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(anyio.sleep, 60)

@@ -9,14 +9,14 @@ import pytest
 from boxes_stage import sh
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Box, Boxes, BoxSpec
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
 
 
-async def test_a_command_runs_as_an_ordinary_user_without_privileges_in_the_repository(box: Box) -> None:
+async def test_a_command_runs_as_an_ordinary_user_without_privileges_in_the_repository(box: Sandbox) -> None:
     done = await sh(
         box,
         'id -u; id -g; pwd; echo "$HOME"; grep -E "^(CapPrm|CapEff|NoNewPrivs)" /proc/self/status; '
@@ -31,14 +31,14 @@ async def test_a_command_runs_as_an_ordinary_user_without_privileges_in_the_repo
     assert b"/usr/a" in done.stderr
 
 
-async def test_exit_codes_are_those_of_a_shell(box: Box) -> None:
+async def test_exit_codes_are_those_of_a_shell(box: Sandbox) -> None:
     for script, code in (("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)):
         assert (await sh(box, script)).exit_code == code
     assert (await box.run(["there-is-no-such-program"])).exit_code == 127
     assert (await box.run(["/etc/passwd"])).exit_code == 126
 
 
-async def test_what_is_no_command_is_refused(box: Box) -> None:
+async def test_what_is_no_command_is_refused(box: Sandbox) -> None:
     for command in ([], ["echo", "a\0b"]):
         with pytest.raises(SandboxError, match="not a command"):
             await box.run(command)
@@ -49,7 +49,7 @@ async def test_what_is_no_command_is_refused(box: Box) -> None:
     assert (await box.run(["true"])).exit_code == 0
 
 
-async def test_standard_input_of_any_size_is_read_to_its_end_also_by_name(box: Box) -> None:
+async def test_standard_input_of_any_size_is_read_to_its_end_also_by_name(box: Sandbox) -> None:
     text = bytes(range(256)) * 4096 * 3
     done = await box.run(["sha256sum", "/dev/stdin"], stdin=text)
     assert done.stdout.split()[0].decode() == hashlib.sha256(text).hexdigest()
@@ -57,24 +57,24 @@ async def test_standard_input_of_any_size_is_read_to_its_end_also_by_name(box: B
     assert (await box.run(["cat"])).stdout == b""
 
 
-async def test_streams_can_be_opened_by_name(box: Box) -> None:
+async def test_streams_can_be_opened_by_name(box: Sandbox) -> None:
     done = await sh(box, "echo one >/dev/stdout; echo two >/dev/stderr; echo three | tee /dev/stderr")
     assert done.stdout == b"one\nthree\n"
     assert sorted(done.stderr.split()) == [b"three", b"two"]
 
 
-async def test_a_megabyte_comes_whole_and_more_than_was_asked_for_is_cut_in_the_middle(box: Box) -> None:
-    done = await box.run(["seq", "160000"], limits=Limits(output_bytes=2 * MIB))
+async def test_a_megabyte_comes_whole_and_more_than_was_asked_for_is_cut_in_the_middle(box: Sandbox) -> None:
+    done = await box.run(["seq", "160000"], limits=CommandLimits(output_bytes=2 * MIB))
     assert done.stdout == b"".join(b"%d\n" % number for number in range(1, 160001))
     assert not done.truncated
-    cut = await box.run(["seq", "160000"], limits=Limits(output_bytes=1000))
+    cut = await box.run(["seq", "160000"], limits=CommandLimits(output_bytes=1000))
     assert cut.truncated
     assert len(cut.stdout) <= 1000
     assert cut.stdout.startswith(b"1\n2\n")
     assert cut.stdout.endswith(b"\n160000\n")
 
 
-async def test_a_sink_is_given_everything_as_fast_as_it_takes_it(box: Box) -> None:
+async def test_a_sink_is_given_everything_as_fast_as_it_takes_it(box: Sandbox) -> None:
     got, most = hashlib.sha256(), 0
 
     async def slow(chunk: bytes) -> None:
@@ -83,7 +83,7 @@ async def test_a_sink_is_given_everything_as_fast_as_it_takes_it(box: Box) -> No
         await anyio.sleep(0.001)
         got.update(chunk)
 
-    limits = Limits(output_bytes=100)
+    limits = CommandLimits(output_bytes=100)
     done = await box.run(["seq", "300000"], limits=limits, sink=slow)
     whole = b"".join(b"%d\n" % number for number in range(1, 300001))
     assert got.hexdigest() == hashlib.sha256(whole).hexdigest()
@@ -92,7 +92,7 @@ async def test_a_sink_is_given_everything_as_fast_as_it_takes_it(box: Box) -> No
     assert most <= 256 * 1024
 
 
-async def test_nobody_waits_for_the_sink_of_another_command(box: Box) -> None:
+async def test_nobody_waits_for_the_sink_of_another_command(box: Sandbox) -> None:
     opened = anyio.Event()
 
     async def stuck(_chunk: bytes) -> None:
@@ -101,12 +101,12 @@ async def test_nobody_waits_for_the_sink_of_another_command(box: Box) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: box.run(["seq", "1000000"], sink=stuck))
         for _ in range(20):
-            done = await box.run(["seq", "20000"], limits=Limits(output_bytes=MIB))
+            done = await box.run(["seq", "20000"], limits=CommandLimits(output_bytes=MIB))
             assert done.stdout.endswith(b"\n20000\n")
         opened.set()
 
 
-async def test_what_a_sink_raises_ends_the_command(box: Box) -> None:
+async def test_what_a_sink_raises_ends_the_command(box: Sandbox) -> None:
     async def full(_chunk: bytes) -> None:
         raise OSError("no space left")
 
@@ -115,7 +115,7 @@ async def test_what_a_sink_raises_ends_the_command(box: Box) -> None:
     assert (await box.run(["echo", "still here"])).stdout == b"still here\n"
 
 
-async def test_a_command_that_floods_is_ended_and_says_so(box: Box) -> None:
+async def test_a_command_that_floods_is_ended_and_says_so(box: Sandbox) -> None:
     done = await box.run(["cat", "/dev/zero"])
     assert done.exit_code == 137
     assert not done.timed_out
@@ -123,9 +123,9 @@ async def test_a_command_that_floods_is_ended_and_says_so(box: Box) -> None:
     assert len(done.stdout) <= 64 * 1024
 
 
-async def test_variables_of_the_box_and_of_the_command_are_seen(boxes: Boxes) -> None:
+async def test_variables_of_the_box_and_of_the_command_are_seen(boxes: SandboxProvider) -> None:
     node = {"NODE_OPTIONS": "--require=/nowhere.js"}  # whatever it says, it is not for the box's own Node
-    async with boxes.open(BoxSpec("test", env={"BOTH": "box", "ONE": "box", **node})) as box:
+    async with boxes.open(SandboxSpec("test", env={"BOTH": "box", "ONE": "box", **node})) as box:
         done = await box.run(
             ["sh", "-c", 'echo "$BOTH $ONE"; pwd; echo $NODE_OPTIONS'],
             env={"BOTH": "command"},
@@ -134,7 +134,7 @@ async def test_variables_of_the_box_and_of_the_command_are_seen(boxes: Boxes) ->
     assert done.stdout == b"command box\n/output\n--require=/nowhere.js\n"
 
 
-async def test_commands_run_at_the_same_time(box: Box) -> None:
+async def test_commands_run_at_the_same_time(box: Sandbox) -> None:
     async with anyio.create_task_group() as tasks:
         for number in range(6):
             # Each waits for the next one's file: one after the other they would never end.
@@ -142,5 +142,5 @@ async def test_commands_run_at_the_same_time(box: Box) -> None:
             tasks.start_soon(expect_success, box, script)
 
 
-async def expect_success(box: Box, script: str) -> None:
+async def expect_success(box: Sandbox, script: str) -> None:
     assert (await sh(box, script)).exit_code == 0

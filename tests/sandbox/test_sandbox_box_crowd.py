@@ -9,13 +9,13 @@ import pytest
 from anyio import to_thread
 from boxes_stage import archive, fetched
 
-from codetaste.sandbox.box import Box
+from codetaste.sandbox.box import Sandbox
 
 pytestmark = pytest.mark.anyio
 PIECE = 64 * 1024
 
 
-async def test_archives_whose_ends_need_threads_do_not_wait_for_each_other(box: Box) -> None:
+async def test_archives_whose_ends_need_threads_do_not_wait_for_each_other(box: Sandbox) -> None:
     crowd = int(to_thread.current_default_thread_limiter().total_tokens) + 10
     content = b"x" * 40 * PIECE
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 from boxes_stage import fetched, inside, sh
 
-from codetaste.sandbox.box import Box, Boxes, BoxSpec
-from codetaste.sandbox.sandbox import Completed, Limits
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.sandbox import CommandResult, CommandLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ nohup sleep {token} >/dev/null 2>&1 &
 """
 
 
-async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(box: Box, token: str) -> None:
+async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(box: Sandbox, token: str) -> None:
     done = await sh(box, f"echo begun; {ESCAPES.format(token=token)} sleep {token}", wall_s=0.5)
     assert done.timed_out
     assert done.exit_code is None
@@ -30,32 +30,32 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(b
     assert await inside(box) == []
 
 
-async def test_it_is_told_first_and_may_put_its_things_in_order(box: Box) -> None:
+async def test_it_is_told_first_and_may_put_its_things_in_order(box: Sandbox) -> None:
     done = await sh(box, "trap 'echo tidy; exit 5' TERM; while :; do sleep 0.05; done", wall_s=0.5)
     assert done.timed_out
     assert done.stdout == b"tidy\n"
 
 
-async def test_a_time_limit_holds_for_one_that_writes_faster_than_its_output_is_taken(box: Box) -> None:
+async def test_a_time_limit_holds_for_one_that_writes_faster_than_its_output_is_taken(box: Sandbox) -> None:
     async def slow(_chunk: bytes) -> None:
         time.sleep(0.01)  # noqa: ASYNC251 - so that more is there whenever it is looked for
         await anyio.sleep(0.001)
 
     done = None
     with anyio.move_on_after(60):
-        done = await box.run(["yes"], limits=Limits(wall_s=0.5), sink=slow)
+        done = await box.run(["yes"], limits=CommandLimits(wall_s=0.5), sink=slow)
     assert done is not None
     assert done.timed_out
 
 
-async def test_what_a_finished_command_left_in_the_background_is_ended(box: Box, token: str) -> None:
+async def test_what_a_finished_command_left_in_the_background_is_ended(box: Sandbox, token: str) -> None:
     # Those in the background hold its output open; it has ended all the same.
     done = await sh(box, f"{ESCAPES.format(token=token)} sleep {token} & echo done")
     assert (done.exit_code, done.stdout) == (0, b"done\n")
     assert await inside(box) == []
 
 
-async def test_a_cancelled_command_leaves_nothing(box: Box, token: str) -> None:
+async def test_a_cancelled_command_leaves_nothing(box: Sandbox, token: str) -> None:
     for after_s in (0.0, 0.002, 0.02, 0.2):
         # Who does not listen to TERM is waited for a while: once is enough.
         escapes = ESCAPES.format(token=token).replace("trap", "trap" if after_s > 0.1 else ": trap")
@@ -65,10 +65,10 @@ async def test_a_cancelled_command_leaves_nothing(box: Box, token: str) -> None:
         assert await inside(box) == []
 
 
-async def test_a_job_that_is_cancelled_can_still_read_what_its_command_left(boxes: Boxes, token: str) -> None:
+async def test_a_job_that_is_cancelled_can_still_read_what_its_command_left(boxes: SandboxProvider, token: str) -> None:
     found = {}
     with anyio.move_on_after(1.0):
-        async with boxes.open(BoxSpec("test")) as box:
+        async with boxes.open(SandboxSpec("test")) as box:
             try:
                 await sh(box, f"trap 'echo last >last; exit' TERM; echo first >first; sleep {token} & wait")
             finally:
@@ -79,8 +79,8 @@ async def test_a_job_that_is_cancelled_can_still_read_what_its_command_left(boxe
     assert set(found) == {"testbed", "testbed/first", "testbed/last"}
 
 
-async def test_other_commands_live_on_when_one_is_ended(box: Box, token: str) -> None:
-    ended: dict[str, Completed] = {}
+async def test_other_commands_live_on_when_one_is_ended(box: Sandbox, token: str) -> None:
+    ended: dict[str, CommandResult] = {}
 
     async def run(name: str, script: str, wall_s: float) -> None:
         ended[name] = await sh(box, script, wall_s=wall_s)
@@ -98,19 +98,19 @@ async def test_other_commands_live_on_when_one_is_ended(box: Box, token: str) ->
     assert await inside(box) == []
 
 
-async def test_a_fork_bomb_is_ended(boxes: Boxes) -> None:
-    async with boxes.open(BoxSpec("test", processes=100)) as box:
-        done = await box.run(["bash", "-c", "f() { f | f & }; f; sleep 60"], limits=Limits(wall_s=1.0))
+async def test_a_fork_bomb_is_ended(boxes: SandboxProvider) -> None:
+    async with boxes.open(SandboxSpec("test", processes=100)) as box:
+        done = await box.run(["bash", "-c", "f() { f | f & }; f; sleep 60"], limits=CommandLimits(wall_s=1.0))
         assert done.timed_out or done.exit_code not in {None, 0}
         assert await inside(box) == []
-        assert box.ended == ""
+        assert box.end_reason == ""
 
 
-async def test_no_zombie_stays(box: Box) -> None:
+async def test_no_zombie_stays(box: Sandbox) -> None:
     await sh(box, "for i in 1 2 3 4 5 6 7 8 9; do (setsid true &); done; sleep 0.1")
     assert await inside(box) == []
 
 
-async def test_what_it_wrote_stays(box: Box) -> None:
+async def test_what_it_wrote_stays(box: Sandbox) -> None:
     await sh(box, "echo kept >file; sleep 60", wall_s=0.3)
     assert (await fetched(box, "/testbed/file"))["file"][1] == b"kept\n"

@@ -14,14 +14,14 @@ import pytest
 from boxes_stage import archive, fetched, sh
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Box
+from codetaste.sandbox.box import Sandbox
 
 pytestmark = pytest.mark.anyio
 LONG = "a" * 120 + "/" + "b" * 120
 ODD = ("new\nline", "tab\tand \\ and 'quotes'", "-rf", "\udcff\udcfe", "ümlaut", " ")
 
 
-async def test_what_is_put_in_comes_out_again(box: Box) -> None:
+async def test_what_is_put_in_comes_out_again(box: Sandbox) -> None:
     files = {f"testbed/{name}": os.urandom(5000) for name in (*ODD, f"{LONG}/file")}
     await box.put(
         archive(
@@ -43,7 +43,7 @@ async def test_what_is_put_in_comes_out_again(box: Box) -> None:
     assert done.stdout.decode().split() == ["5000", "new"]
 
 
-async def test_modes_and_times_are_kept_and_nothing_gains_a_privilege(box: Box) -> None:
+async def test_modes_and_times_are_kept_and_nothing_gains_a_privilege(box: Sandbox) -> None:
     for mode in (0o755, 0o600, 0o444, 0o4755):
         await box.put(archive((f"testbed/{mode}", b"x"), mode=mode))
     found = await fetched(box, "/testbed")
@@ -52,7 +52,7 @@ async def test_modes_and_times_are_kept_and_nothing_gains_a_privilege(box: Box) 
     assert (await sh(box, "stat -c %Y 493")).stdout == b"1600000000\n"
 
 
-async def test_a_link_to_a_file_of_the_same_archive_is_one_file_with_it(box: Box) -> None:
+async def test_a_link_to_a_file_of_the_same_archive_is_one_file_with_it(box: Sandbox) -> None:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         first = tarfile.TarInfo("testbed/first")
@@ -69,7 +69,7 @@ async def test_a_link_to_a_file_of_the_same_archive_is_one_file_with_it(box: Box
     assert done.stdout == b"hello"
 
 
-async def test_all_places_can_be_filled_by_one_archive_piece_by_piece(box: Box) -> None:
+async def test_all_places_can_be_filled_by_one_archive_piece_by_piece(box: Sandbox) -> None:
     whole = archive(
         ("testbed/a", b"1"),
         ("task_description/b", b"2"),
@@ -87,13 +87,13 @@ async def test_all_places_can_be_filled_by_one_archive_piece_by_piece(box: Box) 
     assert set(await fetched(box, "/home/agent")) == {"agent", "agent/d"}
 
 
-async def test_a_file_is_replaced_by_another(box: Box) -> None:
+async def test_a_file_is_replaced_by_another(box: Sandbox) -> None:
     await sh(box, "echo old >file; chmod 444 file; ln -s /etc/passwd link; mkdir empty")
     await box.put(archive(("testbed/file", b"new"), ("testbed/link", b"new"), ("testbed/empty", b"new")))
     assert (await sh(box, "cat file link empty")).stdout == b"newnewnew"
 
 
-async def test_members_elsewhere_are_refused(box: Box) -> None:
+async def test_members_elsewhere_are_refused(box: Sandbox) -> None:
     for name in ("etc/passwd", "testbed/../etc/x", "../x", "testbedx/y"):
         with pytest.raises(SandboxError):
             await box.put(archive((name, b"x")))
@@ -101,7 +101,7 @@ async def test_members_elsewhere_are_refused(box: Box) -> None:
         await box.put(archive(("testbed/a", b"x" * 5000))[:3000])
 
 
-async def test_nothing_is_put_through_a_link_that_a_command_has_made(box: Box, tmp_path: Path) -> None:
+async def test_nothing_is_put_through_a_link_that_a_command_has_made(box: Sandbox, tmp_path: Path) -> None:
     outside = anyio.Path(tmp_path)
     await outside.chmod(0o777)
     await sh(box, f"ln -s {tmp_path} /output/plans; ln -s /testbed /output/other")
@@ -112,7 +112,7 @@ async def test_nothing_is_put_through_a_link_that_a_command_has_made(box: Box, t
     assert not await (outside / "plan.md").exists()
 
 
-async def test_one_file_or_folder_can_be_read_and_what_is_not_there_is_said(box: Box) -> None:
+async def test_one_file_or_folder_can_be_read_and_what_is_not_there_is_said(box: Sandbox) -> None:
     await sh(box, "mkdir -p a/b; echo text >a/b/c; ln -s b a/link")
     assert (await fetched(box, "/testbed/a/b/c"))["c"][1] == b"text\n"
     assert set(await fetched(box, "/testbed/a")) == {"a", "a/b", "a/b/c", "a/link"}
@@ -123,7 +123,7 @@ async def test_one_file_or_folder_can_be_read_and_what_is_not_there_is_said(box:
             await fetched(box, path)
 
 
-async def test_what_is_locked_or_strange_is_read_all_the_same(box: Box) -> None:
+async def test_what_is_locked_or_strange_is_read_all_the_same(box: Sandbox) -> None:
     await sh(
         box,
         "mkdir -p locked/in; echo deep >locked/in/file; chmod 000 locked/in/file locked/in locked;"
@@ -136,7 +136,7 @@ async def test_what_is_locked_or_strange_is_read_all_the_same(box: Box) -> None:
     assert found["testbed/locked"][0].mode & 0o777 == 0
 
 
-async def test_reading_can_be_given_up_and_files_are_read_after_everything_was_stopped(box: Box) -> None:
+async def test_reading_can_be_given_up_and_files_are_read_after_everything_was_stopped(box: Sandbox) -> None:
     await sh(box, "head -c 30000000 /dev/urandom >large; head -c 7 large >small")
     async with box.get("/testbed") as chunks:
         assert len(await anext(aiter(chunks))) > 0
@@ -146,7 +146,7 @@ async def test_reading_can_be_given_up_and_files_are_read_after_everything_was_s
     assert found["testbed/small"][1] == found["testbed/large"][1][:7]
 
 
-async def test_files_that_change_while_they_are_read_make_no_broken_archive(box: Box) -> None:
+async def test_files_that_change_while_they_are_read_make_no_broken_archive(box: Sandbox) -> None:
     await sh(box, "head -c 3000000 /dev/zero >changing")
     done = False
 

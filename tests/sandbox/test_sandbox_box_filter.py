@@ -12,14 +12,14 @@ from hypothesis import strategies as some
 from test_sandbox_filter import ALLOWED, AUDIT, CLONE, IOCTL, READ, SOCKET, SOCKETPAIR, both, verdict
 
 from codetaste.sandbox import syscalls
-from codetaste.sandbox.box_filter import DENIALS, box_profile, box_program
+from codetaste.sandbox.box_filter import DENIALS, render_sandbox_profile, assemble_sandbox_filter
 
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 THREAD = 0x003D0F00
 """The flags with which a C library starts a thread."""
 NAMED = sorted({name for denial in DENIALS for name in denial.names.split()} & set(syscalls.X86_64))
-PROFILE = json.loads(box_profile())
-PROGRAM = box_program("x86_64")
+PROFILE = json.loads(render_sandbox_profile())
+PROGRAM = assemble_sandbox_filter("x86_64")
 
 
 def profiled(name: str, *arguments: int) -> str:
@@ -46,7 +46,7 @@ def _holds(condition: dict[str, Any], arguments: tuple[int, ...]) -> bool:
 
 @both
 def test_the_sockets_of_networks_and_neighbours_are_there_and_no_others(machine: str) -> None:
-    code = box_program(machine)
+    code = assemble_sandbox_filter(machine)
     for family in range(64):
         expected = ALLOWED if family in {1, 2, 10, 16} else "EAFNOSUPPORT"
         assert verdict(code, AUDIT[machine], SOCKET[machine], family, 1) == expected
@@ -56,7 +56,7 @@ def test_the_sockets_of_networks_and_neighbours_are_there_and_no_others(machine:
 
 @both
 def test_processes_and_threads_can_be_made_and_namespaces_cannot(machine: str) -> None:
-    code, audit = box_program(machine), AUDIT[machine]
+    code, audit = assemble_sandbox_filter(machine), AUDIT[machine]
     assert verdict(code, audit, CLONE[machine], THREAD) == ALLOWED
     assert verdict(code, audit, CLONE[machine], 17) == ALLOWED
     assert verdict(code, audit, UNSHARE[machine], 0x400) == ALLOWED
@@ -68,7 +68,7 @@ def test_processes_and_threads_can_be_made_and_namespaces_cannot(machine: str) -
 
 @both
 def test_what_builds_need_is_left_alone(machine: str) -> None:
-    code = box_program(machine)
+    code = assemble_sandbox_filter(machine)
     for number in (READ[machine], IOCTL[machine]):
         assert verdict(code, AUDIT[machine], number, 1, 2) == ALLOWED
     for name in (

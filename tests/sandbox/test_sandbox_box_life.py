@@ -13,9 +13,9 @@ from boxes_stage import archive, descendants, fetched, sh
 from sandbox_stage import processes_saying
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Box, Boxes, BoxSpec, Mount
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec, Mount
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
@@ -25,14 +25,14 @@ def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def until_ended(box: Box, within_s: float = 30.0) -> str:
+async def until_ended(box: Sandbox, within_s: float = 30.0) -> str:
     with anyio.move_on_after(within_s):
-        while not box.ended:  # noqa: ASYNC110 (all that a box says of it)
+        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.02)
-    return box.ended
+    return box.end_reason
 
 
-async def test_a_stopped_box_runs_nothing_any_more_and_has_not_ended_of_itself(box: Box, token: str) -> None:
+async def test_a_stopped_box_runs_nothing_any_more_and_has_not_ended_of_itself(box: Sandbox, token: str) -> None:
     async with anyio.create_task_group() as tasks:
         failed = anyio.Event()
 
@@ -51,21 +51,21 @@ async def test_a_stopped_box_runs_nothing_any_more_and_has_not_ended_of_itself(b
     assert processes_saying(token) == []
     with pytest.raises(SandboxError):
         await box.run(["true"])
-    assert box.ended == ""
+    assert box.end_reason == ""
     assert "testbed/begun" in await fetched(box, "/testbed")
 
 
-async def test_nothing_is_left_of_closed_boxes(boxes: Boxes, token: str) -> None:
+async def test_nothing_is_left_of_closed_boxes(boxes: SandboxProvider, token: str) -> None:
     before = descendants()
     descriptors = open_descriptors()
     for _ in range(3):
-        async with boxes.open(BoxSpec("test")) as box:
+        async with boxes.open(SandboxSpec("test")) as box:
             await sh(box, f"mkdir -p a/b; chmod 000 a/b a; (setsid sleep {token} &) ; true")
     with pytest.raises(ValueError, match="of the block"):
-        async with boxes.open(BoxSpec("test")):
+        async with boxes.open(SandboxSpec("test")):
             raise ValueError("of the block")
     with anyio.move_on_after(0.05):
-        async with boxes.open(BoxSpec("test")) as box:
+        async with boxes.open(SandboxSpec("test")) as box:
             await sh(box, f"sleep {token}")
     assert processes_saying(token) == []
     assert descendants() - before == set()
@@ -73,26 +73,26 @@ async def test_nothing_is_left_of_closed_boxes(boxes: Boxes, token: str) -> None
     assert open_descriptors() - descriptors <= (0 if boxes.kind == "bubblewrap" else 2)
 
 
-async def test_boxes_do_not_see_each_other(boxes: Boxes) -> None:
-    async with boxes.open(BoxSpec("one")) as one, boxes.open(BoxSpec("two")) as two:
+async def test_boxes_do_not_see_each_other(boxes: SandboxProvider) -> None:
+    async with boxes.open(SandboxSpec("one")) as one, boxes.open(SandboxSpec("two")) as two:
         await sh(one, "touch /tmp/mine ~/mine")
         assert (await sh(two, "ls /tmp ~ /testbed")).stdout.split() == [
             b"/home/agent:",
             b"/testbed:",
             b"/tmp:",
         ]
-        assert one.ended == two.ended == ""
+        assert one.end_reason == two.end_reason == ""
 
 
-async def test_a_box_whose_time_is_over_ends(boxes: Boxes, token: str) -> None:
-    async with boxes.open(BoxSpec("test", lifetime_s=2.0)) as box:
+async def test_a_box_whose_time_is_over_ends(boxes: SandboxProvider, token: str) -> None:
+    async with boxes.open(SandboxSpec("test", lifetime_s=2.0)) as box:
         with pytest.raises(SandboxError):
             await sh(box, f"sleep {token}")
         assert await until_ended(box)
         assert processes_saying(token) == []
 
 
-async def test_memory_that_is_used_up_is_named(boxes: Boxes) -> None:
+async def test_memory_that_is_used_up_is_named(boxes: SandboxProvider) -> None:
     script = """
 import time
 held = []
@@ -101,7 +101,7 @@ for _ in range(60):
     time.sleep(0.02)
 time.sleep(60)
 """
-    async with boxes.open(BoxSpec("test", memory_bytes=300 * MIB)) as box:
+    async with boxes.open(SandboxSpec("test", memory_bytes=300 * MIB)) as box:
         try:
             done = await box.run(["python3", "-c", script])
         except SandboxError as error:
@@ -113,8 +113,8 @@ time.sleep(60)
         assert await fetched(box, "/testbed")
 
 
-async def test_a_disk_that_is_full_is_named_and_what_was_written_is_there(boxes: Boxes) -> None:
-    async with boxes.open(BoxSpec("test", disk_bytes=20 * MIB)) as box:
+async def test_a_disk_that_is_full_is_named_and_what_was_written_is_there(boxes: SandboxProvider) -> None:
+    async with boxes.open(SandboxSpec("test", disk_bytes=20 * MIB)) as box:
         script = (
             "echo first >first; i=0; while i=$((i+1)); do head -c 1000000 /dev/zero >f$i; sleep 0.01; done"
         )
@@ -124,12 +124,12 @@ async def test_a_disk_that_is_full_is_named_and_what_was_written_is_there(boxes:
         assert (await fetched(box, "/testbed/first"))["first"][1] == b"first\n"
 
 
-async def test_mounts_are_seen_and_cannot_be_changed(boxes: Boxes, tmp_path: Path) -> None:
+async def test_mounts_are_seen_and_cannot_be_changed(boxes: SandboxProvider, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "bin").mkdir(parents=True)
     (tree / "bin" / "hello").write_text("#!/bin/sh\necho hello\n")
     (tree / "bin" / "hello").chmod(0o755)
-    spec = BoxSpec("test", mounts=(Mount(tree, "/opt/agents/a b"),))
+    spec = SandboxSpec("test", mounts=(Mount(tree, "/opt/agents/a b"),))
     async with boxes.open(spec) as box:
         done = await sh(
             box, "'/opt/agents/a b/bin/hello'; touch '/opt/agents/a b/x' '/opt/agents/a b/bin/hello'"
@@ -139,9 +139,9 @@ async def test_mounts_are_seen_and_cannot_be_changed(boxes: Boxes, tmp_path: Pat
     assert sorted(path.name for path in tree.rglob("*")) == ["bin", "hello"]
 
 
-async def test_many_boxes_at_once(boxes: Boxes) -> None:
+async def test_many_boxes_at_once(boxes: SandboxProvider) -> None:
     async def one(number: int) -> None:
-        async with boxes.open(BoxSpec(f"test {number}")) as box:
+        async with boxes.open(SandboxSpec(f"test {number}")) as box:
             await box.put(archive(("testbed/number", str(number).encode())))
             assert (await box.run(["cat", "number"])).stdout == str(number).encode()
 
@@ -150,14 +150,14 @@ async def test_many_boxes_at_once(boxes: Boxes) -> None:
             tasks.start_soon(one, number)
 
 
-async def test_who_kills_the_boxs_own_program_loses_the_box(box: Box) -> None:
+async def test_who_kills_the_boxs_own_program_loses_the_box(box: Sandbox) -> None:
     with pytest.raises(SandboxError):
         await sh(box, "touch before; kill -9 -1; sleep 60")
     assert await until_ended(box)
     assert "testbed/before" in await fetched(box, "/testbed")
 
 
-async def test_who_ends_all_programs_of_node_keeps_the_box(box: Box) -> None:
+async def test_who_ends_all_programs_of_node_keeps_the_box(box: Sandbox) -> None:
     script = """
 for one in /proc/[0-9]*; do
   [ "${one#/proc/}" = $$ ] && continue
@@ -169,10 +169,10 @@ echo here
     assert (await box.run(["echo", "still"])).stdout == b"still\n"
 
 
-async def test_the_first_process_cannot_be_ended_from_inside(box: Box) -> None:
+async def test_the_first_process_cannot_be_ended_from_inside(box: Sandbox) -> None:
     done = await sh(box, "for name in TERM INT HUP KILL STOP QUIT USR1; do kill -$name 1; done; echo here")
     assert done.stdout == b"here\n"
-    assert (await box.run(["echo", "still"], limits=Limits(wall_s=20))).stdout == b"still\n"
+    assert (await box.run(["echo", "still"], limits=CommandLimits(wall_s=20))).stdout == b"still\n"
 
 
 KILLED = """
@@ -205,5 +205,5 @@ def test_a_killed_run_leaves_no_local_box_and_the_next_one_removes_its_folders(
         time.sleep(0.05)
     assert processes_saying(token) == []
     assert len(list(tmp_path.iterdir())) == 1
-    local_boxes(tmp_path)
+    bubblewrap_provider(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -8,8 +8,8 @@ import anyio
 import pytest
 from boxes_stage import sh
 
-from codetaste.sandbox.box import Box
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.box import Sandbox
+from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
@@ -26,19 +26,19 @@ def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def test_what_is_written_last_comes_however_much_fits_into_the_pipe(box: Box) -> None:
+async def test_what_is_written_last_comes_however_much_fits_into_the_pipe(box: Sandbox) -> None:
     for _ in range(3):
-        done = await box.run(["python3", "-c", WIDE], limits=Limits(output_bytes=4 * MIB))
+        done = await box.run(["python3", "-c", WIDE], limits=CommandLimits(output_bytes=4 * MIB))
         assert (done.exit_code, len(done.stdout)) == (0, 3 * MIB)
         assert (await box.run(["echo", "next"])).stdout == b"next\n"
 
 
-async def test_a_command_that_closes_its_output_runs_on_and_is_waited_for(box: Box) -> None:
+async def test_a_command_that_closes_its_output_runs_on_and_is_waited_for(box: Sandbox) -> None:
     done = await sh(box, "echo said; exec >&- 2>&-; sleep 0.3; exit 3")
     assert (done.exit_code, done.stdout, done.stderr) == (3, b"said\n", b"")
 
 
-async def test_one_command_cannot_write_into_the_output_of_those_that_come_after_another(box: Box) -> None:
+async def test_one_command_cannot_write_into_the_output_of_those_that_come_after_another(box: Sandbox) -> None:
     """It holds open all that it finds, while others come and go."""
     meddler = """
 until [ -e others ]; do sleep 0.01; done
@@ -57,7 +57,7 @@ until [ -e enough ]; do sleep 0.01; done
     assert said == [b"theirs\n"] * 5
 
 
-async def test_commands_that_come_and_go_leave_no_descriptors_here(box: Box) -> None:
+async def test_commands_that_come_and_go_leave_no_descriptors_here(box: Sandbox) -> None:
     async def twice() -> int:
         async with anyio.create_task_group() as tasks:
             for number in range(4):

@@ -11,8 +11,8 @@ import pytest
 from anyio.abc import SocketStream
 from boxes_stage import sh
 
-from codetaste.sandbox.box import Box, Boxes, BoxSpec, Egress, Way
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec, Egress, PortForward
+from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 @asynccontextmanager
 async def way(
     folder: Path, serve: Callable[[SocketStream], Awaitable[None]], port: int = 8787
-) -> AsyncIterator[Way]:
+) -> AsyncIterator[PortForward]:
     """A server of ours, in a folder of its own, that uid 1000 may reach."""
     place = folder / f"way-{port}"
     place.mkdir(mode=0o755)
@@ -29,17 +29,17 @@ async def way(
     listener = await anyio.create_unix_listener(socket, mode=0o666)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, serve)
-        yield Way(port, socket)
+        yield PortForward(port, socket)
         tasks.cancel_scope.cancel()
 
 
-async def python(box: Box, code: str) -> list[str]:
-    done = await box.run(["python3", "-c", code], limits=Limits(wall_s=60))
+async def python(box: Sandbox, code: str) -> list[str]:
+    done = await box.run(["python3", "-c", code], limits=CommandLimits(wall_s=60))
     assert done.exit_code == 0, done.stderr
     return done.stdout.decode().splitlines()
 
 
-async def test_every_piece_comes_when_it_is_sent(boxes: Boxes, tmp_path: Path) -> None:
+async def test_every_piece_comes_when_it_is_sent(boxes: SandboxProvider, tmp_path: Path) -> None:
     async def in_turns(stream: SocketStream) -> None:
         async with stream:
             for number in range(20):
@@ -53,11 +53,11 @@ while piece := stream.recv(100):
     print(piece.decode().strip())
     stream.sendall(piece)
 """
-    async with way(tmp_path, in_turns) as one, boxes.open(BoxSpec("test", egress=Egress((one,)))) as box:
+    async with way(tmp_path, in_turns) as one, boxes.open(SandboxSpec("test", egress=Egress((one,)))) as box:
         assert await python(box, client) == [str(number) for number in range(20)]
 
 
-async def test_each_side_may_finish_before_the_other(boxes: Boxes, tmp_path: Path) -> None:
+async def test_each_side_may_finish_before_the_other(boxes: SandboxProvider, tmp_path: Path) -> None:
     async def after_all(stream: SocketStream) -> None:
         total = 0
         async with stream:
@@ -74,12 +74,12 @@ stream.sendall(bytes(5_000_000))
 stream.shutdown(socket.SHUT_WR)
 print(stream.recv(100).decode(), stream.recv(100))
 """
-    async with way(tmp_path, after_all) as one, boxes.open(BoxSpec("test", egress=Egress((one,)))) as box:
+    async with way(tmp_path, after_all) as one, boxes.open(SandboxSpec("test", egress=Egress((one,)))) as box:
         assert await python(box, client) == ["5000000 b''"]
 
 
 async def test_who_hangs_up_is_heard_and_who_does_not_read_is_waited_for(
-    boxes: Boxes, tmp_path: Path
+    boxes: SandboxProvider, tmp_path: Path
 ) -> None:
     sent, over = 0, anyio.Event()
 
@@ -99,14 +99,14 @@ stream = socket.create_connection(("127.0.0.1", 8787))
 stream.recv(10)
 time.sleep(1)
 """
-    async with way(tmp_path, endless) as one, boxes.open(BoxSpec("test", egress=Egress((one,)))) as box:
+    async with way(tmp_path, endless) as one, boxes.open(SandboxSpec("test", egress=Egress((one,)))) as box:
         await python(box, client)
         with anyio.fail_after(20):
             await over.wait()
     assert sent < 40 * MIB
 
 
-async def test_many_streams_and_two_ways_at_once(boxes: Boxes, tmp_path: Path) -> None:
+async def test_many_streams_and_two_ways_at_once(boxes: SandboxProvider, tmp_path: Path) -> None:
     async def echo(stream: SocketStream) -> None:
         async with stream:
             async for piece in stream:
@@ -127,12 +127,12 @@ print(socket.create_connection(("127.0.0.1", 8080)).recv(100))
     async with (
         way(tmp_path, echo) as one,
         way(tmp_path, other, 8080) as two,
-        boxes.open(BoxSpec("test", egress=Egress((one, two)))) as box,
+        boxes.open(SandboxSpec("test", egress=Egress((one, two)))) as box,
     ):
         assert await python(box, client) == [str(sum(range(150))), "b'other'"]
 
 
-async def test_the_boxs_own_loopback_works_and_no_way_leads_out_where_there_is_none(box: Box) -> None:
+async def test_the_boxs_own_loopback_works_and_no_way_leads_out_where_there_is_none(box: Sandbox) -> None:
     client = """
 import socket
 listening = socket.create_server(("127.0.0.1", 0))
@@ -145,9 +145,9 @@ except OSError as error:
     assert await python(box, client) == ["True 127.0.0.1", "ConnectionRefusedError"]
 
 
-async def test_a_server_that_is_gone_ends_the_stream_and_not_the_box(boxes: Boxes, tmp_path: Path) -> None:
+async def test_a_server_that_is_gone_ends_the_stream_and_not_the_box(boxes: SandboxProvider, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    gone = Way(8787, tmp_path / "empty" / "server.sock")
+    gone = PortForward(8787, tmp_path / "empty" / "server.sock")
     client = """
 import socket
 for _ in range(3):
@@ -156,7 +156,7 @@ for _ in range(3):
     except OSError as error:
         print(type(error).__name__)
 """
-    async with boxes.open(BoxSpec("test", egress=Egress((gone,)))) as box:
+    async with boxes.open(SandboxSpec("test", egress=Egress((gone,)))) as box:
         said = await python(box, client)
         assert set(said) <= {"b''", "ConnectionResetError"}
         assert (await sh(box, "echo here")).stdout == b"here\n"

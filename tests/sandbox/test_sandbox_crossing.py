@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from codetaste.sandbox.crossing import in_thread, on_loop
+from codetaste.sandbox.crossing import run_in_thread, call_on_loop
 
 pytestmark = pytest.mark.anyio
 
@@ -17,9 +17,9 @@ async def test_a_thread_has_what_it_asks_the_loop_for() -> None:
         return await to_thread.run_sync(int, number + 1)
 
     def work() -> int:
-        return on_loop(partial(answer, 41))
+        return call_on_loop(partial(answer, 41))
 
-    assert await in_thread(work, anyio.CapacityLimiter(1)) == 42
+    assert await run_in_thread(work, anyio.CapacityLimiter(1)) == 42
 
 
 async def test_a_thread_that_asks_when_its_task_is_cancelled_already_ends() -> None:
@@ -30,16 +30,16 @@ async def test_a_thread_that_asks_when_its_task_is_cancelled_already_ends() -> N
         began.set()
 
     def work() -> None:
-        on_loop(set_began)
+        call_on_loop(set_began)
         cancelled.wait(20)
         try:
-            on_loop(partial(to_thread.run_sync, int))
+            call_on_loop(partial(to_thread.run_sync, int))
         finally:
             ended.append("thread")
 
     async def wait_for_it() -> None:
         try:
-            await in_thread(work, anyio.CapacityLimiter(1))
+            await run_in_thread(work, anyio.CapacityLimiter(1))
         except anyio.get_cancelled_exc_class():
             ended.append("task")
             raise

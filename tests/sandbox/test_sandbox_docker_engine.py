@@ -12,22 +12,22 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census, counting
 
 from codetaste.errors import Cause, SandboxError, SandboxMissing
-from codetaste.sandbox.box import Box, BoxSpec
-from codetaste.sandbox.boxes import box_spec, open_boxes
+from codetaste.sandbox.box import Sandbox, SandboxSpec
+from codetaste.sandbox.boxes import sandbox_spec, open_sandboxes
 from codetaste.sandbox.config import SandboxConfig
-from codetaste.sandbox.docker import DockerBoxes
-from codetaste.sandbox.docker_engine import connected
+from codetaste.sandbox.docker import DockerSandboxProvider
+from codetaste.sandbox.docker_engine import connect_engine
 from dockerd import DockerEngine
 
 pytestmark = pytest.mark.anyio
-SPEC = BoxSpec("test/job")
+SPEC = SandboxSpec("test/job")
 
 
-async def until_ended(box: Box) -> str:
+async def until_ended(box: Sandbox) -> str:
     with anyio.fail_after(60):
-        while not box.ended:  # noqa: ASYNC110 (all that a box says of it)
+        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.05)
-    return box.ended
+    return box.end_reason
 
 
 async def test_a_run_of_an_agent_takes_three_calls_beyond_create_start_and_delete(
@@ -55,7 +55,7 @@ async def test_a_run_of_an_agent_takes_three_calls_beyond_create_start_and_delet
 
 
 async def test_a_box_that_somebody_kills_or_removes_ends_with_a_name(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     for call, path, named in (("POST", "/kill", "killed"), ("DELETE", "?force=1&v=1", "removed")):
         async with containers.open(SPEC) as box:
@@ -69,7 +69,7 @@ async def test_a_box_that_somebody_kills_or_removes_ends_with_a_name(
                 assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
 
 
-async def expect_end(box: Box, named: str) -> None:
+async def expect_end(box: Sandbox, named: str) -> None:
     with pytest.raises(SandboxError, match=f"the sandbox ended: .*{named}"):
         await sh(box, "sleep 90", wall_s=100)
 
@@ -98,7 +98,7 @@ async def test_an_engine_that_is_killed_and_comes_back_ends_boxes_by_name_and_th
     assert census(docker_engine) == before
 
 
-async def test_an_image_that_is_not_there_is_named_with_what_to_do(containers: DockerBoxes) -> None:
+async def test_an_image_that_is_not_there_is_named_with_what_to_do(containers: DockerSandboxProvider) -> None:
     with pytest.raises(SandboxMissing, match=r"codetaste/nothing:1.*codetaste image build --lean") as told:
         async with containers.open(replace(SPEC, image="codetaste/nothing:1")):
             pass
@@ -107,7 +107,7 @@ async def test_an_image_that_is_not_there_is_named_with_what_to_do(containers: D
 
 
 async def test_an_image_in_which_no_box_can_live_says_what_it_lacks(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     import io
     import tarfile
@@ -127,7 +127,7 @@ async def test_an_image_in_which_no_box_can_live_says_what_it_lacks(
 
 
 async def test_a_job_that_is_cancelled_while_its_box_is_made_leaves_none(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     before = census(docker_engine)
     for after_s in (0.0, 0.02, 0.05, 0.1, 0.2, 0.3):
@@ -138,7 +138,7 @@ async def test_a_job_that_is_cancelled_while_its_box_is_made_leaves_none(
         assert {**left, "images": 0} == {**before, "images": 0}  # what an image lacks is added once for a run
 
 
-async def test_what_feeds_an_archive_may_fail_and_its_own_error_comes_out(containers: DockerBoxes) -> None:
+async def test_what_feeds_an_archive_may_fail_and_its_own_error_comes_out(containers: DockerSandboxProvider) -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield archive(("testbed/a", b"1" * 2000))[:1024]
         raise LookupError("where is it")
@@ -149,7 +149,7 @@ async def test_what_feeds_an_archive_may_fail_and_its_own_error_comes_out(contai
         assert (await sh(box, "echo alive")).stdout == b"alive\n"
 
 
-async def test_a_large_file_is_read_at_the_readers_pace(containers: DockerBoxes) -> None:
+async def test_a_large_file_is_read_at_the_readers_pace(containers: DockerSandboxProvider) -> None:
     import resource
 
     async with containers.open(SPEC) as box:
@@ -168,7 +168,7 @@ async def test_auto_takes_the_engine_with_the_image_and_bubblewrap_otherwise_and
 ) -> None:
     async def kind(config: SandboxConfig) -> tuple[str, str]:
         said: list[str] = []
-        async with open_boxes(config, tmp_path / "cache", tmp_path / "out", "run", said.append) as boxes:
+        async with open_sandboxes(config, tmp_path / "cache", tmp_path / "out", "run", said.append) as boxes:
             return boxes.kind, " ".join(said)
 
     auto = SandboxConfig(socket=docker_engine.socket)
@@ -203,13 +203,13 @@ async def test_an_engine_that_is_named_in_a_way_of_no_use_is_told(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", named)
     with pytest.raises(SandboxMissing, match=why):
-        async with connected("podman"):
+        async with connect_engine("podman"):
             pass
 
 
 def test_a_box_has_the_limits_of_the_config() -> None:
     config = SandboxConfig(cpus=1.5, memory=2**30, processes=99, disk=2**31, image="i:1", read_only_root=True)
-    spec = box_spec(config, "job", lifetime_s=60.0, memory_bytes=7)
+    spec = sandbox_spec(config, "job", lifetime_s=60.0, memory_bytes=7)
     assert (spec.cpus, spec.memory_bytes, spec.processes, spec.disk_bytes) == (1.5, 7, 99, 2**31)
     assert (spec.image, spec.read_only_root, spec.lifetime_s, spec.job) == ("i:1", True, 60.0, "job")
 
@@ -218,13 +218,13 @@ async def test_the_machines_authorities_are_trusted_only_where_more_than_the_gat
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path
 ) -> None:
     from codetaste.sandbox.box import Egress
-    from codetaste.sandbox.docker import docker_boxes
+    from codetaste.sandbox.docker import open_docker_sandboxes
 
     bundle = tmp_path / "ca.pem"
     bundle.write_text("who to trust\n")
     async with (
-        connected("docker", docker_engine.socket) as engine,
-        docker_boxes(
+        connect_engine("docker", docker_engine.socket) as engine,
+        open_docker_sandboxes(
             engine, run="ca", image=lean_image, folder=tmp_path / "b", bundle=bundle, warn=print
         ) as boxes,
     ):

@@ -16,13 +16,13 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import BoxSpec
+from codetaste.sandbox.box import SandboxSpec
 from dockerd import DockerEngine
 from small_disk import SmallEngine, copy_image, small_engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
 MIB = 1024**2
-SPEC = BoxSpec("test/job")
+SPEC = SandboxSpec("test/job")
 
 
 @pytest.fixture(params=["overlay2", "btrfs"])
@@ -69,7 +69,7 @@ async def test_a_full_disk_is_named_what_was_written_is_kept_and_others_go_on(
                 await box.stop()
                 assert (await fetched(box, "/testbed/first"))["first"][1] == b"first\n"
             assert (await sh(sibling, "echo again >>mine && cat mine")).stdout == b"mine\nagain\n"
-            assert sibling.ended == box.ended == ""
+            assert sibling.end_reason == box.end_reason == ""
         async with boxes.open(SPEC) as box:
             assert (await sh(box, "echo there is room >again && cat again")).stdout == b"there is room\n"
     assert census(small.engine) == before
@@ -95,4 +95,4 @@ async def test_where_the_engine_has_quotas_it_bounds_a_box_itself(
         found = await fetched(box, "/testbed")
         assert found["testbed/first"][1] == b"first\n"
         assert sum(len(content) for _, content in found.values()) < 400 * MIB
-        assert box.ended == ""
+        assert box.end_reason == ""

@@ -13,14 +13,14 @@ from boxes_stage import archive, fetched, sh
 from docker_stage import config_of, ours
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import BoxSpec, Egress
-from codetaste.sandbox.docker import DockerBoxes, commit
+from codetaste.sandbox.box import SandboxSpec, Egress
+from codetaste.sandbox.docker import DockerSandboxProvider, commit_sandbox
 from codetaste.sandbox.docker_image import build_image, remove_image
 from dockerd import DockerEngine
 
 pytestmark = pytest.mark.anyio
 MIB = 1024**2
-SPEC = BoxSpec("test/job")
+SPEC = SandboxSpec("test/job")
 FORKS = """
 import os, time
 made = 0
@@ -34,7 +34,7 @@ except BlockingIOError:
 
 
 async def test_a_box_that_uses_up_its_memory_is_told_so_and_its_siblings_live_on(
-    containers: DockerBoxes,
+    containers: DockerSandboxProvider,
 ) -> None:
     small = replace(SPEC, memory_bytes=256 * MIB)
     async with containers.open(SPEC) as sibling, containers.open(small) as box:
@@ -43,10 +43,10 @@ async def test_a_box_that_uses_up_its_memory_is_told_so_and_its_siblings_live_on
         assert b"[killed: out of memory]" in done.stderr
         assert (await sh(box, "echo alive")).stdout == b"alive\n", "only what used it up is killed"
         assert (await sh(sibling, "echo alive")).stdout == b"alive\n"
-        assert sibling.ended == ""
+        assert sibling.end_reason == ""
 
 
-async def test_processes_and_cores_are_bounded(containers: DockerBoxes, docker_engine: DockerEngine) -> None:
+async def test_processes_and_cores_are_bounded(containers: DockerSandboxProvider, docker_engine: DockerEngine) -> None:
     async with containers.open(replace(SPEC, processes=64, cpus=0.5)) as box:
         done = await box.run(["python3", "-c", FORKS])
         assert 0 < int(done.stdout) < 64
@@ -58,7 +58,7 @@ async def test_processes_and_cores_are_bounded(containers: DockerBoxes, docker_e
 
 
 async def test_more_cores_than_there_are_are_all_of_them(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     async with containers.open(replace(SPEC, cpus=1024)):
         host = config_of(docker_engine, "test")["HostConfig"]
@@ -66,16 +66,16 @@ async def test_more_cores_than_there_are_are_all_of_them(
         assert host["NanoCpus"] == (os.cpu_count() or 1) * 10**9
 
 
-async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerBoxes) -> None:
+async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerSandboxProvider) -> None:
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")
-        assert box.ended == "disk full"
+        assert box.end_reason == "disk full"
         assert len((await fetched(box, "/testbed/large"))["large"][1]) <= 30 * MIB
 
 
 async def test_a_box_may_write_nowhere_but_to_its_places_where_that_is_asked(
-    containers: DockerBoxes,
+    containers: DockerSandboxProvider,
 ) -> None:
     async with containers.open(replace(SPEC, read_only_root=True, disk_bytes=40 * MIB)) as box:
         await box.put(archive(("testbed/a", b"1"), ("home/agent/b", b"2"), ("task_description/c", b"3")))
@@ -88,7 +88,7 @@ async def test_a_box_may_write_nowhere_but_to_its_places_where_that_is_asked(
         assert set(await fetched(box, "/output")) == {"output", "output/x"}
 
 
-async def test_a_setuid_program_of_an_image_gives_nothing(containers: DockerBoxes, tmp_path: Path) -> None:
+async def test_a_setuid_program_of_an_image_gives_nothing(containers: DockerSandboxProvider, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(
         f"FROM {containers.image}\nRUN cp /usr/bin/id /usr/bin/root-id && chmod 6755 /usr/bin/root-id\n"
         "RUN userdel agent && rm -rf /output\n"
@@ -112,7 +112,7 @@ async def test_a_setuid_program_of_an_image_gives_nothing(containers: DockerBoxe
 
 
 async def test_who_a_container_belongs_to_and_how_long_is_on_it(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     async with containers.open(replace(SPEC, lifetime_s=100.0)):
         (labels,) = ours(docker_engine, "test")
@@ -123,7 +123,7 @@ async def test_who_a_container_belongs_to_and_how_long_is_on_it(
 
 
 async def test_boxes_that_may_reach_everything_share_one_network_and_not_each_other(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     networks = len(docker_engine.call("GET", "/networks").json())
     spec = replace(SPEC, egress=Egress(network=True))
@@ -141,12 +141,12 @@ async def test_boxes_that_may_reach_everything_share_one_network_and_not_each_ot
 
 
 async def test_a_box_is_kept_as_an_image_that_is_no_box(
-    containers: DockerBoxes, docker_engine: DockerEngine
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     name = "codetaste/test-kept:1"
     async with containers.open(SPEC) as box:
         await sh(box, "echo built >/testbed/built")
-        ident = await commit(box, name)
+        ident = await commit_sandbox(box, name)
     try:
         told = docker_engine.call("GET", f"/images/{name}/json").json()
         assert told["Id"] == ident

@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 from docker_stage import census, ours
 
-from codetaste.sandbox.docker_engine import connected
-from codetaste.sandbox.docker_labels import labels
-from codetaste.sandbox.owner import is_alive, owner
-from codetaste.sandbox.reaper import Reaped, reap
+from codetaste.sandbox.docker_engine import connect_engine
+from codetaste.sandbox.docker_labels import make_labels
+from codetaste.sandbox.owner import identity_alive, process_identity
+from codetaste.sandbox.reaper import ReapedCounts, remove_orphans
 from dockerd import DockerEngine
 
 RUN = Path(__file__).with_name("docker_run.py")
@@ -71,24 +71,24 @@ def test_a_run_that_was_killed_leaves_nothing_once_another_has_started(
 
 
 def test_of_who_cannot_be_known_the_deadline_decides(docker_engine: DockerEngine, lean_image: str) -> None:
-    elsewhere = owner().replace(owner().split()[0], "another-boot")
+    elsewhere = process_identity().replace(process_identity().split()[0], "another-boot")
     made = {
-        "over": {**labels("r", "j", -10_000), "codetaste.owner": elsewhere},
-        "within": {**labels("r", "j", 1000), "codetaste.owner": elsewhere},
-        "mine": labels("r", "j", -10_000),
-        "nobodys": {**labels("r", "j", -10_000), "codetaste.owner": ""},
+        "over": {**make_labels("r", "j", -10_000), "codetaste.owner": elsewhere},
+        "within": {**make_labels("r", "j", 1000), "codetaste.owner": elsewhere},
+        "mine": make_labels("r", "j", -10_000),
+        "nobodys": {**make_labels("r", "j", -10_000), "codetaste.owner": ""},
     }
     before = census(docker_engine)
     for name, told in made.items():
         body = {"Image": lean_image, "Labels": told}
         docker_engine.call("POST", "/containers/create", params={"name": f"reaped-{name}"}, json=body)
 
-    async def reaping() -> Reaped:
-        async with connected("docker", docker_engine.socket) as engine:
-            return await reap(engine)
+    async def reaping() -> ReapedCounts:
+        async with connect_engine("docker", docker_engine.socket) as engine:
+            return await remove_orphans(engine)
 
     try:
-        assert anyio.run(reaping) == Reaped(containers=1)
+        assert anyio.run(reaping) == ReapedCounts(containers=1)
         left = docker_engine.call("GET", "/containers/json", params={"all": "1"}).json()
         names = {name.strip("/") for one in left for name in one["Names"]}
         assert {name for name in names if name.startswith("reaped-")} == {
@@ -103,11 +103,11 @@ def test_of_who_cannot_be_known_the_deadline_decides(docker_engine: DockerEngine
 
 
 def test_a_process_is_known_by_more_than_its_number() -> None:
-    assert is_alive(owner()) is True
-    boot, namespace, pid, started = owner().split()
-    assert is_alive(f"{boot} {namespace} {pid} {int(started) - 1}") is False, "another had that number"
+    assert identity_alive(process_identity()) is True
+    boot, namespace, pid, started = process_identity().split()
+    assert identity_alive(f"{boot} {namespace} {pid} {int(started) - 1}") is False, "another had that number"
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert is_alive(f"{boot} {namespace} {ended.pid} {started}") is False
+    assert identity_alive(f"{boot} {namespace} {ended.pid} {started}") is False
     for unknown in (f"{boot} 1 {pid} {started}", f"x {namespace} {pid} {started}", "", "a b c d", "1"):
-        assert is_alive(unknown) is None
+        assert identity_alive(unknown) is None

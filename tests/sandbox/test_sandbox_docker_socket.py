@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from codetaste.sandbox.config import SandboxConfig
-from codetaste.sandbox.docker_socket import joining
-from codetaste.sandbox.docker_spec import unheld
+from codetaste.sandbox.docker_socket import permission_hint
+from codetaste.sandbox.docker_spec import unsupported_limits
 
 
 def test_who_may_not_use_a_socket_is_told_which_group_to_join(
@@ -25,12 +25,12 @@ def test_who_may_not_use_a_socket_is_told_which_group_to_join(
     os.chown(socket, 0, group.gr_gid)
     socket.chmod(0o660)
     assert (
-        joining(socket)
+        permission_hint(socket)
         == f"join the {group.gr_name} group (sudo usermod -aG {group.gr_name} $USER) and log in again"
     )
     socket.chmod(0o600)
-    assert joining(socket) == "start codetaste as its owner"
-    assert joining(tmp_path / "nothing") == "start codetaste as a user with access"
+    assert permission_hint(socket) == "start codetaste as its owner"
+    assert permission_hint(tmp_path / "nothing") == "start codetaste as a user with access"
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_what_cannot_be_an_image_is_refused_as_bad_input(image: str) -> None:
 def test_limits_that_an_engine_takes_and_does_not_hold_are_known(
     info: dict[str, object], loose: tuple[str, ...]
 ) -> None:
-    assert unheld(info) == loose
+    assert unsupported_limits(info) == loose

@@ -18,10 +18,10 @@ from listeners import Listeners
 
 from codetaste.gateway.gateway import open_gateway
 from codetaste.sandbox import egress
-from codetaste.sandbox.box import Box, Boxes, BoxSpec
+from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
 from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.proxy import Visit
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.proxy import HostRequest
+from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
 PROGRAM = Path(__file__).with_name("ways_out.py").read_bytes()
@@ -44,7 +44,7 @@ def listeners() -> Iterator[Listeners]:
 
 
 @pytest.fixture
-def neighbour(request: pytest.FixtureRequest, boxes: Boxes) -> Iterator[dict[str, Any]]:
+def neighbour(request: pytest.FixtureRequest, boxes: SandboxProvider) -> Iterator[dict[str, Any]]:
     """Another container, in a network that containers have, with something that listens."""
     if boxes.kind == "bubblewrap":
         yield {}
@@ -67,15 +67,15 @@ def neighbour(request: pytest.FixtureRequest, boxes: Boxes) -> Iterator[dict[str
         yield {"neighbours": [address], "neighbour": 8000}
 
 
-def engine_sockets(boxes: Boxes) -> list[str]:
+def engine_sockets(boxes: SandboxProvider) -> list[str]:
     engine = getattr(boxes, "engine", None)
     own = [str(engine.socket)] if engine is not None else []
     return [*own, "/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock"]
 
 
-async def tried(box: Box, targets: dict[str, Any]) -> dict[str, str]:
+async def tried(box: Sandbox, targets: dict[str, Any]) -> dict[str, str]:
     """All that came of trying: only what was reached, after a look at how much was tried."""
-    limits = Limits(wall_s=90.0, output_bytes=1024**2)
+    limits = CommandLimits(wall_s=90.0, output_bytes=1024**2)
     done = await box.run(["python3", "-", json.dumps(targets)], stdin=PROGRAM, limits=limits)
     assert done.exit_code == 0, done.stderr.decode()
     came: dict[str, str] = json.loads(done.stdout)
@@ -99,23 +99,23 @@ def requests(port: int, host: str, target: int) -> dict[str, dict[str, Any]]:
 
 
 async def test_with_no_way_out_nothing_is_reached(
-    boxes: Boxes, listeners: Listeners, neighbour: dict[str, Any]
+    boxes: SandboxProvider, listeners: Listeners, neighbour: dict[str, Any]
 ) -> None:
     targets = listeners.targets(*EVERYTHING, asks_nobody=True, **neighbour)
     targets["paths"] += engine_sockets(boxes)
-    async with boxes.open(BoxSpec("none", egress=egress.none())) as box:
+    async with boxes.open(SandboxSpec("none", egress=egress.no_egress())) as box:
         assert await tried(box, targets) == {}
     assert listeners.heard == []
 
 
 async def test_with_the_gateway_only_its_own_answers_are_had(
-    boxes: Boxes, listeners: Listeners, neighbour: dict[str, Any], tmp_path: Path
+    boxes: SandboxProvider, listeners: Listeners, neighbour: dict[str, Any], tmp_path: Path
 ) -> None:
     async with open_gateway({}, tmp_path) as gateway:
         targets = listeners.targets(*EVERYTHING, asks_nobody=True, **neighbour)
         targets["paths"] += [*engine_sockets(boxes), str(gateway.socket)]
         targets["ways"] = requests(egress.GATEWAY_PORT, "127.0.0.1", listeners.ports["tcp"])
-        async with boxes.open(BoxSpec("gateway", egress=egress.gateway(gateway.socket))) as box:
+        async with boxes.open(SandboxSpec("gateway", egress=egress.gateway_egress(gateway.socket))) as box:
             came = await tried(box, targets)
     assert {name for name in came if not name.startswith("way ")} == set()
     assert "way host 8787" in came, "the gateway itself answers"
@@ -127,15 +127,15 @@ async def test_with_the_gateway_only_its_own_answers_are_had(
 
 
 async def test_with_an_allowlist_only_the_named_host_is_reached(
-    boxes: Boxes, listeners: Listeners, neighbour: dict[str, Any]
+    boxes: SandboxProvider, listeners: Listeners, neighbour: dict[str, Any]
 ) -> None:
     tcp = listeners.ports["tcp"]
-    visits: list[Visit] = []
-    async with egress.allowlist(
+    visits: list[HostRequest] = []
+    async with egress.open_allowlist_egress(
         [f"named.test=127.0.0.1:{tcp}", f"*.below.test:81=127.0.0.1:{tcp}"], note=visits.append, environ={}
     ) as policy:
         targets = listeners.targets(*EVERYTHING, asks_nobody=True, **neighbour)
-        targets["paths"] += [*engine_sockets(boxes), str(policy.ways[0].socket)]
+        targets["paths"] += [*engine_sockets(boxes), str(policy.forwards[0].socket)]
         targets["ways"] = requests(egress.PROXY_PORT, "127.0.0.1", tcp)
         hosts = (
             "localhost",
@@ -152,26 +152,26 @@ async def test_with_an_allowlist_only_the_named_host_is_reached(
             "http://named.test:81/",
             *(f"http://{host}:{port}/" for host in hosts for port in (80, 81, tcp)),
         ]
-        async with boxes.open(BoxSpec("allowlist", egress=policy)) as box:
+        async with boxes.open(SandboxSpec("allowlist", egress=policy)) as box:
             came = await tried(box, targets)
     reached = {name: what for name, what in came.items() if not name.startswith("way ")}
     # What is on loopback inside is no business of the proxy's, and there nobody listens.
     assert reached == {"url http://named.test/": "reached", "url http://x.below.test:81/": "reached"}
     assert all(what.startswith("HTTP/1.1 4") for name, what in came.items() if name not in reached), came
     assert listeners.heard == ["tcp", "tcp"]
-    assert {str(visit) for visit in visits if not visit.refused} == {
+    assert {str(visit) for visit in visits if not visit.refusal} == {
         "allowed named.test:80",
         "allowed x.below.test:81",
     }
-    assert {"unnamed.test", "below.test", "named.test", "127.0.0.1"} <= {v.host for v in visits if v.refused}
+    assert {"unnamed.test", "below.test", "named.test", "127.0.0.1"} <= {v.host for v in visits if v.refusal}
 
 
 async def test_with_an_open_network_the_same_tries_reach_this_machine_and_no_more_is_open(
-    boxes: Boxes, listeners: Listeners, neighbour: dict[str, Any]
+    boxes: SandboxProvider, listeners: Listeners, neighbour: dict[str, Any]
 ) -> None:
     targets = listeners.targets("network", "sockets", "privileged", **neighbour)
     targets["paths"] += engine_sockets(boxes)
-    async with boxes.open(BoxSpec("open", egress=egress.open_network())) as box:
+    async with boxes.open(SandboxSpec("open", egress=egress.network_egress())) as box:
         came = await tried(box, targets)
     if boxes.kind == "bubblewrap":  # it has this machine's own network
         outside = [f"{kind} {host}" for kind in NETWORK for host in targets["hosts"]]

@@ -18,9 +18,9 @@ from sandbox_stage import Place, Shell, Stage, as_user, client_command, client_e
 
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.sandbox import advice, bubblewrap, local, seccomp
-from codetaste.sandbox.engine import Engine, choose_engine, probe
-from codetaste.sandbox.local import local_sandbox
-from codetaste.sandbox.view import system_view
+from codetaste.sandbox.engine import ContainmentEngine, choose_engine, probe_engines
+from codetaste.sandbox.local import read_only_shell
+from codetaste.sandbox.view import host_view
 
 
 def users() -> list[str]:
@@ -123,16 +123,16 @@ def test_an_unknown_engine_is_refused_with_the_names_of_the_known() -> None:
 
 
 def test_a_tree_or_a_tool_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    engine = Engine("bubblewrap", Path("/usr/bin/bwrap"))
+    engine = ContainmentEngine("bubblewrap", Path("/usr/bin/bwrap"))
     with pytest.raises(SandboxError, match="not a folder"):
-        local_sandbox(tmp_path / "nothing", engine=engine)
+        read_only_shell(tmp_path / "nothing", engine=engine)
     with pytest.raises(ToolMissing, match="'rg'"):
-        local_sandbox(tmp_path, tools={"rg": tmp_path / "rg"}, engine=engine)
+        read_only_shell(tmp_path, tools={"rg": tmp_path / "rg"}, engine=engine)
 
 
 def test_a_bubblewrap_of_the_system_comes_before_that_of_the_package(require: Callable[..., None]) -> None:
     require("bwrap")
-    origins = [origin for origin, _ in bubblewrap.programs()]
+    origins = [origin for origin, _ in bubblewrap.find_programs()]
     assert origins[0] == "system"
 
 
@@ -153,7 +153,7 @@ def test_the_advice_follows_the_machine_s_settings(
     problem: str, settings: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(advice, "_setting", lambda name: settings.get(name, ""))
-    assert said in advice.namespaces_fix(problem, Path("/usr/bin/bwrap"))
+    assert said in advice.suggest_namespaces_fix(problem, Path("/usr/bin/bwrap"))
 
 
 def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
@@ -173,18 +173,18 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
 
 
 def test_a_processor_without_a_filter_is_said_so() -> None:
-    assert seccomp.supported("x86_64")
-    assert seccomp.supported("aarch64")
-    assert not seccomp.supported("riscv64")
+    assert seccomp.is_supported("x86_64")
+    assert seccomp.is_supported("aarch64")
+    assert not seccomp.is_supported("riscv64")
 
 
 def test_engines_are_tried_once_in_a_process() -> None:
-    assert probe() is probe()
+    assert probe_engines() is probe_engines()
 
 
 def test_what_is_hidden_is_outside_of_what_is_allowed() -> None:
-    view = system_view()
-    allowed = view.allowed()
+    view = host_view()
+    allowed = view.visible_paths()
     assert allowed
     for hidden in view.hidden:
         assert not any(hidden == path or hidden.startswith(path + "/") for path in allowed), hidden
@@ -197,11 +197,11 @@ def test_what_is_hidden_is_outside_of_what_is_allowed() -> None:
 def test_single_files_and_what_has_vanished_can_be_hidden_too(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = system_view()
+    view = host_view()
     file, folder = Path("/usr/bin/env").resolve(), Path("/usr/share/doc")
     hidden = tuple(sorted({*view.hidden, str(file), str(folder), "/usr/share/was-here-once"}))
     monkeypatch.setattr(local, "system_view", lambda: dataclasses.replace(view, hidden=hidden))
-    sandbox = local_sandbox(tmp_path, engine=choose_engine(kind))
+    sandbox = read_only_shell(tmp_path, engine=choose_engine(kind))
     done = anyio.run(
         sandbox.run, ["sh", "-c", f"cat {file} | wc -c; ls {folder} | wc -l; env || echo hidden"]
     )
@@ -210,7 +210,7 @@ def test_single_files_and_what_has_vanished_can_be_hidden_too(
 
 def test_a_sandbox_can_be_used_from_many_tasks_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
-    sandbox = local_sandbox(tmp_path)
+    sandbox = read_only_shell(tmp_path)
 
     async def main() -> list[bytes]:
         said = []

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from codetaste.sandbox.seccomp import Gaps, program
+from codetaste.sandbox.seccomp import FilterGaps, assemble_shell_filter
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 SOCKET = {"x86_64": 41, "aarch64": 198}
@@ -19,7 +19,7 @@ SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
 FCHMOD = {"x86_64": 91, "aarch64": 52}
 PRLIMIT = {"x86_64": 302, "aarch64": 261}
 READ = {"x86_64": 0, "aarch64": 63}
-EVERY_GAP = Gaps(files=True, processes=True, signals=True, truncate=True)
+EVERY_GAP = FilterGaps(files=True, processes=True, signals=True, truncate=True)
 ALLOWED, KILLED = "allowed", "killed"
 
 both = pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
@@ -50,8 +50,8 @@ def verdict(code: bytes, machine: int, number: int, *arguments: int) -> str:
 
 @both
 def test_ordinary_calls_pass_and_sockets_do_not(machine: str) -> None:
-    for gaps in (Gaps(), EVERY_GAP):
-        code = program(gaps, machine)
+    for gaps in (FilterGaps(), EVERY_GAP):
+        code = assemble_shell_filter(gaps, machine)
         assert verdict(code, AUDIT[machine], READ[machine], 0, 1, 2) == ALLOWED
         for family in range(50):
             assert verdict(code, AUDIT[machine], SOCKET[machine], family, 1) == "EACCES"
@@ -59,7 +59,7 @@ def test_ordinary_calls_pass_and_sockets_do_not(machine: str) -> None:
 
 @both
 def test_calls_of_another_machine_kill(machine: str) -> None:
-    code = program(Gaps(), machine)
+    code = assemble_shell_filter(FilterGaps(), machine)
     for other in (0x40000003, 0x40000028, 0, *(audit for name, audit in AUDIT.items() if name != machine)):
         assert verdict(code, other, READ[machine]) == KILLED
     assert verdict(code, AUDIT[machine], 0x40000000 | SOCKET[machine]) == KILLED
@@ -68,12 +68,12 @@ def test_calls_of_another_machine_kill(machine: str) -> None:
 
 @both
 def test_calls_that_are_not_known_yet_are_unknown(machine: str) -> None:
-    assert verdict(program(Gaps(), machine), AUDIT[machine], 470) == "ENOSYS"
+    assert verdict(assemble_shell_filter(FilterGaps(), machine), AUDIT[machine], 470) == "ENOSYS"
 
 
 @both
 def test_only_namespaces_are_refused_to_new_processes(machine: str) -> None:
-    code = program(Gaps(), machine)
+    code = assemble_shell_filter(FilterGaps(), machine)
     assert verdict(code, AUDIT[machine], CLONE[machine], 0x1200011) == ALLOWED
     for bit in (0x20000, 0x2000000, 0x10000000, 0x40000000):
         assert verdict(code, AUDIT[machine], CLONE[machine], bit | 17) == "EPERM"
@@ -82,7 +82,7 @@ def test_only_namespaces_are_refused_to_new_processes(machine: str) -> None:
 
 @both
 def test_a_pair_of_sockets_is_a_stream_between_the_two(machine: str) -> None:
-    code = program(Gaps(), machine)
+    code = assemble_shell_filter(FilterGaps(), machine)
     allowed = {
         (family, kind)
         for family in range(50)
@@ -94,7 +94,7 @@ def test_a_pair_of_sockets_is_a_stream_between_the_two(machine: str) -> None:
 
 @both
 def test_typing_into_a_terminal_looks_unsupported(machine: str) -> None:
-    code = program(Gaps(), machine)
+    code = assemble_shell_filter(FilterGaps(), machine)
     for request in (0x5412, 0x541C, 0x40086602, 0x1_0000_5412):
         assert verdict(code, AUDIT[machine], IOCTL[machine], 1, request) == "ENOTTY"
     assert verdict(code, AUDIT[machine], IOCTL[machine], 1, 0x5401) == ALLOWED
@@ -102,7 +102,7 @@ def test_typing_into_a_terminal_looks_unsupported(machine: str) -> None:
 
 @both
 def test_what_other_means_hold_is_left_to_them(machine: str) -> None:
-    few, all_ = program(Gaps(), machine), program(EVERY_GAP, machine)
+    few, all_ = assemble_shell_filter(FilterGaps(), machine), assemble_shell_filter(EVERY_GAP, machine)
     audit = AUDIT[machine]
     for number, arguments, refused in (
         (FCHMOD, (3, 0o777), "EPERM"),
@@ -124,4 +124,4 @@ def test_what_other_means_hold_is_left_to_them(machine: str) -> None:
 
 @both
 def test_the_filter_is_no_longer_than_the_kernel_takes(machine: str) -> None:
-    assert len(program(EVERY_GAP, machine)) // 8 < 4096
+    assert len(assemble_shell_filter(EVERY_GAP, machine)) // 8 < 4096

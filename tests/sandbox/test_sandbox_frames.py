@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.frames import Frame, Frames
+from codetaste.sandbox.frames import Frame, FrameDecoder
 
 KINDS = [b"H", b"P", b"C", b"X", b"N"]
 said = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.binary(max_size=50)))
@@ -24,7 +24,7 @@ def test_a_stream_cut_anywhere_says_the_same(
         struct.pack(">I", len(payload)) + kind + struct.pack(">I", command) + payload
         for kind, command, payload in messages
     )
-    frames, heard = Frames(), []
+    frames, heard = FrameDecoder(), []
     for size in cuts:
         heard += frames.feed(stream[:size])
         stream = stream[size:]
@@ -34,17 +34,17 @@ def test_a_stream_cut_anywhere_says_the_same(
 
 @given(said)
 def test_what_we_send_reads_the_same(messages: list[tuple[bytes, int, bytes]]) -> None:
-    stream = b"".join(Frame(*message).packed() for message in messages)
-    assert [tuple(frame) for frame in Frames().feed(stream)] == messages
+    stream = b"".join(Frame(*message).to_bytes() for message in messages)
+    assert [tuple(frame) for frame in FrameDecoder().feed(stream)] == messages
 
 
 @given(st.binary(max_size=200))
 def test_noise_is_refused_or_waited_on(noise: bytes) -> None:
     with suppress(SandboxError):
-        for frame in Frames().feed(noise):
+        for frame in FrameDecoder().feed(noise):
             assert frame.kind in KINDS
 
 
 def test_a_frame_that_is_too_large_is_refused_before_it_comes() -> None:
     with pytest.raises(SandboxError, match="invalid frame"):
-        list(Frames().feed(struct.pack(">I", 2**20) + b"X" + struct.pack(">I", 1)))
+        list(FrameDecoder().feed(struct.pack(">I", 2**20) + b"X" + struct.pack(">I", 1)))

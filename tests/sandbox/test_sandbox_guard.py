@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.guard import new_guard
+from codetaste.sandbox.guard import make_guard
 
 STARTER = """
 import os, subprocess, sys, time
@@ -132,10 +132,10 @@ def test_the_guards_own_group_is_not_mistaken_for_the_programs() -> None:
 
 
 def test_releasing_twice_and_closing_are_safe() -> None:
-    guard = new_guard()
+    guard = make_guard()
     guard.release()
     guard.close()
-    assert guard.writing == -1
+    assert guard.write_fd == -1
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(guard.reading)
+        os.fstat(guard.read_fd)
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

@@ -7,13 +7,13 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.sandbox.output import Kept
+from codetaste.sandbox.output import BoundedOutput
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20), st.integers(0, 500))
 @settings(max_examples=200)
 def test_a_stream_is_whole_or_its_beginning_and_end_with_a_note(chunks: list[bytes], limit: int) -> None:
-    kept, whole = Kept(limit), b"".join(chunks)
+    kept, whole = BoundedOutput(limit), b"".join(chunks)
     for chunk in chunks:
         kept.add(chunk)
     content = kept.content()
@@ -34,7 +34,7 @@ def test_a_stream_is_whole_or_its_beginning_and_end_with_a_note(chunks: list[byt
 @given(st.integers(1, 100), st.integers(1, 3000))
 @settings(max_examples=50)
 def test_no_more_than_a_few_times_the_limit_is_ever_held(limit: int, times: int) -> None:
-    kept = Kept(limit)
+    kept = BoundedOutput(limit)
     for _ in range(times):
         kept.add(b"0123456789")
     assert len(kept._first) + len(kept._last) <= 3 * limit + 10

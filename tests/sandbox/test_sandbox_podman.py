@@ -19,16 +19,16 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census, ours
 
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.box import Box, BoxSpec, Egress
-from codetaste.sandbox.docker import DockerBoxes, commit
-from codetaste.sandbox.docker_engine import connected
+from codetaste.sandbox.box import Sandbox, SandboxSpec, Egress
+from codetaste.sandbox.docker import DockerSandboxProvider, commit_sandbox
+from codetaste.sandbox.docker_engine import connect_engine
 from codetaste.sandbox.docker_image import build_image, remove_image
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 from dockerd import DockerEngine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 MIB = 1024**2
-SPEC = BoxSpec("test/job")
+SPEC = SandboxSpec("test/job")
 FORKS = """
 import os, time
 made = 0
@@ -44,7 +44,7 @@ except BlockingIOError:
 @pytest.fixture
 async def containers(
     podman_engine: DockerEngine, podman_image: str, tmp_path: Path, anyio_backend: str
-) -> AsyncIterator[DockerBoxes]:
+) -> AsyncIterator[DockerSandboxProvider]:
     """What opens boxes in the tests' Podman; at the end nothing of them may be left in it."""
     before = census(podman_engine)
     async with in_docker(podman_engine.socket, podman_image, tmp_path / "boxes", kind=PODMAN) as opened:
@@ -52,23 +52,23 @@ async def containers(
     assert census(podman_engine) == before
 
 
-async def until_ended(box: Box) -> str:
+async def until_ended(box: Sandbox) -> str:
     with anyio.fail_after(60):
-        while not box.ended:  # noqa: ASYNC110 (all that a box says of it)
+        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.05)
-    return box.ended
+    return box.end_reason
 
 
 async def test_what_answers_is_known_as_podman(podman_engine: DockerEngine) -> None:
-    async with connected(socket=podman_engine.socket) as engine:
+    async with connect_engine(socket=podman_engine.socket) as engine:
         assert engine.kind == PODMAN
-        assert await engine.storage()
+        assert await engine.describe_storage()
     with pytest.raises(SandboxMissing, match="is podman's"):
-        async with connected(DOCKER, podman_engine.socket):
+        async with connect_engine(DOCKER, podman_engine.socket):
             pass
 
 
-async def test_memory_processes_and_privileges_are_bounded(containers: DockerBoxes) -> None:
+async def test_memory_processes_and_privileges_are_bounded(containers: DockerSandboxProvider) -> None:
     small = replace(SPEC, memory_bytes=256 * MIB, processes=64, cpus=0.5)
     async with containers.open(SPEC) as sibling, containers.open(small) as box:
         assert 0 < int((await box.run(["python3", "-c", FORKS])).stdout) < 64
@@ -81,7 +81,7 @@ async def test_memory_processes_and_privileges_are_bounded(containers: DockerBox
         assert done.stdout.decode().split()[1::2] == [nothing, nothing, "1", "2"]
 
 
-async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerBoxes) -> None:
+async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerSandboxProvider) -> None:
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")
@@ -90,7 +90,7 @@ async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(container
 
 
 async def test_a_box_that_somebody_kills_or_removes_ends_with_a_name(
-    containers: DockerBoxes, podman_engine: DockerEngine
+    containers: DockerSandboxProvider, podman_engine: DockerEngine
 ) -> None:
     for call, path, named in (("POST", "/kill", "killed"), ("DELETE", "?force=1&v=1", "removed")):
         async with containers.open(SPEC) as box:
@@ -103,7 +103,7 @@ async def test_a_box_that_somebody_kills_or_removes_ends_with_a_name(
 
 
 async def test_labels_say_whose_a_container_is_and_an_open_network_goes_with_its_boxes(
-    containers: DockerBoxes, podman_engine: DockerEngine
+    containers: DockerSandboxProvider, podman_engine: DockerEngine
 ) -> None:
     async with containers.open(replace(SPEC, egress=Egress(network=True))) as box:
         assert (await sh(box, "hostname -I")).stdout.strip()
@@ -114,11 +114,11 @@ async def test_labels_say_whose_a_container_is_and_an_open_network_goes_with_its
 
 
 async def test_a_box_is_kept_as_an_image_and_one_is_built_from_a_dockerfile(
-    containers: DockerBoxes, podman_engine: DockerEngine, tmp_path: Path
+    containers: DockerSandboxProvider, podman_engine: DockerEngine, tmp_path: Path
 ) -> None:
     async with containers.open(SPEC) as box:
         await sh(box, "echo built >/testbed/built")
-        await commit(box, "codetaste/test-kept:1")
+        await commit_sandbox(box, "codetaste/test-kept:1")
     (tmp_path / "Dockerfile").write_text("FROM codetaste/test-kept:1\nRUN rm -r /output && userdel agent\n")
     told: list[str] = []
     await build_image(containers.engine, tmp_path, "codetaste/test-built:1", "built", told.append)
@@ -132,7 +132,7 @@ async def test_a_box_is_kept_as_an_image_and_one_is_built_from_a_dockerfile(
             await remove_image(containers.engine, name)
 
 
-async def test_a_link_in_the_place_of_a_folder_is_not_followed(containers: DockerBoxes) -> None:
+async def test_a_link_in_the_place_of_a_folder_is_not_followed(containers: DockerSandboxProvider) -> None:
     async with containers.open(SPEC) as box:
         await box.put(archive(("testbed/a", b"1")))
         await sh(box, "ln -s /etc /output/plans")
@@ -142,7 +142,7 @@ async def test_a_link_in_the_place_of_a_folder_is_not_followed(containers: Docke
         assert found["plans"][0].issym()
 
 
-async def test_a_read_only_root_is_refused_with_what_to_do_instead(containers: DockerBoxes) -> None:
+async def test_a_read_only_root_is_refused_with_what_to_do_instead(containers: DockerSandboxProvider) -> None:
     with pytest.raises(SandboxMissing, match=r"read-only root.*use docker"):
         async with containers.open(replace(SPEC, read_only_root=True)):
             pass

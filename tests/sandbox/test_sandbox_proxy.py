@@ -11,7 +11,7 @@ from proxied import ENOUGH_S, Server, closed_port, get, stand
 
 from codetaste.errors import ConfigError
 from codetaste.sandbox import egress
-from codetaste.sandbox.proxy import CONNECTIONS, Visit
+from codetaste.sandbox.proxy import MAX_CONNECTIONS, HostRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def test_a_request_with_a_whole_url_reaches_the_named_host() -> None:
         assert b"Host: Web.test\r\n" in heard.replace(b"host:", b"Host:")
         assert b"x-mine" not in heard.lower()
         assert b"proxy-" not in heard.lower()
-        assert proxy.visits == [Visit("web.test", 80)]
+        assert proxy.visits == [HostRequest("web.test", 80)]
 
 
 async def test_bodies_of_every_framing_pass_both_ways_whole() -> None:
@@ -114,7 +114,7 @@ async def test_nothing_else_is_reached_and_it_is_said(request_: bytes) -> None:
         assert b"is not allowed from this sandbox" in said
         assert server.heard == []
         (visit,) = proxy.visits
-        assert visit.refused
+        assert visit.refusal
         assert visit.host in str(visit)
 
 
@@ -201,7 +201,7 @@ async def test_a_host_that_cannot_be_reached_or_makes_no_sense_is_an_answer() ->
 
 async def test_more_connections_than_are_served_wait_and_none_is_lost() -> None:
     async with Server().listening() as server, stand(f"web.test=127.0.0.1:{server.port}") as proxy:
-        idle = [await anyio.connect_unix(proxy.socket) for _ in range(CONNECTIONS)]
+        idle = [await anyio.connect_unix(proxy.socket) for _ in range(MAX_CONNECTIONS)]
         answers: list[bytes] = []
 
         async def ask() -> None:
@@ -281,11 +281,11 @@ async def test_the_socket_is_one_that_a_strangers_user_may_use_and_no_neighbour_
 
 
 def test_policies_join() -> None:
-    assert egress.none() == egress.joined() == egress.joined(egress.none(), egress.none())
-    assert egress.joined(egress.gateway(egress.Path("/a")), egress.open_network()).network
+    assert egress.no_egress() == egress.join_egress() == egress.join_egress(egress.no_egress(), egress.no_egress())
+    assert egress.join_egress(egress.gateway_egress(egress.Path("/a")), egress.network_egress()).network
 
 
 async def test_an_error_while_the_proxy_runs_comes_out_as_itself() -> None:
     with pytest.raises(KeyError, match="mine"):
-        async with egress.allowlist(["web.test"], environ={}):
+        async with egress.open_allowlist_egress(["web.test"], environ={}):
             raise KeyError("mine")

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from codetaste.errors import ConfigError
-from codetaste.sandbox.proxy_rules import Entry, Refused, choose, host_name, is_public, read_entries
+from codetaste.sandbox.proxy_rules import AllowEntry, HostNotAllowed, match_entry, normalize_host, is_public_address, parse_allow_list
 
 
 def reaches(text: str, host: str, port: int, *, tunnel: bool = True) -> bool:
     try:
-        choose(read_entries([text]), host_name(host), port, tunnel=tunnel)
-    except Refused:
+        match_entry(parse_allow_list([text]), normalize_host(host), port, tunnel=tunnel)
+    except HostNotAllowed:
         return False
     return True
 
@@ -48,18 +48,18 @@ def test_a_port_stands_for_whatever_speaks_there_and_for_no_other_port() -> None
 
 
 def test_an_entry_may_say_where_the_name_is() -> None:
-    assert read_entries(["a.test=10.0.0.1", "a.test:81=[::1]:8081", "a.test=::1", "a.test=private"]) == (
-        Entry("a.test", None, "10.0.0.1", private=True),
-        Entry("a.test", 81, "::1", 8081, private=True),
-        Entry("a.test", None, "::1", private=True),
-        Entry("a.test", None, private=True),
+    assert parse_allow_list(["a.test=10.0.0.1", "a.test:81=[::1]:8081", "a.test=::1", "a.test=private"]) == (
+        AllowEntry("a.test", None, "10.0.0.1", private=True),
+        AllowEntry("a.test", 81, "::1", 8081, private=True),
+        AllowEntry("a.test", None, "::1", private=True),
+        AllowEntry("a.test", None, private=True),
     )
 
 
 def test_all_entries_that_are_none_are_named_at_once() -> None:
     bad = ["a b", "*", "127.1", "a.0x7f", "a:0", "a:65536", "a=b", "*.10.0.0.1", "-a", "a..b", "", "http://a"]
     with pytest.raises(ConfigError) as caught:
-        read_entries(["good.org", *bad])
+        parse_allow_list(["good.org", *bad])
     assert len(caught.value.problems) == len(bad)
     for text, problem in zip(bad, caught.value.problems, strict=True):
         assert repr(text) in problem
@@ -71,8 +71,8 @@ def test_all_entries_that_are_none_are_named_at_once() -> None:
 )
 def test_an_address_in_disguise_is_no_name(text: str) -> None:
     try:
-        name = host_name(text)
-    except Refused:
+        name = normalize_host(text)
+    except HostNotAllowed:
         return
     assert ipaddress.ip_address(name)  # then it is compared as what it is
 
@@ -113,25 +113,25 @@ def test_an_address_in_disguise_is_no_name(text: str) -> None:
     ],
 )
 def test_private_loopback_metadata_and_translated_addresses_are_not_public(address: str) -> None:
-    assert not is_public(address)
+    assert not is_public_address(address)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808"])
 def test_addresses_of_the_internet_are_public_in_every_spelling(address: str) -> None:
-    assert is_public(address)
+    assert is_public_address(address)
 
 
 @given(some.ip_addresses(v=4))
 def test_wrapping_an_address_does_not_change_what_it_is(address: ipaddress.IPv4Address) -> None:
     low = int(address)
-    assert is_public(f"::ffff:{address}") == is_public(str(address))
-    assert is_public(str(ipaddress.IPv6Address((0x64FF9B << 96) | low))) == is_public(str(address))
+    assert is_public_address(f"::ffff:{address}") == is_public_address(str(address))
+    assert is_public_address(str(ipaddress.IPv6Address((0x64FF9B << 96) | low))) == is_public_address(str(address))
 
 
 @given(some.text(max_size=40))
 def test_whatever_is_written_is_an_entry_or_a_problem(text: str) -> None:
     try:
-        (entry,) = read_entries([text])
+        (entry,) = parse_allow_list([text])
     except ConfigError:
         return
     assert entry.name == entry.name.lower()

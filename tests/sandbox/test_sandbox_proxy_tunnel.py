@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from proxied import ENOUGH_S, Server, hello, stand
 
-from codetaste.sandbox.client_hello import NotTls, server_name
+from codetaste.sandbox.client_hello import NotTls, parse_server_name
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ async def test_a_tunnel_begins_with_tls_for_the_host_that_was_asked_for() -> Non
                     with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                         await stream.receive()
         assert b"".join(server.heard[count:]) == b""
-        assert sum("not begin with TLS" in visit.refused for visit in proxy.visits) >= 2
+        assert sum("not begin with TLS" in visit.refusal for visit in proxy.visits) >= 2
 
 
 async def test_a_tunnel_to_a_named_port_carries_anything_and_half_closes() -> None:
@@ -68,18 +68,18 @@ def test_whatever_comes_instead_of_a_hello_is_told_from_one(noise: bytes, cut: i
     real = hello("web.test")
     for data in (noise, real[:cut] + noise, b"\x16\x03\x01" + noise):
         try:
-            assert isinstance(server_name(data), str | None)
+            assert isinstance(parse_server_name(data), str | None)
         except NotTls:
             continue
 
 
 def test_a_hello_is_read_whole_or_asks_for_more_and_in_any_number_of_records() -> None:
     real = hello("Web.Test")
-    assert server_name(real) == "web.test"
-    assert all(server_name(real[:cut]) is None for cut in range(len(real)))
+    assert parse_server_name(real) == "web.test"
+    assert all(parse_server_name(real[:cut]) is None for cut in range(len(real)))
     message = real[5:]
     split = b"".join(
         real[:3] + len(part).to_bytes(2, "big") + part for part in (message[:7], message[7:90], message[90:])
     )
-    assert server_name(split) == "web.test"
-    assert server_name(hello("")) == ""
+    assert parse_server_name(split) == "web.test"
+    assert parse_server_name(hello("")) == ""

@@ -17,39 +17,39 @@ from boxes_stage import fetched, sh
 from sandbox_stage import processes_saying
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import BoxSpec
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Completed, Limits
-from codetaste.sandbox.warden import Control, Liveness, control
+from codetaste.sandbox.box import SandboxSpec
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+from codetaste.sandbox.warden import SupervisorClient, Heartbeat, connect_supervisor
 
 pytestmark = pytest.mark.anyio
-QUICK = Liveness(hello_s=5.0, every_s=0.1, within_s=1.0)
+QUICK = Heartbeat(hello_s=5.0, interval_s=0.1, timeout_s=1.0)
 
 
 def frame(kind: str, command: int, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload)) + kind.encode() + struct.pack(">I", command) + payload
 
 
-def secret(held: Control) -> bytes:
+def secret(held: SupervisorClient) -> bytes:
     """The secret, from where the program inside has it: its command line."""
     text: str = json.loads(held.argv[-1])["secret"]
     return text.encode()
 
 
-async def connect(held: Control, said: bytes) -> SocketStream:
+async def connect(held: SupervisorClient, said: bytes) -> SocketStream:
     stream = await anyio.connect_unix(str(held.folder / "warden.sock"))
     await stream.send(frame("H", 0, said))
     return stream
 
 
 @asynccontextmanager
-async def impostor(folder: Path, liveness: Liveness = QUICK) -> AsyncIterator[tuple[Control, SocketStream]]:
+async def impostor(folder: Path, liveness: Heartbeat = QUICK) -> AsyncIterator[tuple[SupervisorClient, SocketStream]]:
     """A box's own program that is ours to play."""
     async with (
-        control(folder / "control", liveness=liveness) as held,
+        connect_supervisor(folder / "control", liveness=liveness) as held,
         await connect(held, secret(held)) as stream,
     ):
-        await held.connected()
+        await held.wait_connected()
         yield held, stream
 
 
@@ -66,28 +66,28 @@ async def answered(folder: Path, *answers: bytes) -> tuple[str, str]:
 
         tasks.start_soon(answer)
         try:
-            await held.run(["true"], limits=Limits(wall_s=20))
+            await held.run(["true"], limits=CommandLimits(wall_s=20))
         except SandboxError as error:
             said = str(error)
         return said, held.problem
 
 
 async def test_only_who_knows_the_secret_is_let_in_and_only_once(tmp_path: Path) -> None:
-    async with control(tmp_path / "control", liveness=QUICK) as held:
+    async with connect_supervisor(tmp_path / "control", liveness=QUICK) as held:
         for wrong in (b"", b"wrong", b"x" * 10_000):
             async with await connect(held, wrong) as stream:
                 with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                     await stream.receive()
         async with await connect(held, secret(held)):
-            await held.connected()
+            await held.wait_connected()
             assert not await anyio.Path(held.folder / "warden.sock").exists()
-    assert held.lost.is_set()
+    assert held.failed.is_set()
 
 
 async def test_a_program_that_does_not_come_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    async with control(tmp_path / "control", liveness=replace(QUICK, hello_s=0.2)) as held:
+    async with connect_supervisor(tmp_path / "control", liveness=replace(QUICK, hello_s=0.2)) as held:
         with pytest.raises(SandboxError, match="did not start within"):
-            await held.connected()
+            await held.wait_connected()
         with pytest.raises(SandboxError, match="not started yet"):
             await held.run(["true"])
 
@@ -95,14 +95,14 @@ async def test_a_program_that_does_not_come_is_not_waited_for_for_ever(tmp_path:
 async def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "control").touch()
     with pytest.raises(SandboxError, match="cannot create the control socket of a sandbox in"):
-        async with control(tmp_path / "control"):
+        async with connect_supervisor(tmp_path / "control"):
             pass
 
 
 async def test_a_folder_with_a_long_name_is_no_hindrance(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 40)
     folder.mkdir()
-    async with control(folder / "control") as held:
+    async with connect_supervisor(folder / "control") as held:
         assert (held.folder / "warden.sock").is_socket()
 
 
@@ -154,19 +154,19 @@ async def test_a_program_that_says_nothing_any_more_is_given_up(tmp_path: Path) 
 
 
 async def test_a_command_that_stops_the_boxs_own_program_loses_the_box(tmp_path: Path, token: str) -> None:
-    boxes = replace(local_boxes(tmp_path), liveness=QUICK)
-    async with boxes.open(BoxSpec("test")) as box:
+    boxes = replace(bubblewrap_provider(tmp_path), liveness=QUICK)
+    async with boxes.open(SandboxSpec("test")) as box:
         with pytest.raises(SandboxError, match="has not answered"):
             await sh(box, f"touch before; kill -STOP 2; sleep {token}")
         with anyio.fail_after(20):
             while processes_saying(token):  # noqa: ASYNC110 (a process says nothing)
                 await anyio.sleep(0.02)
-        assert "has not answered" in box.ended
+        assert "has not answered" in box.end_reason
         assert "testbed/before" in await fetched(box, "/testbed")
 
 
 async def test_a_slow_machine_is_no_reason_to_give_up(tmp_path: Path) -> None:
-    boxes = replace(local_boxes(tmp_path), liveness=replace(QUICK, within_s=20.0))
-    async with boxes.open(BoxSpec("test")) as box:
-        done: Completed = await sh(box, "kill -STOP 2; (sleep 1; kill -CONT 2) & wait; echo well")
+    boxes = replace(bubblewrap_provider(tmp_path), liveness=replace(QUICK, within_s=20.0))
+    async with boxes.open(SandboxSpec("test")) as box:
+        done: CommandResult = await sh(box, "kill -STOP 2; (sleep 1; kill -CONT 2) & wait; echo well")
         assert done.stdout == b"well\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from random_edits import FILE, LINK, PROGRAM, SUBMODULE, Tree
 
-from codetaste.source.layers import Layers
+from codetaste.source.layers import OverlayTree
 
 
 def written(root: Path, tree: Tree) -> Path:
@@ -42,11 +42,11 @@ def tree_of(root: Path) -> Tree:
     return found
 
 
-def layered(tree: Layers) -> Tree:
+def layered(tree: OverlayTree) -> Tree:
     """What ``tree`` is: R without what goes, and what the patch made."""
-    over = tree_of(tree.over)
+    over = tree_of(tree.overlay)
     assert {os.fsdecode(path) for path in over} == tree.changed
-    hidden = {os.fsencode(path) for path in tree.gone | tree.changed}
+    hidden = {os.fsencode(path) for path in tree.deleted | tree.changed}
     return {path: entry for path, entry in tree_of(tree.base).items() if path not in hidden} | over
 
 

@@ -15,8 +15,8 @@ from patched_tree import everything, layered, written
 from random_edits import FILE, LINK, PROGRAM, SUBMODULE, EditedRepository, Edits, Tree, random_edits
 
 from codetaste.errors import PatchDoesNotApply, PatchError
-from codetaste.source.apply import Patched, patched
-from codetaste.source.layers import place
+from codetaste.source.apply import AppliedPatch, applied_patch
+from codetaste.source.layers import overlay_path
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +45,9 @@ def left_in(scratch: Path) -> list[str]:
     return [path.name for path in scratch.iterdir()]
 
 
-async def applied(base: Path, content: bytes, scratch: Path) -> tuple[Patched, Tree]:
+async def applied(base: Path, content: bytes, scratch: Path) -> tuple[AppliedPatch, Tree]:
     await anyio.Path(scratch).mkdir(exist_ok=True)
-    async with patched(base, content, scratch) as result:
+    async with applied_patch(base, content, scratch) as result:
         tree = layered(result.tree)
     assert left_in(scratch) == []
     return result, tree
@@ -120,9 +120,9 @@ async def test_an_empty_patch_changes_nothing(base: Path, tmp_path: Path) -> Non
 
 async def test_a_file_of_the_patched_tree_is_found_on_disk(base: Path, tmp_path: Path) -> None:
     content = diff(tmp_path, BASE | {b"sub/b.py": (FILE, b"one\ntwo\n")})
-    async with patched(base, content, tmp_path) as result:
-        assert place(result.tree, "sub/b.py").read_bytes() == b"one\ntwo\n"
-        assert place(result.tree, "a.py") == base / "a.py"
+    async with applied_patch(base, content, tmp_path) as result:
+        assert overlay_path(result.tree, "sub/b.py").read_bytes() == b"one\ntwo\n"
+        assert overlay_path(result.tree, "a.py") == base / "a.py"
         assert result.tree.changed == {"sub/b.py"}
 
 
@@ -201,7 +201,7 @@ async def test_what_is_no_patch_leaves_nothing_behind(base: Path, tmp_path: Path
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     with pytest.raises(PatchError):
-        async with patched(base, b"garbage\n", scratch):
+        async with applied_patch(base, b"garbage\n", scratch):
             pass
     assert left_in(scratch) == []
 
@@ -215,8 +215,8 @@ async def test_many_patches_are_applied_at_once_and_a_cancelled_one_is_cleaned_u
 
     async def one(wait_s: float) -> None:
         with anyio.move_on_after(wait_s):
-            async with patched(base, content, scratch) as result:
-                assert (result.tree.over / "sub/b.py").read_bytes() == b"one\n2\nthree\n"
+            async with applied_patch(base, content, scratch) as result:
+                assert (result.tree.overlay / "sub/b.py").read_bytes() == b"one\n2\nthree\n"
 
     with fail_after(60):
         async with anyio.create_task_group() as tasks:

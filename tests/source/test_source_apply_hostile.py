@@ -14,7 +14,7 @@ from patched_tree import everything, layered, written
 from random_edits import FILE, LINK, Tree
 
 from codetaste.errors import PatchDoesNotApply, PatchError
-from codetaste.source.apply import patched
+from codetaste.source.apply import applied_patch
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ def left_in(scratch: Path) -> list[str]:
 
 async def result_of(base: Path, content: bytes, scratch: Path) -> Tree:
     try:
-        async with patched(base, content, scratch) as result:
+        async with applied_patch(base, content, scratch) as result:
             return layered(result.tree)
     finally:
         assert left_in(scratch) == []

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from made_repository import contents
 
 from codetaste.errors import SourceError, UnsafeArchive
-from codetaste.source.archive import ArchiveLimits, unpack
+from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.writing import TreeLimits
 
 Member = tuple[str, bytes, str]
@@ -68,7 +68,7 @@ def test_a_source_distribution_loses_its_top_folder(tmp_path: Path, mode: str) -
         ("pkg-1.0/same.py", HARD, "pkg-1.0/a.py"),
         ("pkg-1.0/A.py", FILE, "another on a case-sensitive system"),
     ]
-    unpack(tar(tmp_path / "a", members, mode), tmp_path / "tree")
+    unpack_archive(tar(tmp_path / "a", members, mode), tmp_path / "tree")
     assert contents(tmp_path / "tree") == {
         b"a.py": ("file", b"a"),
         b"sub/caf\xe9.py": ("file", b"latin"),
@@ -82,17 +82,17 @@ def test_a_source_distribution_loses_its_top_folder(tmp_path: Path, mode: str) -
 
 
 def test_an_archive_without_a_single_top_folder_keeps_its_names(tmp_path: Path) -> None:
-    unpack(tar(tmp_path / "a", [("x", FILE, "1"), ("y/z", FILE, "2")]), tmp_path / "tree")
+    unpack_archive(tar(tmp_path / "a", [("x", FILE, "1"), ("y/z", FILE, "2")]), tmp_path / "tree")
     assert contents(tmp_path / "tree") == {b"x": ("file", b"1"), b"y/z": ("file", b"2")}
 
 
 def test_a_zip_is_unpacked_with_links_and_modes(tmp_path: Path) -> None:
-    unpack(zipped(tmp_path / "a", [("p/x", FILE, "1"), ("p/l", LINK, "x")]), tmp_path / "tree")
+    unpack_archive(zipped(tmp_path / "a", [("p/x", FILE, "1"), ("p/l", LINK, "x")]), tmp_path / "tree")
     assert contents(tmp_path / "tree") == {b"x": ("program", b"1"), b"l": ("link", b"x")}
 
 
 def test_setuid_and_other_odd_permissions_do_not_survive(tmp_path: Path) -> None:
-    unpack(
+    unpack_archive(
         tar(tmp_path / "a", [("p/x", FILE, "1"), ("p/d", FOLDER, "")], permissions=0o7777), tmp_path / "tree"
     )
     assert stat.S_IMODE((tmp_path / "tree/x").stat().st_mode) == 0o755
@@ -136,7 +136,7 @@ def test_a_hostile_member_is_named_and_refused(tmp_path: Path, case: str) -> Non
     members, message = HOSTILE[case]
     archive = tar(tmp_path / "evil.tar.gz", [("p/ok", FILE, "fine"), *members])
     with pytest.raises(UnsafeArchive) as caught:
-        unpack(archive, tmp_path / "in/tree")
+        unpack_archive(archive, tmp_path / "in/tree")
     assert message in str(caught.value)
     assert "evil.tar.gz" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -152,18 +152,18 @@ def test_a_hostile_zip_is_refused_too(tmp_path: Path) -> None:
     ]:
         archive = zipped(tmp_path / "evil.zip", [("p/ok", FILE, ""), (name, kind, text)])
         with pytest.raises(UnsafeArchive):
-            unpack(archive, tmp_path / "tree")
+            unpack_archive(archive, tmp_path / "tree")
 
 
 def test_bombs_are_stopped_by_ratio_size_and_count(tmp_path: Path) -> None:
     limits = ArchiveLimits(TreeLimits(members=50, total_bytes=1_000_000), ratio=20, ratio_floor_bytes=100_000)
     big = [("p/zeros", FILE, "\0" * 900_000)]
     with pytest.raises(UnsafeArchive, match="unpacks to more than"):
-        unpack(tar(tmp_path / "ratio.tar.gz", big), tmp_path / "tree", limits=limits)
+        unpack_archive(tar(tmp_path / "ratio.tar.gz", big), tmp_path / "tree", limits=limits)
     with pytest.raises(UnsafeArchive, match="unpack to more than"):
-        unpack(zipped(tmp_path / "ratio.zip", big), tmp_path / "tree", limits=limits)
+        unpack_archive(zipped(tmp_path / "ratio.zip", big), tmp_path / "tree", limits=limits)
     with pytest.raises(UnsafeArchive, match="larger than 1,000,000 bytes"):
-        unpack(
+        unpack_archive(
             tar(tmp_path / "size.tar", [*big, ("p/more", HARD, "p/zeros")], ""),
             tmp_path / "tree",
             limits=limits,
@@ -171,7 +171,7 @@ def test_bombs_are_stopped_by_ratio_size_and_count(tmp_path: Path) -> None:
     many = [(f"p/{number}", FILE, "") for number in range(60)]
     for archive in (tar(tmp_path / "many.tar", many, ""), zipped(tmp_path / "many.zip", many)):
         with pytest.raises(UnsafeArchive, match=r"50 members|61 members|60 members"):
-            unpack(archive, tmp_path / "tree", limits=limits)
+            unpack_archive(archive, tmp_path / "tree", limits=limits)
 
 
 def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
@@ -181,17 +181,17 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
         archive.addfile(info)
     with pytest.raises(UnsafeArchive, match="'p/sparse' is a sparse file"):
-        unpack(tmp_path / "a.tar", tmp_path / "tree")
+        unpack_archive(tmp_path / "a.tar", tmp_path / "tree")
 
 
 def test_a_cut_off_archive_is_damaged(tmp_path: Path) -> None:
     whole = tar(tmp_path / "a.tar.gz", [("p/x", FILE, os.urandom(3000).hex())])
     whole.write_bytes(whole.read_bytes()[:1500])
     with pytest.raises(SourceError, match=r"a.tar.gz: .*(damaged|ends)"):
-        unpack(whole, tmp_path / "tree")
+        unpack_archive(whole, tmp_path / "tree")
     (tmp_path / "page.html").write_text("<html>not an archive</html>")
     with pytest.raises(SourceError, match="damaged"):
-        unpack(tmp_path / "page.html", tmp_path / "tree")
+        unpack_archive(tmp_path / "page.html", tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
 
 
@@ -233,7 +233,7 @@ def unpack_and_look_around(members: list[Member], *, below: bool, as_zip: bool) 
         archive = zipped(home / "x", members) if as_zip else tar(home / "x", members, "")
         before = listing(Path(folder))
         try:
-            unpack(archive, home / "tree")
+            unpack_archive(archive, home / "tree")
         except SourceError:
             assert listing(Path(folder)) == before
             return
@@ -276,6 +276,6 @@ def test_a_damaged_archive_is_unpacked_or_refused_never_worse(data: st.DataObjec
             content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content
         )
         try:
-            unpack(path, Path(folder) / "tree")
+            unpack_archive(path, Path(folder) / "tree")
         except SourceError:
             assert not (Path(folder) / "tree").exists()

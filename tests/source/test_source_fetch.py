@@ -18,7 +18,7 @@ from made_repository import ENVIRONMENT, MadeRepository, make_repository
 from codetaste.errors import SourceError
 from codetaste.source.origin import GitOrigin
 from codetaste.source.repository import fetch_commits
-from codetaste.source.trees import Trees, materialise
+from codetaste.source.trees import Trees, checkout_trees
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def served(tmp_path: Path, made: MadeRepository, require: Callable[..., None]) -
 
 def both(url: str, base: str, golden: str, cache: Path) -> Trees:
     async def main() -> Trees:
-        return await materialise(GitOrigin(url, base, golden), cache)
+        return await checkout_trees(GitOrigin(url, base, golden), cache)
 
     return anyio.run(main)
 
@@ -82,7 +82,7 @@ def test_many_may_ask_for_the_same_commits_at_once(made: MadeRepository, served:
     got: list[Trees] = []
 
     async def ask() -> None:
-        got.append(await materialise(GitOrigin(served, base, golden), tmp_path / "cache"))
+        got.append(await checkout_trees(GitOrigin(served, base, golden), tmp_path / "cache"))
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:

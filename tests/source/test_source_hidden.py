@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 
 from codetaste.errors import SourceError
-from codetaste.source.hidden import hidden_name
+from codetaste.source.hidden import opaque_name
 
 
 def test_a_name_is_the_same_in_one_cache_and_different_in_another(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    assert hidden_name(here, "git-1") == hidden_name(here, "git-1")
-    assert len({hidden_name(here, "git-1"), hidden_name(here, "git-2"), hidden_name(there, "git-1")}) == 3
+    assert opaque_name(here, "git-1") == opaque_name(here, "git-1")
+    assert len({opaque_name(here, "git-1"), opaque_name(here, "git-2"), opaque_name(there, "git-1")}) == 3
 
 
 def test_the_secret_is_its_owners_alone(tmp_path: Path) -> None:
-    hidden_name(tmp_path, "git-1")
+    opaque_name(tmp_path, "git-1")
     [secret] = tmp_path.iterdir()
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
 
 
 def test_many_who_come_at_once_agree_on_one_secret(tmp_path: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
-        names = set(pool.map(lambda _: hidden_name(tmp_path / "cache", "git-1"), range(64)))
+        names = set(pool.map(lambda _: opaque_name(tmp_path / "cache", "git-1"), range(64)))
     assert len(names) == 1
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["secret"]
 
@@ -34,4 +34,4 @@ def test_many_who_come_at_once_agree_on_one_secret(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file in the way")
     with pytest.raises(SourceError, match="cannot write"):
-        hidden_name(tmp_path / "cache", "git-1")
+        opaque_name(tmp_path / "cache", "git-1")

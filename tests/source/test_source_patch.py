@@ -146,7 +146,7 @@ def test_binary_contents_have_no_lines_but_a_size() -> None:
         + b"diff --git a/y b/y\nindex 1..2 100644\n"
         + literal
     ).files
-    assert (first.binary, first.removed, first.added, first.made_bytes) == (True, (), (), 3)
+    assert (first.binary, first.removed, first.added, first.declared_bytes) == (True, (), (), 3)
     assert second.old == "y"
 
 

@@ -10,10 +10,10 @@ import pytest
 from made_repository import ENVIRONMENT
 from patched_tree import everything, layered, tree_of
 
-from codetaste.source.apply import patched
+from codetaste.source.apply import applied_patch
 from codetaste.source.origin import GitOrigin
 from codetaste.source.patch import parse_patch
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 GQLGEN, KOA, AWS = "99designs/gqlgen", "koajs/koa", "aws/aws-cli"
 
@@ -56,9 +56,9 @@ async def test_golden_patches_make_the_golden_trees(
     published_data: Path, clones: Path, tmp_path: Path, repository: str
 ) -> None:
     commits = commits_of(published_data, repository)
-    trees = await materialise(GitOrigin(str(clones / repository), *commits), tmp_path / "cache")
+    trees = await checkout_trees(GitOrigin(str(clones / repository), *commits), tmp_path / "cache")
     before = everything(trees.base)
-    async with patched(trees.base, golden_patch(clones / repository, commits), tmp_path) as result:
+    async with applied_patch(trees.base, golden_patch(clones / repository, commits), tmp_path) as result:
         assert layered(result.tree) == tree_of(trees.golden)
     assert (result.other_base, result.notes) == (False, ())
     assert everything(trees.base) == before

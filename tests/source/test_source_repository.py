@@ -12,7 +12,7 @@ from made_repository import ENVIRONMENT, contents, make_repository
 from codetaste.errors import SourceError, ToolMissing, UnsafeArchive
 from codetaste.source.origin import GitOrigin
 from codetaste.source.repository import open_repository
-from codetaste.source.trees import Trees, materialise
+from codetaste.source.trees import Trees, checkout_trees
 
 
 def export(clone: Path, commit: str, into: Path) -> Path:
@@ -25,7 +25,7 @@ def export(clone: Path, commit: str, into: Path) -> Path:
 
 def both(clone: Path | str, base: str, golden: str, cache: Path) -> Trees:
     async def main() -> Trees:
-        return await materialise(GitOrigin(str(clone), base, golden), cache)
+        return await checkout_trees(GitOrigin(str(clone), base, golden), cache)
 
     return anyio.run(main)
 

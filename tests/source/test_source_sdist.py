@@ -16,7 +16,7 @@ from codetaste.errors import SourceError, UnsafeArchive
 from codetaste.source import sdist as sdist_module
 from codetaste.source.index import index_url
 from codetaste.source.origin import SdistOrigin
-from codetaste.source.trees import Trees, materialise
+from codetaste.source.trees import Trees, checkout_trees
 
 BUILD = "import pathlib; pathlib.Path(__file__).with_name('built').touch(); raise SystemExit('built')\n"
 OLD = sdist("demo", "1.0", {"demo.py": "old\n", "setup.py": BUILD})
@@ -42,7 +42,7 @@ def origin(base: bytes = OLD, golden: bytes = NEW) -> SdistOrigin:
 
 def fetch(wanted: SdistOrigin, cache: Path) -> Trees:
     async def main() -> Trees:
-        return await materialise(wanted, cache)
+        return await checkout_trees(wanted, cache)
 
     return anyio.run(main)
 

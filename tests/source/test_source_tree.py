@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import SourceError
-from codetaste.source.tree import Tree, stored_tree, tree_digest
+from codetaste.source.tree import Tree, cached_tree, tree_digest
 
 
 def names_in(folder: Path) -> list[str]:
@@ -42,7 +42,7 @@ def test_a_tree_is_made_once_however_many_ask(tmp_path: Path) -> None:
         await fill(into)
 
     async def ask() -> None:
-        got.append(await stored_tree(tmp_path, "key", slowly))
+        got.append(await cached_tree(tmp_path, "key", slowly))
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
@@ -55,7 +55,7 @@ def test_a_tree_is_made_once_however_many_ask(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_somebody_changed_is_made_again(tmp_path: Path) -> None:
-    first = anyio.run(stored_tree, tmp_path, "key", fill)
+    first = anyio.run(cached_tree, tmp_path, "key", fill)
     changes: list[Callable[[Path], object]] = [
         lambda tree: (tree / "a").write_text("b"),
         lambda tree: (tree / "a").unlink(),
@@ -67,7 +67,7 @@ def test_a_tree_that_somebody_changed_is_made_again(tmp_path: Path) -> None:
     ]
     for change in changes:
         change(first.path)
-        assert anyio.run(stored_tree, tmp_path, "key", fill) == first
+        assert anyio.run(cached_tree, tmp_path, "key", fill) == first
         assert (first.path / "a").read_text() == "a"
         assert names_in(first.path.parent) == ["seal.json", "tree"]
         assert names_in(tmp_path / "trees") == ["key"]
@@ -84,11 +84,11 @@ def test_a_failed_or_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
 
     async def main() -> None:
         with pytest.raises(SourceError, match="no"):
-            await stored_tree(tmp_path, "key", fail)
+            await cached_tree(tmp_path, "key", fail)
         with anyio.move_on_after(0.1):
-            await stored_tree(tmp_path, "key", hang)
+            await cached_tree(tmp_path, "key", hang)
         assert names_in(tmp_path / "trees") == []
-        await stored_tree(tmp_path, "key", fill)
+        await cached_tree(tmp_path, "key", fill)
 
     anyio.run(main)
 
@@ -115,7 +115,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
     assert names_in(tmp_path / "trees") == [".key.making"]
     started = time.monotonic()
-    tree = anyio.run(stored_tree, tmp_path, "key", fill)
+    tree = anyio.run(cached_tree, tmp_path, "key", fill)
     assert time.monotonic() - started < 5
     assert names_in(tree.path) == ["a"]
     assert names_in(tmp_path / "trees") == ["key"]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from codetaste.errors import SourceError
-from codetaste.source.tree_diff import tree_diff
+from codetaste.source.tree_diff import diff_trees
 
 _GIT = {
     "PATH": os.environ["PATH"],
@@ -58,7 +58,7 @@ def change(tree: Path) -> None:
 
 def diff(before: Path, after: Path, scratch: Path) -> bytes:
     async def main() -> bytes:
-        return await tree_diff(before, after, scratch)
+        return await diff_trees(before, after, scratch)
 
     return anyio.run(main)
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import ToolError
 from codetaste.sandbox.box import OUTPUT, TESTBED
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.sandbox import CommandLimits
 
 if TYPE_CHECKING:
-    from codetaste.sandbox.box import Box
-    from codetaste.sandbox.sandbox import Completed
+    from codetaste.sandbox.box import Sandbox
+    from codetaste.sandbox.sandbox import CommandResult
 
 FILE_BYTES = 4 * 1024**2
 """The largest file that can be edited."""
-PLACES = (TESTBED, OUTPUT)
+EDITABLE_FOLDERS = (TESTBED, OUTPUT)
 _TIMEOUT_S = 60.0
 _ERROR_CHARACTERS = 500
 _PATH_BYTES = 4095
@@ -65,22 +65,22 @@ mv -f "$new" "$t"
 """
 
 
-def place(path: str) -> str:
+def sandbox_path(path: str) -> str:
     """Return ``path`` (absolute, or relative to /testbed) as a normalised absolute path.
 
     Raises:
         ToolError: it is outside the editable folders, or not a path.
     """
-    raw = encoded(path, "the path")
+    raw = encode_utf8(path, "the path")
     whole = posixpath.normpath(posixpath.join(TESTBED, path))
     if not path or b"\0" in raw or len(raw) > _PATH_BYTES:
         raise ToolError("a path has at least one character and at most 4,095 bytes, none of them NUL")
-    if not whole.startswith(tuple(f"{folder}/" for folder in PLACES)):
-        raise ToolError(f"{path}: only files below {' and '.join(PLACES)} can be edited")
+    if not whole.startswith(tuple(f"{folder}/" for folder in EDITABLE_FOLDERS)):
+        raise ToolError(f"{path}: only files below {' and '.join(EDITABLE_FOLDERS)} can be edited")
     return whole
 
 
-def encoded(text: str, what: str) -> bytes:
+def encode_utf8(text: str, what: str) -> bytes:
     """Return ``text`` as UTF-8.
 
     Raises:
@@ -92,15 +92,15 @@ def encoded(text: str, what: str) -> bytes:
         raise ToolError(f"{what} contains half of a surrogate pair, which is not a character") from None
 
 
-async def read_file(box: Box, path: str) -> bytes | None:
+async def read_file(sandbox: Sandbox, path: str) -> bytes | None:
     """Return the content of the file at ``path`` (a result of ``sandbox_path``), None if it does not exist.
 
     Raises:
         ToolError: the file cannot be edited.
         SandboxError: the sandbox has ended.
     """
-    limits = Limits(wall_s=_TIMEOUT_S, output_bytes=FILE_BYTES + 1)
-    done = await box.run(["/bin/sh", "-c", _READ, "sh", path], limits=limits)
+    limits = CommandLimits(wall_s=_TIMEOUT_S, output_bytes=FILE_BYTES + 1)
+    done = await sandbox.run(["/bin/sh", "-c", _READ, "sh", path], limits=limits)
     if done.exit_code == _MISSING_EXIT_CODE:
         return None
     _check(done, path, "read")
@@ -109,7 +109,7 @@ async def read_file(box: Box, path: str) -> bytes | None:
     return done.stdout
 
 
-async def write_file(box: Box, path: str, content: bytes) -> None:
+async def write_file(sandbox: Sandbox, path: str, content: bytes) -> None:
     """Write the file at ``path`` (a result of ``sandbox_path``), and make missing folders.
 
     Raises:
@@ -119,11 +119,11 @@ async def write_file(box: Box, path: str, content: bytes) -> None:
     if len(content) > FILE_BYTES:
         raise ToolError(f"{path}: it would be {_REASONS[84]}")
     command = ["/bin/sh", "-c", _WRITE, "sh", path, str(len(content))]
-    done = await box.run(command, limits=Limits(wall_s=_TIMEOUT_S), stdin=content)
+    done = await sandbox.run(command, limits=CommandLimits(wall_s=_TIMEOUT_S), stdin=content)
     _check(done, path, "written")
 
 
-def _check(done: Completed, path: str, what: str) -> None:
+def _check(done: CommandResult, path: str, what: str) -> None:
     if done.exit_code in _REASONS:
         raise ToolError(f"{path}: {_REASONS[done.exit_code]}")
     if done.exit_code != 0:

@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.agent.box_files import encoded, place, read_file, write_file
-from codetaste.agent.tool import Answer, tool
+from codetaste.agent.box_files import encode_utf8, sandbox_path, read_file, write_file
+from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import ToolError
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.sandbox import CommandLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codetaste.agent.facts import Facts
-    from codetaste.sandbox.box import Box
+    from codetaste.sandbox.box import Sandbox
 
 MAX_COMMAND_BYTES = 100_000
 """Below the 128 KiB limit of Linux for one argument."""
@@ -43,10 +43,10 @@ class CodeContext:
         output_bytes: limit of one command's output; beginning and end are returned.
     """
 
-    box: Box
+    sandbox: Sandbox
     facts: Facts
     note: Callable[[str], None] = lambda _text: None
-    command_s: float = 600.0
+    max_command_s: float = 600.0
     output_bytes: int = 24 * 1024
 
 
@@ -63,13 +63,13 @@ async def bash(context: CodeContext, command: str, timeout_s: float = 120.0) -> 
         command: Any command for bash, pipes and several lines included.
         timeout_s: Seconds after which it is ended; 600 at most.
     """
-    raw = encoded(command, "the command")
+    raw = encode_utf8(command, "the command")
     if b"\0" in raw or len(raw) > MAX_COMMAND_BYTES:
         raise ToolError(f"a command has at most {MAX_COMMAND_BYTES:,} bytes, and none of them is NUL")
-    wall_s = min(max(timeout_s, 1.0), context.command_s)
+    wall_s = min(max(timeout_s, 1.0), context.max_command_s)
     context.note(f"$ {command}")
-    limits = Limits(wall_s=wall_s, output_bytes=context.output_bytes)
-    done = await context.box.run(["/bin/sh", "-c", _SHELL, command], limits=limits)
+    limits = CommandLimits(wall_s=wall_s, output_bytes=context.output_bytes)
+    done = await context.sandbox.run(["/bin/sh", "-c", _SHELL, command], limits=limits)
     context.facts.add(EXIT_CODE, done.exit_code)
     output = (done.stdout + done.stderr).decode(errors="replace")
     if done.timed_out:
@@ -98,24 +98,24 @@ async def edit(
         replace_all: Replace every place full_path the old text is.
         create: Make a new file that holds the new text, and the folders it needs.
     """
-    full_path = place(path)
-    before, after = encoded(old, "the old text"), encoded(new, "the new text")
-    content = await read_file(context.box, full_path)
+    full_path = sandbox_path(path)
+    before, after = encode_utf8(old, "the old text"), encode_utf8(new, "the new text")
+    content = await read_file(context.sandbox, full_path)
     if create or not old:
         _check_new(path, old, content, create=create)
-        await write_file(context.box, full_path, after)
+        await write_file(context.sandbox, full_path, after)
         context.note(f"made {path}")
         return f"Made {path}."
     if content is None:
         raise ToolError(f"{path}: there is no such file")
-    changed, lines = replaced(content, before, after, every=replace_all)
-    await write_file(context.box, full_path, changed)
+    changed, lines = replace_text(content, before, after, every=replace_all)
+    await write_file(context.sandbox, full_path, changed)
     context.note(f"edited {path}")
     return f"Edited {path} at {_lines(lines)}."
 
 
 @tool
-async def finish(context: CodeContext, summary: str = "") -> Answer:
+async def finish(context: CodeContext, summary: str = "") -> ToolAnswer:
     """End the work. What is in /testbed and /output now is the result.
 
     Args:
@@ -123,13 +123,13 @@ async def finish(context: CodeContext, summary: str = "") -> Answer:
         summary: What was done, in a few sentences.
     """
     context.note(f"finished: {summary}" if summary else "finished")
-    return Answer("The work is done.", finish=True)
+    return ToolAnswer("The work is done.", finish=True)
 
 
 CODE_TOOLS = (bash, edit, finish)
 
 
-def replaced(content: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, list[int]]:
+def replace_text(content: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, list[int]]:
     r"""Return ``content`` with ``old`` replaced by ``new``, and the lines, from 1, full_path ``old`` began.
 
     If all lines of ``content`` end with \r\n, line ends of ``old`` and ``new`` are converted to \r\n.

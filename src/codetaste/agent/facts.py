@@ -29,7 +29,7 @@ class Facts:
         json.dumps(fact, allow_nan=False)
         self._pending.append((kind, fact))
 
-    def of(self, kind: str) -> list[Any]:
+    def of_kind(self, kind: str) -> list[Any]:
         """Return all facts of one kind, oldest first."""
         return [fact for name, fact in (*self._permanent, *self._pending) if name == kind]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from codetaste.agent.rebuild import NOT_THE_MODELS, make_again
-from codetaste.agent.tool import BadArguments, bound
+from codetaste.agent.rebuild import INFRASTRUCTURE_ERRORS, replay_tool_call
+from codetaste.agent.tool import BadArguments, truncate
 from codetaste.errors import BudgetExceeded, ToolError
-from codetaste.llm.messages import Message, Request, Stop, Text, ToolResult
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolResult
 from codetaste.orchestration.events import ToolCalled
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
 
 
-CUT_OFF = "Your reply was cut off at its limit of {limit} tokens."
+CUT_OFF_MESSAGE = "Your reply was cut off at its limit of {limit} tokens."
 
 
-class End(StrEnum):
+class LoopEnd(StrEnum):
     """Why a loop ended."""
 
     FINISHED = "finished"
@@ -44,7 +44,7 @@ class End(StrEnum):
     TIMEOUT = "timeout"
 
 
-class Asked(Protocol):
+class ChatModel(Protocol):
     """The model of a loop: a metered model, or a wrapper of one."""
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
@@ -52,7 +52,7 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class LoopSettings:
     """Prompts, tools and limits of a loop.
 
     Attributes:
@@ -72,16 +72,16 @@ class Brief:
     tools: tuple[Tool, ...]
     max_turns: int = 80
     max_output_tokens: int = 8192
-    patience: int = 4
+    max_mistakes_in_a_row: int = 4
     options: Mapping[str, Any] = field(default_factory=dict)
-    ends_in_words: bool = False
-    prefix: str = ""
+    finishes_without_tool_call: bool = False
+    effect_prefix: str = ""
 
-    def opening(self) -> list[Message]:
+    def first_messages(self) -> list[Message]:
         """Return the messages before the first turn."""
-        return [Message("user", (Text(self.task),))]
+        return [Message("user", (TextBlock(self.task),))]
 
-    def request(self, messages: Sequence[Message]) -> Request:
+    def build_request(self, messages: Sequence[Message]) -> Request:
         """Return the request for the reply to ``messages``."""
         return Request(
             system=self.system,
@@ -93,19 +93,19 @@ class Brief:
 
 
 @dataclass(slots=True)
-class Conversation:
+class AgentState:
     """Messages and counts of a loop so far; valid also after the loop was cancelled."""
 
     messages: list[Message]
     turns: int = 0
     tool_calls: int = 0
     mistakes: int = 0
-    end: End | None = None
+    end: LoopEnd | None = None
 
 
-async def converse(
-    settings: Brief, model: Asked, context: HasFacts, job: JobContext, state: Conversation
-) -> End:
+async def run_loop(
+    settings: LoopSettings, model: ChatModel, context: HasFacts, job: JobContext, state: AgentState
+) -> LoopEnd:
     """Run ``model`` with ``settings.tools`` until it finishes or a limit is reached.
 
     Cancellation (a deadline) passes through; ``state`` then holds the messages so far.
@@ -119,21 +119,21 @@ async def converse(
         state.end = await _turns(settings, model, context, job, state)
     except BudgetExceeded as error:
         job.note(str(error))
-        state.end = End.BUDGET_EXCEEDED
+        state.end = LoopEnd.BUDGET_EXCEEDED
     return state.end
 
 
 async def _turns(
-    settings: Brief, model: Asked, context: HasFacts, job: JobContext, state: Conversation
-) -> End:
+    settings: LoopSettings, model: ChatModel, context: HasFacts, job: JobContext, state: AgentState
+) -> LoopEnd:
     mistakes_in_a_row = 0
     while state.turns < settings.max_turns:
         state.turns += 1
-        request = settings.request(state.messages)
-        name = f"{settings.prefix}turn-{state.turns}"
+        request = settings.build_request(state.messages)
+        name = f"{settings.effect_prefix}turn-{state.turns}"
         reply = await model.complete(request, ctx=job, name=f"{name}/reply")
-        if reply.stop is Stop.REFUSAL:
-            return End.REFUSED
+        if reply.stop is StopReason.REFUSAL:
+            return LoopEnd.REFUSED
         if reply.message.content:
             state.messages.append(reply.message)
         calls = reply.message.tool_calls
@@ -141,23 +141,23 @@ async def _turns(
             answers = await _run_tools(calls, reply.stop, settings, context, job, state)
             state.messages.append(Message("user", tuple(answer.result for answer in answers)))
             if any(answer.finish for answer in answers):
-                return End.FINISHED
+                return LoopEnd.FINISHED
             mistaken = all(answer.mistake for answer in answers)
-        elif settings.ends_in_words and reply.message.text.strip() and reply.stop is not Stop.LENGTH:
-            return End.FINISHED
+        elif settings.finishes_without_tool_call and reply.message.text.strip() and reply.stop is not StopReason.LENGTH:
+            return LoopEnd.FINISHED
         else:
-            state.messages.append(Message("user", (Text(_continue_prompt(reply, settings)),)))
+            state.messages.append(Message("user", (TextBlock(_continue_prompt(reply, settings)),)))
             mistaken = True
         mistakes_in_a_row = mistakes_in_a_row + 1 if mistaken else 0
         state.mistakes += mistaken
-        if mistakes_in_a_row >= settings.patience:
-            return End.MALFORMED if calls or reply.stop is Stop.LENGTH else End.NO_TOOL_CALL
-    return End.MAX_TURNS
+        if mistakes_in_a_row >= settings.max_mistakes_in_a_row:
+            return LoopEnd.MALFORMED if calls or reply.stop is StopReason.LENGTH else LoopEnd.NO_TOOL_CALL
+    return LoopEnd.MAX_TURNS
 
 
-def _continue_prompt(reply: Reply, settings: Brief) -> str:
-    if reply.stop is Stop.LENGTH:
-        return f"{CUT_OFF.format(limit=settings.max_output_tokens)} Go on in smaller steps."
+def _continue_prompt(reply: Reply, settings: LoopSettings) -> str:
+    if reply.stop is StopReason.LENGTH:
+        return f"{CUT_OFF_MESSAGE.format(limit=settings.max_output_tokens)} Go on in smaller steps."
     if not reply.message.content:
         return "Your reply was empty. Go on with a tool call."
     names = ", ".join(tool.spec.name for tool in settings.tools)
@@ -175,26 +175,26 @@ class _ToolOutcome:
 
 async def _run_tools(
     calls: Sequence[ToolCall],
-    stop: Stop,
-    settings: Brief,
+    stop: StopReason,
+    settings: LoopSettings,
     context: HasFacts,
     job: JobContext,
-    state: Conversation,
+    state: AgentState,
 ) -> list[_ToolOutcome]:
     """Run the calls of one turn in order: an earlier call may affect a later one."""
     tools = {tool.spec.name: tool for tool in settings.tools}
     answers: list[_ToolOutcome] = []
     for number, call in enumerate(calls, 1):
-        if stop is Stop.LENGTH:
+        if stop is StopReason.LENGTH:
             fault = (
-                f"{CUT_OFF.format(limit=settings.max_output_tokens)} This call was not run; make it smaller."
+                f"{CUT_OFF_MESSAGE.format(limit=settings.max_output_tokens)} This call was not run; make it smaller."
             )
         elif call.fault is not None:
             fault = f"This call could not be read and was not run: {call.fault}"
         elif call.name not in tools:
             fault = f"There is no tool {call.name!r}. Tools: {', '.join(tools)}."
         else:
-            name = f"{settings.prefix}turn-{state.turns}/tool-{number}"
+            name = f"{settings.effect_prefix}turn-{state.turns}/tool-{number}"
             answers.append(await _run_tool(tools[call.name], call, context, job, name))
             state.tool_calls += 1
             continue
@@ -206,7 +206,7 @@ async def _run_tool(
     tool: Tool, call: ToolCall, context: HasFacts, job: JobContext, name: str
 ) -> _ToolOutcome:
     """Run one tool call, or take its answer and facts from the journal."""
-    replayed = job.recorded(name)
+    replayed = job.is_recorded(name)
 
     async def run() -> dict[str, Any]:
         content, is_error, mistake, finish = "", False, False, False
@@ -218,7 +218,7 @@ async def _run_tool(
             content, is_error, mistake = str(error), True, True
         except ToolError as error:
             content, is_error = str(error), True
-        except NOT_THE_MODELS:
+        except INFRASTRUCTURE_ERRORS:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing tool must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
@@ -227,7 +227,7 @@ async def _run_tool(
         if is_error:
             context.facts.drop_pending()
         return {
-            "content": bound(content, tool.output_limit),
+            "content": truncate(content, tool.output_limit),
             "is_error": is_error,
             "mistake": mistake,
             "finish": finish,
@@ -236,8 +236,8 @@ async def _run_tool(
 
     recorded: Any = await job.effect(name, run)
     if replayed:
-        if tool.rebuilds and not recorded["mistake"]:
-            await make_again(tool, call, context, job, name, recorded)
+        if tool.replay_on_resume and not recorded["mistake"]:
+            await replay_tool_call(tool, call, context, job, name, recorded)
         context.facts.restore(recorded["facts"])
     return _ToolOutcome(
         ToolResult(call.id, recorded["content"], is_error=recorded["is_error"]),

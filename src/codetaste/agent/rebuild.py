@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import ToolCall
     from codetaste.orchestration.job import JobContext
 
-NOT_THE_MODELS = (BudgetExceeded, EngineError, JournalError, SandboxError)
+INFRASTRUCTURE_ERRORS = (BudgetExceeded, EngineError, JournalError, SandboxError)
 """Errors that a model cannot correct: they are not recorded as answers, and the job is retried."""
-WAIT = "the box to be as it was"
+REPLAY_WAIT = "the box to be as it was"
 
 
-async def make_again(
+async def replay_tool_call(
     tool: Tool, call: ToolCall, context: HasFacts, job: JobContext, name: str, recorded: Mapping[str, Any]
 ) -> None:
     """Repeat a recorded call; its time is not charged a second time.
@@ -34,10 +34,10 @@ async def make_again(
         SandboxError: the new sandbox has ended, too; likewise for the other ``INFRASTRUCTURE_ERRORS``.
     """
     failed = False
-    with job.waiting(WAIT):
+    with job.waiting(REPLAY_WAIT):
         try:
             await tool.call(context, call.arguments)
-        except NOT_THE_MODELS:
+        except INFRASTRUCTURE_ERRORS:
             raise
         except (Exception, SystemExit):  # noqa: BLE001 - the first time it was recorded as an answer
             failed = True

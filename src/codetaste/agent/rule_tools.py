@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.agent.tool import Answer, tool
+from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import EngineError, ToolError
-from codetaste.rules.feedback import render, show_witnesses
-from codetaste.rules.registry import judge
+from codetaste.rules.feedback import render_candidate_result, add_witness_text
+from codetaste.rules.registry import register_candidates
 from codetaste.rules.rule import read_candidates
-from codetaste.rules.together import together
-from codetaste.rules.verdict import Registered
-from codetaste.sandbox.sandbox import Limits
+from codetaste.rules.together import gather
+from codetaste.rules.verdict import RegisteredRule
+from codetaste.sandbox.sandbox import CommandLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from codetaste.agent.facts import Facts
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import Scan, Scanner
+    from codetaste.rules.scan import ScanResult, Scanner
     from codetaste.rules.verdict import Direction
-    from codetaste.sandbox.sandbox import Sandbox
+    from codetaste.sandbox.sandbox import Shell
 
 MAX_CANDIDATES = 50
 """Limit of rules in one ``register`` call: each rule is matched in two trees."""
 MAX_COMMAND_S = 300.0
 MAX_COMMAND_BYTES = 100_000
 """Below the 128 KiB limit of Linux for one argument."""
-REGISTERED = "registered"
+REGISTERED_RULE = "registered"
 """Kind of the facts that hold registered rules."""
 
 
@@ -63,22 +63,22 @@ class RuleContext:
     base: Path
     golden: Path
     scanner: Scanner
-    shell: Sandbox
+    shell: Shell
     facts: Facts
     note: Callable[[str], None]
-    command_memory: int
+    command_memory_bytes: int
 
-    async def scan_both(self, rules: tuple[Rule, ...]) -> tuple[Scan, Scan]:
+    async def scan_both(self, rules: tuple[Rule, ...]) -> tuple[ScanResult, ScanResult]:
         """Scan R and R∘X* with ``rules``, whose ids are unique."""
-        base, golden = await together(
+        base, golden = await gather(
             [partial(self.scanner.scan, rules, tree) for tree in (self.base, self.golden)]
         )
         return base, golden
 
 
-def registered_rules(facts: Facts) -> list[Registered]:
+def registered_rules(facts: Facts) -> list[RegisteredRule]:
     """Return the rules that this pass has registered, oldest first."""
-    return [Registered.from_json(fact) for fact in facts.of(REGISTERED)]
+    return [RegisteredRule.from_json(fact) for fact in facts.of_kind(REGISTERED_RULE)]
 
 
 @tool
@@ -95,10 +95,10 @@ async def bash_explore(context: RuleContext, command: str, timeout_s: float = 30
         timeout_s: Seconds after which it is killed; 300 at most.
     """
     _check_command(command)
-    limits = Limits(
+    limits = CommandLimits(
         wall_s=min(max(timeout_s, 1.0), MAX_COMMAND_S),
         output_bytes=32 * 1024,
-        memory_bytes=context.command_memory,
+        memory_bytes=context.command_memory_bytes,
     )
     context.note(f"$ {command}")
     done = await context.shell.run(["bash", "-c", command], limits=limits)
@@ -150,13 +150,13 @@ async def register(context: RuleContext, rules: str) -> str:
             # Its text may name files of R∘X*, so it is shown to the user but not to the model.
             context.note(f"the rule engine failed: {error}")
             raise ToolError("the rule engine failed and nothing was registered; try again later") from error
-        registration = judge(context.direction, candidates.rules, base, golden, already)
-        for accepted in registration.registered[len(already) :]:
-            context.facts.add(REGISTERED, accepted.to_json())
+        registration = register_candidates(context.direction, candidates.rules, base, golden, already)
+        for accepted in registration.registered_rules[len(already) :]:
+            context.facts.add(REGISTERED_RULE, accepted.to_json())
         results = await to_thread.run_sync(
-            show_witnesses, context.direction, registration.verdicts, context.base
+            add_witness_text, context.direction, registration.candidates, context.base
         )
-        lines.extend(render(result) for result in results)
+        lines.extend(render_candidate_result(result) for result in results)
     if not lines:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))
@@ -165,6 +165,6 @@ async def register(context: RuleContext, rules: str) -> str:
 
 
 @tool
-async def finish(context: RuleContext) -> Answer:
+async def finish(context: RuleContext) -> ToolAnswer:
     """End the session. The rules registered so far are the result."""
-    return Answer(f"{len(registered_rules(context.facts))} rules registered.", finish=True)
+    return ToolAnswer(f"{len(registered_rules(context.facts))} rules registered.", finish=True)

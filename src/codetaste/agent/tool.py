@@ -36,7 +36,7 @@ class BadArguments(ToolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """Answer of a tool to the model; ``finish`` ends the loop after it."""
 
     text: str
@@ -52,13 +52,13 @@ class Tool:
     """
 
     spec: ToolSpec
-    function: Callable[..., Awaitable[str | Answer]]
+    function: Callable[..., Awaitable[str | ToolAnswer]]
     arguments: type[BaseModel]
     output_limit: int
     digest: str
-    rebuilds: bool = False
+    replay_on_resume: bool = False
 
-    async def call(self, context: Any, arguments: Mapping[str, Any]) -> Answer:  # noqa: ANN401 - the agent's own
+    async def call(self, context: Any, arguments: Mapping[str, Any]) -> ToolAnswer:  # noqa: ANN401 - the agent's own
         """Check ``arguments`` against the schema, run the function, and truncate its answer.
 
         Raises:
@@ -68,27 +68,27 @@ class Tool:
         checked = _check(self, arguments)
         answer = await self.function(context, **checked)
         if isinstance(answer, str):
-            answer = Answer(answer)
-        if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
+            answer = ToolAnswer(answer)
+        if not (isinstance(answer, ToolAnswer) and isinstance(answer.text, str)):
             raise TypeError(
                 f"it returned {type(answer).__name__}; a tool returns text or a ToolAnswer with text"
             )
-        return Answer(bound(answer.text, self.output_limit), finish=answer.finish)
+        return ToolAnswer(truncate(answer.text, self.output_limit), finish=answer.finish)
 
 
 @overload
-def tool(function: Callable[..., Awaitable[str | Answer]], /) -> Tool: ...
+def tool(function: Callable[..., Awaitable[str | ToolAnswer]], /) -> Tool: ...
 @overload
 def tool(
     *, output_limit: int = OUTPUT_LIMIT, rebuilds: bool = False
-) -> Callable[[Callable[..., Awaitable[str | Answer]]], Tool]: ...
+) -> Callable[[Callable[..., Awaitable[str | ToolAnswer]]], Tool]: ...
 def tool(
-    function: Callable[..., Awaitable[str | Answer]] | None = None,
+    function: Callable[..., Awaitable[str | ToolAnswer]] | None = None,
     /,
     *,
     output_limit: int = OUTPUT_LIMIT,
     rebuilds: bool = False,
-) -> Tool | Callable[[Callable[..., Awaitable[str | Answer]]], Tool]:
+) -> Tool | Callable[[Callable[..., Awaitable[str | ToolAnswer]]], Tool]:
     """Make a tool of an async function; ``output_limit`` in characters, ``replay_on_resume`` as in ``Tool``.
 
     Raises:
@@ -126,7 +126,7 @@ def load_tools(paths: Sequence[str], *, base_dir: Path) -> tuple[Tool, ...]:
     return tuple(tools.values())
 
 
-def bound(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """Shorten ``text`` to about ``limit`` characters: both ends, and a note of how much is left out."""
     if len(text) <= limit:
         return text
@@ -135,7 +135,7 @@ def bound(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def _make(function: Callable[..., Awaitable[str | Answer]], output_limit: int, *, rebuilds: bool) -> Tool:
+def _make(function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: int, *, rebuilds: bool) -> Tool:
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - heavy
 
     name = getattr(function, "__name__", "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.table import nearest, read_table
+from codetaste.benchmark.table import nearest_names_hint, read_table
 from codetaste.errors import ConfigError
 from codetaste.resources import resource_dir
 from codetaste.rules.verdict import Direction
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.instance import Instance
 
-TABLE = "instances.csv"
+TABLE_FILE = "instances.csv"
 _MAX_TABLE_BYTES = 64 * 1024**2
 _MAX_TEXT_BYTES = 4 * 1024**2
 QUICKSTART = "quickstart"
-PUBLISHED = "codetaste100"
+PUBLISHED_NAME = "codetaste100"
 """The name of the published release, and of its folder."""
 
 
@@ -58,7 +58,7 @@ class Benchmark:
             return self.instances
         ids = [instance.id for instance in self.instances]
         problems = [
-            f"no instance of {self.root} matches {pattern!r}{nearest(pattern.lower().rstrip('*'), ids)}"
+            f"no instance of {self.root} matches {pattern!r}{nearest_names_hint(pattern.lower().rstrip('*'), ids)}"
             for pattern in patterns
             if not fnmatch.filter(ids, pattern.lower())
         ]
@@ -80,7 +80,7 @@ class Benchmark:
         for instance in self.instances:
             if instance.id == instance_id.lower():
                 return instance
-        near = nearest(instance_id.lower(), [instance.id for instance in self.instances])
+        near = nearest_names_hint(instance_id.lower(), [instance.id for instance in self.instances])
         raise ConfigError(f"{self.root} has no instance {instance_id!r}{near}")
 
     def origin(self, instance: Instance) -> Origin:
@@ -99,7 +99,7 @@ class Benchmark:
             folder=self.root,
         )
 
-    def lacks_clone(self, instance: Instance) -> str:
+    def describe_missing_clone(self, instance: Instance) -> str:
         """Return a message if ``repos`` lacks a clone of the repository of ``instance``, else "".
 
         Raises:
@@ -190,9 +190,9 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
     Raises:
         ConfigError: the folder or its table is missing, or the table has errors; one line for each.
     """
-    table = root / TABLE
+    table = root / TABLE_FILE
     if not root.is_dir():
-        hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED else ""
+        hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED_NAME else ""
         raise ConfigError(f"{root}: no such benchmark folder{hint}")
     try:
         with table.open("rb") as file:

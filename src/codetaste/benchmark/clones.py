@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.licences import FILE, UNKNOWN, recognise
+from codetaste.benchmark.licences import LICENCE_FILE_NAME, UNKNOWN, recognise
 from codetaste.errors import SourceError, ToolMissing
 from codetaste.source.git import NO_GIT, git_command, git_environment
-from codetaste.source.origin import URL, GitOrigin
+from codetaste.source.origin import URL_PATTERN, GitOrigin
 
 if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
@@ -40,20 +40,20 @@ def find_clone(benchmark: Benchmark, instance: Instance) -> Path | None:
         origin = benchmark.origin(instance)
     except SourceError:
         return None
-    if not isinstance(origin, GitOrigin) or URL.match(origin.location):
+    if not isinstance(origin, GitOrigin) or URL_PATTERN.match(origin.location):
         return None
     clone = Path(origin.location)
     return next((place for place in (clone / ".git", clone) if (place / "HEAD").is_file()), None)
 
 
-def licence(clone: Path, commit: str) -> str:
+def detect_licence(clone: Path, commit: str) -> str:
     """Return the SPDX name of the licence in the top folder of ``commit``, "unknown" if it is not certain.
 
     Raises:
         ToolMissing: git is not installed.
     """
     listed = _git(clone, "ls-tree", "--name-only", "-z", commit) or b""
-    names = sorted(name for name in listed.decode("utf-8", "replace").split("\0") if FILE.match(name))
+    names = sorted(name for name in listed.decode("utf-8", "replace").split("\0") if LICENCE_FILE_NAME.match(name))
     found = (
         recognise((_git(clone, "show", f"{commit}:{name}") or b"").decode("utf-8", "replace"))
         for name in names
@@ -61,7 +61,7 @@ def licence(clone: Path, commit: str) -> str:
     return next((name for name in found if name != UNKNOWN), UNKNOWN)
 
 
-def golden_counts(clone: Path, base: str, golden: str) -> PatchCounts | None:
+def count_golden_patch(clone: Path, base: str, golden: str) -> PatchCounts | None:
     """Count the changes between two commits; None if the clone lacks one of them.
 
     Raises:

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.index import trust
+from codetaste.source.index import trust_store
 from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-MOST_BYTES = 16 * 1024**3
+MAX_DOWNLOAD_BYTES = 16 * 1024**3
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BACK_OFF_S = (0.5, 2.0, 5.0, 10.0)
 _MAX_ATTEMPTS = 50
@@ -36,7 +36,7 @@ _HTML_TYPES = ("text/html", "application/xhtml")
 
 
 @dataclass(frozen=True, slots=True)
-class Downloaded:
+class DownloadedFile:
     """A complete file; ``sha256`` (hex) is of its content, ``url`` is the address after redirections."""
 
     path: Path
@@ -54,9 +54,9 @@ async def download(
     path: Path,
     *,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
-    limit: int = MOST_BYTES,
+    limit: int = MAX_DOWNLOAD_BYTES,
     back_off_s: tuple[float, ...] = _BACK_OFF_S,
-) -> Downloaded:
+) -> DownloadedFile:
     """Download ``url`` to ``path``, continuing a partial download of the same file.
 
     Args:
@@ -86,7 +86,7 @@ async def download(
             try:
                 address = await _attempt(http, url, path, progress, limit)
                 digest = await to_thread.run_sync(_sha256_of, path)
-                return Downloaded(path, _file_size(path), digest, address)
+                return DownloadedFile(path, _file_size(path), digest, address)
             except (httpx.TransportError, _TransientError) as error:
                 fruitless = 0 if _file_size(path) > before else fruitless + 1
                 if fruitless > len(back_off_s):
@@ -114,13 +114,13 @@ async def _attempt(
         if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             if _content_range(response) == (None, have):
                 return str(response.url)
-            await to_thread.run_sync(discard, path)
+            await to_thread.run_sync(discard_download, path)
             raise _TransientError("the server has another file now")
         _check_response(response, url)
         resumed = response.status_code == HTTPStatus.PARTIAL_CONTENT
         start, total = _content_range(response) if resumed else (0, _content_length(response))
         if resumed and start != have:
-            await to_thread.run_sync(discard, path)
+            await to_thread.run_sync(discard_download, path)
             raise _TransientError("the server sent another part than requested")
         if total is not None and total > limit:
             raise SourceError(f"{url}: {total:,} bytes, more than the limit of {limit:,}")
@@ -210,7 +210,7 @@ def _write_notes(url: str, path: Path, mark: str) -> None:
     _notes_path(path).write_text(json.dumps({"url": url, "mark": mark}), "utf-8")
 
 
-def discard(path: Path) -> None:
+def discard_download(path: Path) -> None:
     """Remove the download at ``path``, which is damaged or of another version."""
     path.unlink(missing_ok=True)
     _notes_path(path).unlink(missing_ok=True)
@@ -235,7 +235,7 @@ def _sha256_of(path: Path) -> str:
 @cache
 def _trust() -> ssl.SSLContext:
     """Return the trust store; cached, as reading all bundles takes a quarter of a second."""
-    return trust()
+    return trust_store()
 
 
 def _error_text(error: Exception) -> str:

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any
 from anyio import from_thread, to_thread
 
 from codetaste import __version__
-from codetaste.benchmark.download import discard, download
-from codetaste.benchmark.verify import Inventory, refuse_surprises, take_inventory
-from codetaste.benchmark.workshop import workshop
+from codetaste.benchmark.download import discard_download, download
+from codetaste.benchmark.verify import Inventory, reject_unsafe_files, read_inventory
+from codetaste.benchmark.workshop import staging_folder
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
-from codetaste.source.archive import ArchiveLimits, unpack
+from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.tree import tree_digest
 from codetaste.source.writing import TreeLimits, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MANIFEST = "codetaste-fetch.json"
+MANIFEST_FILE = "codetaste-fetch.json"
 _LIMITS = ArchiveLimits(TreeLimits(members=500_000, total_bytes=16 * 1024**3))
 _ARCHIVE = "archive"
 _MAX_SHOWN = 5
@@ -59,7 +59,7 @@ RELEASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedBenchmark:
     """A benchmark folder that is in place.
 
     Attributes:
@@ -96,7 +96,7 @@ async def fetch_benchmark(
     source: str = "",
     incomplete: bool = False,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
-) -> Fetched:
+) -> FetchedBenchmark:
     """Fetch the benchmark ``release`` to ``to``, or check it if it is there.
 
     Args:
@@ -112,7 +112,7 @@ async def fetch_benchmark(
         StorageFull: no space left.
     """
     to = await to_thread.run_sync(to.absolute)
-    async with workshop(to) as staging:
+    async with staging_folder(to) as staging:
         if await to_thread.run_sync(_not_empty, to):
             return await to_thread.run_sync(_check_existing, release, to, source, incomplete)
         origin = await _obtain(release, source, staging, progress)
@@ -128,7 +128,7 @@ async def fetch_benchmark(
             raise
         except SourceError:
             # Otherwise the next fetch would find the damaged archive complete, and fail again.
-            await to_thread.run_sync(discard, staging / _ARCHIVE)
+            await to_thread.run_sync(discard_download, staging / _ARCHIVE)
             raise
         await to_thread.run_sync(lambda: shutil.rmtree(staging, ignore_errors=True))
         return fetched
@@ -161,19 +161,19 @@ def _local_origin(name: str) -> _Origin:
         ) from None
 
 
-def _build(release: Release, origin: _Origin, staging: Path, to: Path, *, incomplete: bool) -> Fetched:
+def _build(release: Release, origin: _Origin, staging: Path, to: Path, *, incomplete: bool) -> FetchedBenchmark:
     stage = staging / "unpacked"
     shutil.rmtree(stage, ignore_errors=True)
     shutil.rmtree(stage.with_name(f"{stage.name}.unpacking"), ignore_errors=True)
     if origin.archive:
-        unpack(origin.path, stage, label=origin.source, limits=_LIMITS, check=from_thread.check_cancelled)
+        unpack_archive(origin.path, stage, label=origin.source, limits=_LIMITS, check=from_thread.check_cancelled)
         try:
-            refuse_surprises(stage, origin.source)
+            reject_unsafe_files(stage, origin.source)
         except UnsafeArchive:
             shutil.rmtree(stage, ignore_errors=True)
             raise
     else:
-        refuse_surprises(origin.path, origin.source)
+        reject_unsafe_files(origin.path, origin.source)
         _copy(origin.path, stage)
     try:
         inventory = _check_inventory(release, stage, origin.source, incomplete=incomplete)
@@ -181,9 +181,9 @@ def _build(release: Release, origin: _Origin, staging: Path, to: Path, *, incomp
         shutil.rmtree(stage, ignore_errors=True)
         raise
     verified = bool(release.sha256) and origin.archive
-    fetched = Fetched(to, origin.sha256, origin.source, verified, inventory, new=True)
+    fetched = FetchedBenchmark(to, origin.sha256, origin.source, verified, inventory, new=True)
     try:
-        (stage / MANIFEST).write_text(json.dumps(_manifest(release, fetched), indent=2) + "\n", "utf-8")
+        (stage / MANIFEST_FILE).write_text(json.dumps(_manifest(release, fetched), indent=2) + "\n", "utf-8")
         stage.rename(to)
     except OSError as error:
         raise storage_error(error, str(to)) from error
@@ -192,7 +192,7 @@ def _build(release: Release, origin: _Origin, staging: Path, to: Path, *, incomp
 
 def _copy(source: Path, stage: Path) -> None:
     try:
-        shutil.copytree(source, stage, ignore=shutil.ignore_patterns(MANIFEST))
+        shutil.copytree(source, stage, ignore=shutil.ignore_patterns(MANIFEST_FILE))
     except (OSError, shutil.Error) as error:
         full = error if isinstance(error, OSError) and error.errno else OSError(str(error)[:300])
         raise storage_error(full, str(source)) from error
@@ -201,7 +201,7 @@ def _copy(source: Path, stage: Path) -> None:
 def _check_inventory(release: Release, folder: Path, source: str, *, incomplete: bool) -> Inventory:
     """Return the inventory of ``folder``, with paths relative to it in the messages."""
     try:
-        found = take_inventory(folder, instances=release.instances)
+        found = read_inventory(folder, instances=release.instances)
     except ConfigError as error:
         lines = (
             problem.replace(f"{folder}{os.sep}", "").replace(str(folder), "it") for problem in error.problems
@@ -211,7 +211,7 @@ def _check_inventory(release: Release, folder: Path, source: str, *, incomplete:
     found = replace(
         found,
         missing=tuple(line.replace(prefix, "") for line in found.missing),
-        lacking=tuple(line.replace(prefix, "") for line in found.lacking),
+        lacking=tuple(line.replace(prefix, "") for line in found.missing_for_tests),
     )
     if found.missing and not incomplete:
         more = len(found.missing) - _MAX_SHOWN
@@ -223,7 +223,7 @@ def _check_inventory(release: Release, folder: Path, source: str, *, incomplete:
     return found
 
 
-def _check_existing(release: Release, to: Path, source: str, incomplete: bool) -> Fetched:
+def _check_existing(release: Release, to: Path, source: str, incomplete: bool) -> FetchedBenchmark:
     """Check the existing folder ``to``, and compare it with a local ``source`` if its manifest permits."""
     manifest = _read_manifest(to)
     inventory = _check_inventory(
@@ -238,18 +238,18 @@ def _check_existing(release: Release, to: Path, source: str, incomplete: bool) -
                 f"{now.sha256[:12]}…); remove it, or name another folder with --to"
             )
     verified = bool(release.sha256) and was == release.sha256
-    return Fetched(to, was, str(manifest.get("source", "")), verified, inventory, new=False)
+    return FetchedBenchmark(to, was, str(manifest.get("source", "")), verified, inventory, new=False)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _manifest(release: Release, fetched: Fetched) -> dict[str, Any]:
+def _manifest(release: Release, fetched: FetchedBenchmark) -> dict[str, Any]:
     return {
         "release": release.name,
         "source": fetched.source,
@@ -260,6 +260,6 @@ def _manifest(release: Release, fetched: Fetched) -> dict[str, Any]:
         "instances": fetched.inventory.instances,
         "incomplete": bool(fetched.inventory.missing),
         "missing": len(fetched.inventory.missing),
-        "lacking": len(fetched.inventory.lacking),
+        "lacking": len(fetched.inventory.missing_for_tests),
         "codetaste": __version__,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 UNKNOWN = "unknown"
-FILE = re.compile(r"(?:un)?licen[cs]e|copying", re.IGNORECASE)
+LICENCE_FILE_NAME = re.compile(r"(?:un)?licen[cs]e|copying", re.IGNORECASE)
 """Matches the beginning of a licence file's name."""
 
 _SPDX_TAG = re.compile(r"SPDX-License-Identifier:\s*([A-Za-z0-9][A-Za-z0-9.+-]*)\s*$", re.MULTILINE)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.atomic import write_atomically
-from codetaste.benchmark.catalog import TABLE, Benchmark, Track, open_benchmark, rules_path
-from codetaste.benchmark.table import write_table
+from codetaste.benchmark.catalog import TABLE_FILE, Benchmark, Track, open_benchmark, rules_path
+from codetaste.benchmark.table import format_table
 from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin
 
@@ -40,7 +40,7 @@ async def write_rules(root: Path, instance: Instance, direction: Direction, yaml
     return path
 
 
-async def write_product(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
+async def write_benchmark(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
     """Write the table, the descriptions and the ignore file that make ``root`` a benchmark.
 
     Instances that an earlier call wrote to the table stay there. An open description that cannot be read is
@@ -62,7 +62,7 @@ def _write_files(root: Path, benchmark: Benchmark, instances: Sequence[Instance]
             write_atomically(product.description_path(instance, track), text)
     if benchmark.semgrepignore is not None:
         write_atomically(root / "assets/default.semgrepignore", benchmark.ignore_text())
-    write_atomically(root / TABLE, write_table(product.instances))
+    write_atomically(root / TABLE_FILE, format_table(product.instances))
 
 
 def _merge_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) -> tuple[Instance, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.catalog import Track
-from codetaste.benchmark.clones import PatchCounts, find_clone, golden_counts, licence
+from codetaste.benchmark.clones import PatchCounts, find_clone, count_golden_patch, detect_licence
 from codetaste.benchmark.licences import UNKNOWN
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.rules.rule import read_rules
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
 
-REFERENCE = "golden_reference.csv"
+REFERENCE_FILE = "golden_reference.csv"
 """Optional file with counts of golden patches, rules and tests; used where the folder lacks the data."""
 _MAX_REFERENCE_BYTES = 16 * 1024**2
 
@@ -136,7 +136,7 @@ def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str
         base if isinstance(base, dict) else None,
         golden if isinstance(golden, dict) else None,
         clone,
-        UNKNOWN if clone is None else licence(clone, instance.commit_hash),
+        UNKNOWN if clone is None else detect_licence(clone, instance.commit_hash),
         tuple(problems),
     )
 
@@ -188,12 +188,12 @@ def _golden(
         return PatchCounts(len(patch.files), patch.added_count, patch.removed_count)
     if clone is None:
         return None
-    return golden_counts(clone, instance.commit_hash, instance.golden_commit_hash)
+    return count_golden_patch(clone, instance.commit_hash, instance.golden_commit_hash)
 
 
 def _reference(root: Path) -> dict[str, dict[str, str]]:
     try:
-        with (root / REFERENCE).open(encoding="utf-8", errors="replace", newline="") as file:
+        with (root / REFERENCE_FILE).open(encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.DictReader(file.read(_MAX_REFERENCE_BYTES).splitlines())
             return {row["instance"]: row for row in rows if row.get("instance")}
     except (OSError, csv.Error):

@@ -90,7 +90,7 @@ def read_table(content: bytes, name: str) -> tuple[Instance, ...]:
     return tuple(instances)
 
 
-def write_table(instances: Sequence[Instance]) -> str:
+def format_table(instances: Sequence[Instance]) -> str:
     """Return the text of ``instances.csv`` for ``instances``; extra columns follow the published ones."""
     extra = list(dict.fromkeys(name for instance in instances for name in instance.extra))
     lines = [_format_row([*COLUMNS, *extra])]
@@ -108,7 +108,7 @@ def _format_row(fields: Sequence[str]) -> str:
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
-def nearest(word: str, known: Iterable[str], count: int = 3) -> str:
+def nearest_names_hint(word: str, known: Iterable[str], count: int = 3) -> str:
     """Return ``; did you mean …?`` with the names nearest to ``word``, "" if none is near."""
     near = difflib.get_close_matches(word, list(known), n=count, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
@@ -137,7 +137,7 @@ def _columns(header: list[str], place: str, problems: list[str]) -> list[str] | 
     for column in COLUMNS:
         if column not in columns:
             others = [other for other in columns if other not in COLUMNS]
-            faults.append(f"{place}: the column {column!r} is missing{nearest(column, others, 1)}")
+            faults.append(f"{place}: the column {column!r} is missing{nearest_names_hint(column, others, 1)}")
     problems += faults
     return None if faults else columns
 
@@ -158,7 +158,7 @@ def _instance(row: Mapping[str, str], place: str, problems: list[str]) -> Instan
         faults.append("commit_hash and golden_commit_hash are the same")
     language = row["language"]
     if language not in LANGUAGES:
-        faults.append(f"language {_show(language)} is unknown{nearest(language.lower(), LANGUAGES, 1)}")
+        faults.append(f"language {_show(language)} is unknown{nearest_names_hint(language.lower(), LANGUAGES, 1)}")
     score = _score(row["combined_score"], faults)
     extra = {name: value for name, value in row.items() if name not in COLUMNS}
     if not faults:

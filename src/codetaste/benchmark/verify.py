@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
 
-SCRIPTS = ("setup_system.sh", "setup_shell.sh", "run_tests")
+ENVIRONMENT_SCRIPTS = ("setup_system.sh", "setup_shell.sh", "run_tests")
 """Scripts of each environment, in ``instance_images/<path>/scripts``."""
 
 
@@ -34,10 +34,10 @@ class Inventory:
 
     instances: int
     missing: tuple[str, ...]
-    lacking: tuple[str, ...]
+    missing_for_tests: tuple[str, ...]
 
 
-def take_inventory(root: Path, *, instances: int | None = None) -> Inventory:
+def read_inventory(root: Path, *, instances: int | None = None) -> Inventory:
     """Check which files of the instances of ``root`` exist; none is scanned or run.
 
     Args:
@@ -85,7 +85,7 @@ def _missing_environment_files(benchmark: Benchmark, instance: Instance) -> list
     commits = (metadata.get("base_hash"), metadata.get("golden_hash"))
     if commits != (instance.commit_hash, instance.golden_commit_hash):
         problems.append(f"{folder / 'instance_metadata.json'}: its commits differ from the table's")
-    scripts = [folder / "scripts" / name for name in SCRIPTS]
+    scripts = [folder / "scripts" / name for name in ENVIRONMENT_SCRIPTS]
     return problems + [f"{path}: missing or empty" for path in scripts if not _has_content(path)]
 
 
@@ -97,7 +97,7 @@ def _has_content(path: Path) -> bool:
     return stat.S_ISREG(info.st_mode) and info.st_size > 0
 
 
-def refuse_surprises(root: Path, label: str) -> None:
+def reject_unsafe_files(root: Path, label: str) -> None:
     """Check that a tree has only folders and regular files, with names that differ on every file system.
 
     Raises:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def workshop(to: Path) -> AsyncIterator[Path]:
+async def staging_folder(to: Path) -> AsyncIterator[Path]:
     """Yield the locked folder beside ``to`` in which ``to`` is built; a download stays there on failure.
 
     Other processes that build a folder in the same parent folder wait.

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir
-from codetaste.command import say, tell
+from codetaste.command import print_result, notify
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter
-from codetaste.harness.install import installed, is_installed, planned
+from codetaste.harness.install import install_agent, is_installed, planned_install
 from codetaste.harness.tree_files import tree_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.harness.adapter import Adapter
-    from codetaste.harness.install import Installed
+    from codetaste.harness.install import InstalledAgent
 
 _MB = 1_000_000
 
 
-def list_agents(*, as_json: bool) -> int:
+def print_agents(*, as_json: bool) -> int:
     """Print the agents that are shipped with codetaste; returns the exit code."""
-    cache = cache_dir(tell)
+    cache = cache_dir(notify)
     agents = [_agent_to_json(load_adapter(name, Path()), cache) for name in adapter_names()]
-    say(json.dumps(agents, indent=2) if as_json else "\n".join(_agent_lines(agents)))
+    print_result(json.dumps(agents, indent=2) if as_json else "\n".join(_agent_lines(agents)))
     return 0
 
 
@@ -39,16 +39,16 @@ async def install_agents(names: Sequence[str], *, as_json: bool) -> int:
         ConfigError: one line for each name that does not exist.
         ToolMissing: an agent cannot be installed.
     """
-    cache = await to_thread.run_sync(cache_dir, tell)
+    cache = await to_thread.run_sync(cache_dir, notify)
     releases = await to_thread.run_sync(_releases, names)
-    trees: list[Installed] = []
+    trees: list[InstalledAgent] = []
     for adapter, version in releases:
-        trees.append(await installed(adapter, version, cache, tell))
+        trees.append(await install_agent(adapter, version, cache, notify))
         if not as_json:
-            say(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
+            print_result(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
     if as_json:
         data = [{"name": each.adapter.name, **_release_to_json(each)} for each in trees]
-        say(json.dumps(data, indent=2))
+        print_result(json.dumps(data, indent=2))
     return 0
 
 
@@ -62,7 +62,7 @@ def _releases(names: Sequence[str]) -> list[tuple[Adapter, str | None]]:
             name, version = text, ""
         try:
             adapter = load_adapter(name, Path())
-            adapter.version(version or None)
+            adapter.choose_version(version or None)
         except ConfigError as error:
             problems.extend(error.problems)
             continue
@@ -79,7 +79,7 @@ def _agent_to_json(adapter: Adapter, cache: Path) -> dict[str, Any]:
         "about": manifest.about,
         "protocol": adapter.protocol,
         "default": manifest.default,
-        "versions": [_release_to_json(planned(adapter, version, cache)) for version in manifest.versions],
+        "versions": [_release_to_json(planned_install(adapter, version, cache)) for version in manifest.versions],
         "options": {
             name: {"default": option.default, "choices": list(option.choices), "about": option.about}
             for name, option in manifest.options.items()
@@ -87,7 +87,7 @@ def _agent_to_json(adapter: Adapter, cache: Path) -> dict[str, Any]:
     }
 
 
-def _release_to_json(release: Installed) -> dict[str, Any]:
+def _release_to_json(release: InstalledAgent) -> dict[str, Any]:
     found = is_installed(release)
     data = {"version": release.version, "id": release.id, "installed": found}
     return {**data, "tree": str(release.tree), "bytes": tree_bytes(release.tree)} if found else data

@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 from cyclopts import App, Parameter
 
-from codetaste.command import guarded
+from codetaste.command import run_command
 
 _JSON = Parameter(name="--json", negative=())
 
@@ -39,7 +39,7 @@ def fetch(
     """
     from codetaste.commands.benchmark_fetch import fetch_release  # noqa: PLC0415 - only here
 
-    return guarded(
+    return run_command(
         lambda: anyio.run(partial(fetch_release, name, to, from_, incomplete=incomplete, as_json=json_)),
         as_json=json_,
     )
@@ -67,8 +67,8 @@ def list_instances(
     """
     from codetaste.commands import benchmark_list  # noqa: PLC0415 - only here
 
-    wish = benchmark_list.Wish(benchmark, repos, instance, language, category, json_)
-    return guarded(lambda: benchmark_list.list_instances(wish), as_json=json_)
+    wish = benchmark_list.BenchmarkListArguments(benchmark, repos, instance, language, category, json_)
+    return run_command(lambda: benchmark_list.print_instances(wish), as_json=json_)
 
 
 @benchmark_app.command
@@ -90,8 +90,8 @@ def show(
     """
     from codetaste.commands import benchmark_list  # noqa: PLC0415 - only here
 
-    return guarded(
-        lambda: benchmark_list.show_instance(instance, benchmark, repos, as_json=json_), as_json=json_
+    return run_command(
+        lambda: benchmark_list.print_instance(instance, benchmark, repos, as_json=json_), as_json=json_
     )
 
 
@@ -114,6 +114,6 @@ def check(
         instance: Globs on instance ids; default all.
         json_: Print the result as JSON.
     """
-    from codetaste.commands.benchmark_check import check_soundness  # noqa: PLC0415 - only here
+    from codetaste.commands.benchmark_check import check_benchmark  # noqa: PLC0415 - only here
 
-    return guarded(lambda: anyio.run(check_soundness, benchmark, repos, instance, json_), as_json=json_)
+    return run_command(lambda: anyio.run(check_benchmark, benchmark, repos, instance, json_), as_json=json_)

@@ -10,46 +10,46 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
-from codetaste.command import say, tell
-from codetaste.commands.named import named_benchmark
-from codetaste.evaluation.soundness import Bench, check_all
-from codetaste.report.soundness_text import all_sound, render_soundness, soundness_json
+from codetaste.command import print_result, notify
+from codetaste.commands.named import resolve_benchmark
+from codetaste.evaluation.soundness import ValidationContext, validate_instances
+from codetaste.report.soundness_text import all_sound, render_validation, validations_to_json
 from codetaste.rules.config import RulesConfig
 
 if TYPE_CHECKING:
-    from codetaste.evaluation.soundness import Soundness
+    from codetaste.evaluation.soundness import InstanceValidation
 
 
-async def check_soundness(name: str, repos: Path | None, globs: tuple[str, ...], as_json_data: bool) -> int:
+async def check_benchmark(name: str, repos: Path | None, globs: tuple[str, ...], as_json_data: bool) -> int:
     """Check the benchmark ``name``; returns the exit code, 1 if an instance is not sound or none was checked.
 
     Raises:
         ConfigError: a folder does not exist, a glob matches nothing, or the benchmark's table is invalid.
         ToolMissing: there is no rule engine.
     """
-    benchmark = await to_thread.run_sync(named_benchmark, name, repos)
+    benchmark = await to_thread.run_sync(resolve_benchmark, name, repos)
     instances = benchmark.select(globs)
-    cache = await to_thread.run_sync(cache_dir, tell)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
+    cache = await to_thread.run_sync(cache_dir, notify)
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), notify, cache=cache)
     if engine.warning:
-        tell(engine.warning)
+        notify(engine.warning)
 
-    def report(checked: Soundness) -> None:
+    def report(checked: InstanceValidation) -> None:
         if not as_json_data:
-            say(render_soundness(checked))
+            print_result(render_validation(checked))
 
     with tempfile.TemporaryDirectory(prefix="codetaste-check-") as scratch:
-        bench = Bench(benchmark, scanner, cache, Path(scratch), engine.label)
-        checked = await check_all(bench, instances, report)
+        bench = ValidationContext(benchmark, scanner, cache, Path(scratch), engine.label)
+        checked = await validate_instances(bench, instances, report)
     if as_json_data:
-        say(json.dumps({"engine": engine.version, **soundness_json(checked)}, indent=2))
+        print_result(json.dumps({"engine": engine.version, **validations_to_json(checked)}, indent=2))
     else:
-        say(_format_total(checked))
+        print_result(_format_total(checked))
     return 0 if all_sound(checked) else 1
 
 
-def _format_total(checked: list[Soundness]) -> str:
-    not_skipped = [each for each in checked if not each.skipped]
-    sound = sum(bool(each.sound) for each in not_skipped)
+def _format_total(checked: list[InstanceValidation]) -> str:
+    not_skipped = [each for each in checked if not each.skip_reason]
+    sound = sum(bool(each.valid) for each in not_skipped)
     text = f"{sound} of {len(not_skipped)} instances are sound; {len(checked) - len(not_skipped)} skipped"
     return text if not_skipped else f"{text}: nothing was checked"

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.benchmark.fetch import RELEASES, fetch_benchmark
-from codetaste.benchmark.table import nearest
-from codetaste.command import say, tell
+from codetaste.benchmark.table import nearest_names_hint
+from codetaste.command import print_result, notify
 from codetaste.errors import ConfigError
 from codetaste.report.progress import printable
 from codetaste.units import format_size
 
 if TYPE_CHECKING:
-    from codetaste.benchmark.fetch import Fetched
+    from codetaste.benchmark.fetch import FetchedBenchmark
 
 _PROGRESS_INTERVAL_S = 2.0
 _MAX_LISTED = 5
@@ -35,18 +35,18 @@ async def fetch_release(name: str, to: Path | None, source: str, *, incomplete: 
     release = RELEASES.get(name)
     if release is None:
         raise ConfigError(
-            f"{printable(name, 60)!r} is not a published benchmark{nearest(name, RELEASES)} "
+            f"{printable(name, 60)!r} is not a published benchmark{nearest_names_hint(name, RELEASES)} "
             f"(published: {', '.join(RELEASES)})"
         )
     folder = await to_thread.run_sync(Path.expanduser, to or Path(name))
     fetched = await fetch_benchmark(
-        release, folder, source=source, incomplete=incomplete, progress=Progress(name)
+        release, folder, source=source, incomplete=incomplete, progress=DownloadProgress(name)
     )
-    say(json.dumps(_fetched_to_json(fetched), indent=2) if as_json else _format_fetched(fetched))
+    print_result(json.dumps(_fetched_to_json(fetched), indent=2) if as_json else _format_fetched(fetched))
     return 0
 
 
-class Progress:
+class DownloadProgress:
     """Shows download progress every few seconds: in one line of a terminal, else in a new line each time."""
 
     def __init__(self, name: str) -> None:
@@ -70,10 +70,10 @@ class Progress:
         if sys.stderr.isatty():
             print(f"\r{line:<70}", end="\n" if finished else "", file=sys.stderr, flush=True)  # noqa: T201
         else:
-            tell(line)
+            notify(line)
 
 
-def _fetched_to_json(fetched: Fetched) -> dict[str, Any]:
+def _fetched_to_json(fetched: FetchedBenchmark) -> dict[str, Any]:
     inventory = fetched.inventory
     return {
         "folder": str(fetched.folder),
@@ -83,16 +83,16 @@ def _fetched_to_json(fetched: Fetched) -> dict[str, Any]:
         "verified": fetched.verified,
         "instances": inventory.instances,
         "missing": list(inventory.missing),
-        "lacking": list(inventory.lacking),
+        "lacking": list(inventory.missing_for_tests),
     }
 
 
-def _format_fetched(fetched: Fetched) -> str:
+def _format_fetched(fetched: FetchedBenchmark) -> str:
     inventory = fetched.inventory
     already = "" if fetched.new else "exists already; "
     whole = "" if inventory.missing else ", every task with its descriptions and rules"
     lines = [f"{fetched.folder}: {already}{inventory.instances} instances{whole}"]
-    for paths, what in ((inventory.missing, "that tasks need"), (inventory.lacking, "that test runs need")):
+    for paths, what in ((inventory.missing, "that tasks need"), (inventory.missing_for_tests, "that test runs need")):
         if paths:
             lines.append(f"  {len(paths)} files {what} are missing or wrong, the first of them:")
             lines += [f"    {printable(path)}" for path in paths[:_MAX_LISTED]]

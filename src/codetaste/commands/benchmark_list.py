@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.catalog import Track
 from codetaste.benchmark.statistics import describe_benchmark
-from codetaste.command import say
-from codetaste.commands.named import named_benchmark, named_instance
+from codetaste.command import print_result
+from codetaste.commands.named import resolve_benchmark, resolve_instance
 from codetaste.errors import ConfigError
 from codetaste.report.progress import printable
 from codetaste.rules.verdict import Direction
@@ -27,7 +27,7 @@ _MAX_LINE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BenchmarkListArguments:
     """Arguments of ``codetaste benchmark list``."""
 
     benchmark: str
@@ -38,41 +38,41 @@ class Wish:
     json: bool = False
 
 
-def list_instances(arguments: Wish) -> int:
+def print_instances(arguments: BenchmarkListArguments) -> int:
     """Print a line for each instance; returns the exit code.
 
     Raises:
         ConfigError: the benchmark does not exist, or no instance matches.
     """
-    benchmark = named_benchmark(arguments.benchmark, arguments.repos)
+    benchmark = resolve_benchmark(arguments.benchmark, arguments.repos)
     rows = [_row(benchmark, each) for each in _chosen(benchmark, arguments)]
     if arguments.json:
-        say(json.dumps(rows, indent=2))
+        print_result(json.dumps(rows, indent=2))
         return 0
     width = max(len(row["instance"]) for row in rows)
     for row in rows:
         absent = [name for name in ("descriptions", "rules", "environment") if not row[name]]
         lacking = f"  without {', '.join(absent)}" if absent else ""
-        say(printable(f"{row['instance']:<{width}}  {row['language']:<10}  {row['category']}{lacking}"))
-    say(f"{len(rows)} of {len(benchmark.instances)} instances")
+        print_result(printable(f"{row['instance']:<{width}}  {row['language']:<10}  {row['category']}{lacking}"))
+    print_result(f"{len(rows)} of {len(benchmark.instances)} instances")
     return 0
 
 
-def show_instance(name: str, benchmark_name: str, repos: Path | None, *, as_json: bool) -> int:
+def print_instance(name: str, benchmark_name: str, repos: Path | None, *, as_json: bool) -> int:
     """Print the details of one instance; returns the exit code.
 
     Raises:
         ConfigError: the benchmark or instance does not exist, or the glob matches several.
         ToolMissing: there is a clone, but no git.
     """
-    benchmark = named_benchmark(benchmark_name, repos)
-    (facts,) = describe_benchmark(benchmark, [named_instance(benchmark, name)]).instances
+    benchmark = resolve_benchmark(benchmark_name, repos)
+    (facts,) = describe_benchmark(benchmark, [resolve_instance(benchmark, name)]).instances
     data = _instance_to_json(benchmark, facts)
-    say(json.dumps(data, indent=2) if as_json else _format_instance(data))
+    print_result(json.dumps(data, indent=2) if as_json else _format_instance(data))
     return 0
 
 
-def _chosen(benchmark: Benchmark, arguments: Wish) -> list[Instance]:
+def _chosen(benchmark: Benchmark, arguments: BenchmarkListArguments) -> list[Instance]:
     languages = {each.lower() for each in arguments.languages}
     known = {each.language for each in benchmark.instances}
     unknown = sorted(languages - {language.lower() for language in known})

@@ -22,12 +22,12 @@ import anyio.to_thread
 from codetaste.config import read_config
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.resources import resource_dir
-from codetaste.rules.engine_install import find_engine
-from codetaste.sandbox.docker_base import find_quota
-from codetaste.sandbox.docker_engine import NO_ENGINE, connected
-from codetaste.sandbox.docker_image import must_have
-from codetaste.sandbox.docker_socket import AUTO, DOCKER, Place, places
-from codetaste.sandbox.engine import probe
+from codetaste.rules.engine_install import find_rule_engine
+from codetaste.sandbox.docker_base import detect_quota
+from codetaste.sandbox.docker_engine import NO_ENGINE, connect_engine
+from codetaste.sandbox.docker_image import require_image
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, EngineSocket, candidate_sockets
+from codetaste.sandbox.engine import probe_engines
 from codetaste.sandbox.image import LEAN_IMAGE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _GIT_PURPOSE = "only instances whose commits come from a repository need it; the
 _OPENGREP_WHEELS = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}
 _OPENGREP_FALLBACK = "name a program of release 1.30.0 in OPENGREP_BIN"
 
-ELSEWHERE = (
+OTHER_PLATFORMS = (
     "Linux x86-64: everything; codetaste is tested there.",
     "Linux aarch64: opengrep, ripgrep and bubblewrap come with the packages too, but it is untested.",
     "macOS: no sandbox, so no rule agent (bubblewrap and Landlock are Linux's): use a virtual machine.",
@@ -68,7 +68,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DoctorReport:
     """All findings of a machine. A run uses the first entry of ``sandbox``, best first, that is ready."""
 
     system: str
@@ -84,18 +84,18 @@ class Report:
         return all(finding.ready for finding in everything if finding.needed)
 
     @property
-    def contained_by(self) -> str:
+    def containment(self) -> str:
         """The name of the sandbox in which a run contains commands, "" if there is none."""
         return next((finding.name for finding in self.sandbox if finding.ready), "")
 
 
-async def examine(configs: Sequence[Path] = ()) -> Report:
+async def examine_machine(configs: Sequence[Path] = ()) -> DoctorReport:
     """Check this machine.
 
     Args:
         configs: config files whose models' keys are checked, in addition to the shipped examples.
     """
-    return Report(
+    return DoctorReport(
         system=f"{platform.system()} {platform.machine()}",
         tools=(
             _check_python(),
@@ -104,20 +104,20 @@ async def examine(configs: Sequence[Path] = ()) -> Report:
             await _check_program("git", _GIT_PURPOSE, "sudo apt-get install git"),
         ),
         sandbox=await _check_sandbox(),
-        containers=tuple([await _check_engine(place) for place in places()]),
+        containers=tuple([await _check_engine(place) for place in candidate_sockets()]),
         keys=_check_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
     )
 
 
-def to_json(report: Report) -> str:
+def doctor_to_json(report: DoctorReport) -> str:
     """Return the report as JSON."""
-    summary = {"usable": report.usable, "contained_by": report.contained_by}
-    return json.dumps({**summary, **asdict(report), "elsewhere": list(ELSEWHERE)}, indent=2)
+    summary = {"usable": report.usable, "contained_by": report.containment}
+    return json.dumps({**summary, **asdict(report), "elsewhere": list(OTHER_PLATFORMS)}, indent=2)
 
 
-def render(report: Report) -> str:
+def render_doctor_report(report: DoctorReport) -> str:
     """Return the report as text for humans."""
-    shell = f"untrusted commands: {report.contained_by or 'nothing'} contains them"
+    shell = f"untrusted commands: {report.containment or 'nothing'} contains them"
     blocks = (
         ("tools", report.tools),
         (shell, report.sandbox),
@@ -127,7 +127,7 @@ def render(report: Report) -> str:
     lines = [f"codetaste on {report.system}"]
     for title, findings in blocks:
         lines += ["", title, *(line for finding in findings for line in _finding_lines(finding))]
-    lines += ["", "other machines", *(f"  {text}" for text in ELSEWHERE), ""]
+    lines += ["", "other machines", *(f"  {text}" for text in OTHER_PLATFORMS), ""]
     lines.append(
         "ready: the main job can run here" if report.usable else "not ready: fix what is marked NEEDED"
     )
@@ -151,11 +151,11 @@ async def _check_opengrep() -> Finding:
     packaged = (platform.system(), platform.machine()) in _OPENGREP_WHEELS
     remedy = f"pip install tackbox-opengrep, or {_OPENGREP_FALLBACK}" if packaged else _OPENGREP_FALLBACK
     try:
-        engine = await find_engine()
+        engine = await find_rule_engine()
     except CodetasteError as error:
         return Finding("opengrep", ready=False, needed=True, detail=str(error), remedy=remedy)
-    kind = "pinned" if engine.pinned else engine.warning
-    detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.found}"
+    kind = "pinned" if engine.is_pinned else engine.warning
+    detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.source_file}"
     return Finding("opengrep", ready=True, needed=True, detail=detail)
 
 
@@ -174,7 +174,7 @@ def _check_ripgrep() -> Finding:
 
 async def _check_sandbox() -> tuple[Finding, ...]:
     """Try each containment engine; they are marked as needed only if none works."""
-    probes = await anyio.to_thread.run_sync(probe)
+    probes = await anyio.to_thread.run_sync(probe_engines)
     needed = not any(report.works for report in probes)
     return tuple(
         Finding(
@@ -200,18 +200,18 @@ async def _check_program(name: str, purpose: str, remedy: str) -> Finding:
     return Finding(name, ready=False, needed=False, detail=f"{found} does not answer", remedy=remedy)
 
 
-async def _check_engine(place: Place) -> Finding:
+async def _check_engine(place: EngineSocket) -> Finding:
     """Connect to the engine on a socket, and check its storage driver and whether it has the lean image."""
     name, socket = place.name, place.socket
     remedy = "sudo apt-get install docker.io" if name == DOCKER else ""
     if not await anyio.Path(socket).exists():
         return Finding(name, ready=False, needed=False, detail=f"nothing at {socket}", remedy=remedy)
     try:
-        async with connected(AUTO, socket) as engine:
-            about = f"{engine.kind} {engine.version} at {socket}, {await engine.storage()}"
+        async with connect_engine(AUTO, socket) as engine:
+            about = f"{engine.kind} {engine.version} at {socket}, {await engine.describe_storage()}"
             try:
-                await must_have(engine, LEAN_IMAGE)
-                await find_quota(engine, LEAN_IMAGE)
+                await require_image(engine, LEAN_IMAGE)
+                await detect_quota(engine, LEAN_IMAGE)
             except SandboxMissing:
                 remedy = f"codetaste image build --lean --socket {socket}"
                 return Finding(

@@ -8,7 +8,7 @@ from typing import Annotated
 import anyio
 from cyclopts import Parameter
 
-from codetaste.command import guarded
+from codetaste.command import run_command
 from codetaste.evaluation.exclusions import Exclusions
 
 
@@ -42,5 +42,5 @@ def evaluate(
     """
     from codetaste.commands import scoring  # noqa: PLC0415 - only here
 
-    arguments = scoring.Order(benchmark, repos, instance, patch, tests, out, exclusions, json_)
-    return guarded(lambda: anyio.run(scoring.score_patch, arguments), as_json=json_)
+    arguments = scoring.EvaluateArguments(benchmark, repos, instance, patch, tests, out, exclusions, json_)
+    return run_command(lambda: anyio.run(scoring.score_patch, arguments), as_json=json_)

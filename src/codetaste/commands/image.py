@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from codetaste.command import say, tell
+from codetaste.command import print_result, notify
 from codetaste.errors import ConfigError
-from codetaste.sandbox.docker_engine import connected
-from codetaste.sandbox.docker_image import build_image, list_images, remove_image, split_name
+from codetaste.sandbox.docker_engine import connect_engine
+from codetaste.sandbox.docker_image import build_image, list_images, remove_image, split_image_name
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN
-from codetaste.sandbox.image import LEAN_IMAGE, build_lean
+from codetaste.sandbox.image import LEAN_IMAGE, build_lean_image
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ _MIB = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ImageEngineArguments:
     """The container engine to use, and the output format."""
 
     engine: str = AUTO
@@ -36,7 +36,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ImageBuildArguments:
     """The image to build: the lean image, or the one of a folder with a Dockerfile."""
 
     lean: bool = False
@@ -45,7 +45,7 @@ class Wanted:
     mirrors: bool = True
 
 
-async def build(image_arguments: Wanted, engine_arguments: Where) -> int:
+async def build_requested_image(image_arguments: ImageBuildArguments, engine_arguments: ImageEngineArguments) -> int:
     """Build an image and print its name and id; returns the exit code, 0.
 
     Raises:
@@ -58,25 +58,25 @@ async def build(image_arguments: Wanted, engine_arguments: Where) -> int:
     if image_arguments.dockerfile is not None and not image_arguments.name:
         raise ConfigError("--name: give a name for the image, as in --name codetaste/mine:1")
     name = image_arguments.name or LEAN_IMAGE
-    split_name(name)
+    split_image_name(name)
     started_s = time.monotonic()
     async with _connect(engine_arguments) as engine:
         if image_arguments.dockerfile is not None:
-            ident = await build_image(engine, image_arguments.dockerfile, name, "built", tell)
+            ident = await build_image(engine, image_arguments.dockerfile, name, "built", notify)
         else:
-            ident = await build_lean(engine, name, tell, mirrors=image_arguments.mirrors)
+            ident = await build_lean_image(engine, name, notify, mirrors=image_arguments.mirrors)
     if engine_arguments.as_json:
-        say(
+        print_result(
             json.dumps(
                 {"name": name, "id": ident, "seconds": round(time.monotonic() - started_s, 1)}, indent=2
             )
         )
     else:
-        say(f"{name} {ident}")
+        print_result(f"{name} {ident}")
     return 0
 
 
-async def show(engine_arguments: Where) -> int:
+async def print_images(engine_arguments: ImageEngineArguments) -> int:
     """Print the images that codetaste built, one per line; returns the exit code, 0.
 
     Raises:
@@ -85,15 +85,15 @@ async def show(engine_arguments: Where) -> int:
     async with _connect(engine_arguments) as engine:
         images = await list_images(engine)
     if engine_arguments.as_json:
-        say(json.dumps([_image_to_json(image) for image in images], indent=2))
+        print_result(json.dumps([_image_to_json(image) for image in images], indent=2))
         return 0
     for image in images:
         built = time.strftime("%Y-%m-%d %H:%M", time.localtime(image.created))
-        say(f"{image.name:<40} {image.what:<6} {image.size_bytes // _MIB:>6} MiB  {built}")
+        print_result(f"{image.name:<40} {image.kind:<6} {image.size_bytes // _MIB:>6} MiB  {built}")
     return 0
 
 
-async def remove(name: str, engine_arguments: Where) -> int:
+async def remove_listed_image(name: str, engine_arguments: ImageEngineArguments) -> int:
     """Remove an image; returns the exit code, 0.
 
     Raises:
@@ -105,7 +105,7 @@ async def remove(name: str, engine_arguments: Where) -> int:
         if name not in known:
             raise ConfigError(f"{name}: not an image that codetaste built; see: codetaste image list")
         await remove_image(engine, name)
-    say(json.dumps({"removed": name}) if engine_arguments.as_json else f"removed {name}")
+    print_result(json.dumps({"removed": name}) if engine_arguments.as_json else f"removed {name}")
     return 0
 
 
@@ -114,16 +114,16 @@ def _image_to_json(image: Image) -> dict[str, str | int]:
     return {
         "name": image.name,
         "id": image.ident,
-        "what": image.what,
+        "what": image.kind,
         "bytes": image.size_bytes,
         "created": created,
     }
 
 
 @asynccontextmanager
-async def _connect(engine_arguments: Where) -> AsyncIterator[ContainerEngine]:
+async def _connect(engine_arguments: ImageEngineArguments) -> AsyncIterator[ContainerEngine]:
     if engine_arguments.engine not in {AUTO, DOCKER, PODMAN}:
         raise ConfigError(f"--engine {engine_arguments.engine}: it is one of {AUTO}, {DOCKER}, {PODMAN}")
-    async with connected(engine_arguments.engine, engine_arguments.socket) as engine:
-        tell(f"{engine.kind} {engine.version} at {engine.socket}")
+    async with connect_engine(engine_arguments.engine, engine_arguments.socket) as engine:
+        notify(f"{engine.kind} {engine.version} at {engine.socket}")
         yield engine

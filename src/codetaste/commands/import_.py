@@ -8,7 +8,7 @@ from typing import Annotated
 import anyio
 from cyclopts import Parameter
 
-from codetaste.command import guarded
+from codetaste.command import run_command
 
 
 def import_(
@@ -37,5 +37,5 @@ def import_(
     """
     from codetaste.commands import importing  # noqa: PLC0415 - only here
 
-    arguments = importing.Order(outputs, name, out, benchmark, repos, score, json_)
-    return guarded(lambda: anyio.run(importing.import_published, arguments), as_json=json_)
+    arguments = importing.ImportArguments(outputs, name, out, benchmark, repos, score, json_)
+    return run_command(lambda: anyio.run(importing.import_published_outputs, arguments), as_json=json_)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
-from codetaste.command import tell
+from codetaste.command import notify
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
-from codetaste.evaluation.baseline import correctness, read_baseline
-from codetaste.evaluation.evaluate import evaluate, too_large
+from codetaste.evaluation.baseline import compare_with_baseline, read_baseline
+from codetaste.evaluation.evaluate import evaluate, too_large_evaluation
 from codetaste.evaluation.reading import read_outputs
 from codetaste.evaluation.records import TrialStatus
-from codetaste.evaluation.result_files import recorded_tests, write_evaluation
-from codetaste.evaluation.rule_files import read_rule_files
+from codetaste.evaluation.result_files import read_recorded_tests, write_evaluation
+from codetaste.evaluation.rule_files import read_rule_set
 from codetaste.rules.config import RulesConfig
 from codetaste.source.patch import read_patch
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
@@ -36,7 +36,7 @@ _MAX_METADATA_BYTES = 16 * 1024**2
 
 
 @dataclass(slots=True)
-class Scored:
+class ImportEvaluation:
     """The number of evaluated trials, and the folder and reason of each that could not be evaluated."""
 
     done: int = 0
@@ -53,7 +53,7 @@ class _Context:
     cache: Path
 
 
-async def score_unscored(run: Path, benchmark: Benchmark) -> Scored:
+async def evaluate_unscored(run: Path, benchmark: Benchmark) -> ImportEvaluation:
     """Evaluate each prediction of ``run`` that has no evaluation; a failure does not stop the others.
 
     Raises:
@@ -62,16 +62,16 @@ async def score_unscored(run: Path, benchmark: Benchmark) -> Scored:
     """
     read = await to_thread.run_sync(read_outputs, run, benchmark)
     unscored = [record for record in read.records if record.status is TrialStatus.NOT_SCORED]
-    result = Scored()
+    result = ImportEvaluation()
     if not unscored:
         return result
-    cache = await to_thread.run_sync(cache_dir, tell)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
+    cache = await to_thread.run_sync(cache_dir, notify)
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), notify, cache=cache)
     if engine.warning:
-        tell(engine.warning)
+        notify(engine.warning)
     context = _Context(benchmark, scanner, engine.label, cache)
     for number, record in enumerate(unscored, 1):
-        tell(f"scoring {number} of {len(unscored)}: {record.instance} by {record.agent}")
+        notify(f"scoring {number} of {len(unscored)}: {record.instance} by {record.agent}")
         try:
             await _evaluate_and_write(record, context)
             result.done += 1
@@ -102,16 +102,16 @@ async def _evaluate_and_write(record: TrialRecord, context: _Context) -> None:
 async def _evaluate_record(
     record: TrialRecord, instance: Instance, folder: Path, context: _Context
 ) -> Evaluation:
-    rules = await to_thread.run_sync(read_rule_files, context.benchmark, instance)
+    rules = await to_thread.run_sync(read_rule_set, context.benchmark, instance)
     baseline = await to_thread.run_sync(read_baseline, context.benchmark, instance)
     path = record.folder / "prediction.diff"
     try:
         patch = await to_thread.run_sync(read_patch, path)
     except PatchTooLarge as error:
         size = await to_thread.run_sync(lambda: path.stat().st_size)
-        return too_large(rules, size, str(error), correctness(recorded_tests(folder), baseline))
-    tests = await to_thread.run_sync(lambda: recorded_tests(folder, sha256(patch).hexdigest()))
-    trees = await materialise(context.benchmark.origin(instance), context.cache)
+        return too_large_evaluation(rules, size, str(error), compare_with_baseline(read_recorded_tests(folder), baseline))
+    tests = await to_thread.run_sync(lambda: read_recorded_tests(folder, sha256(patch).hexdigest()))
+    trees = await checkout_trees(context.benchmark.origin(instance), context.cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-import-") as folder_name:
         return await evaluate(
             rules,
@@ -119,7 +119,7 @@ async def _evaluate_record(
             patch,
             context.scanner,
             scratch=Path(folder_name),
-            correctness=correctness(tests, baseline),
+            pass_result=compare_with_baseline(tests, baseline),
             engine=context.engine,
         )
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from anyio import from_thread, to_thread
 
 from codetaste.benchmark.table import is_path_name
-from codetaste.benchmark.workshop import workshop
-from codetaste.command import say
-from codetaste.commands.import_scoring import Scored, score_unscored
-from codetaste.commands.named import named_benchmark
+from codetaste.benchmark.workshop import staging_folder
+from codetaste.command import print_result
+from codetaste.commands.import_scoring import ImportEvaluation, evaluate_unscored
+from codetaste.commands.named import resolve_benchmark
 from codetaste.errors import ConfigError
 from codetaste.evaluation.importing import check_source, import_outputs
 from codetaste.report.progress import printable
-from codetaste.source.archive import ArchiveLimits, unpack
+from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.writing import TreeLimits, storage_error
 from codetaste.units import format_size
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.catalog import Benchmark
-    from codetaste.evaluation.importing import Imported
+    from codetaste.evaluation.importing import ImportResult
 
 _LIMITS = ArchiveLimits(TreeLimits(members=2_000_000, total_bytes=64 * 1024**3))
 _MAX_LISTED = 20
@@ -35,7 +35,7 @@ _ZIP_END = b"PK\x05\x06"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ImportArguments:
     """Arguments of ``codetaste import``."""
 
     source: Path
@@ -47,7 +47,7 @@ class Order:
     json: bool
 
 
-async def import_published(arguments: Order) -> int:
+async def import_published_outputs(arguments: ImportArguments) -> int:
     """Create the run and print its contents; returns the exit code.
 
     Raises:
@@ -57,17 +57,17 @@ async def import_published(arguments: Order) -> int:
     """
     run = arguments.out / arguments.name
     benchmark = await to_thread.run_sync(_check_arguments, arguments, run)
-    async with workshop(run) as staging:
+    async with staging_folder(run) as staging:
         imported = await to_thread.run_sync(_create_run, arguments, run, staging, benchmark)
-    scored = Scored()
+    scored = ImportEvaluation()
     if arguments.score and benchmark is not None:
-        scored = await score_unscored(run, benchmark)
+        scored = await evaluate_unscored(run, benchmark)
     to_text = _import_to_json if arguments.json else _format_import
-    say(to_text(run, imported, scored))
+    print_result(to_text(run, imported, scored))
     return 0
 
 
-def _check_arguments(arguments: Order, run: Path) -> Benchmark | None:
+def _check_arguments(arguments: ImportArguments, run: Path) -> Benchmark | None:
     """Check the arguments before anything is written; returns the benchmark, if one is named."""
     problems = []
     if not is_path_name(arguments.name):
@@ -86,10 +86,10 @@ def _check_arguments(arguments: Order, run: Path) -> Benchmark | None:
         raise ConfigError(*problems)
     if not arguments.benchmark:
         return None
-    return named_benchmark(arguments.benchmark, arguments.repos)
+    return resolve_benchmark(arguments.benchmark, arguments.repos)
 
 
-def _create_run(arguments: Order, run: Path, staging: Path, benchmark: Benchmark | None) -> Imported:
+def _create_run(arguments: ImportArguments, run: Path, staging: Path, benchmark: Benchmark | None) -> ImportResult:
     """Build the run in ``staging``, next to its target, and move it there when it is complete."""
     if run.exists():
         raise ConfigError(f"{run} has just been created by another import; use another name")
@@ -102,14 +102,14 @@ def _create_run(arguments: Order, run: Path, staging: Path, benchmark: Benchmark
         if not source.is_dir():
             _reject_split_archive(source)
             source = stage / "unpacked"
-            unpack(
+            unpack_archive(
                 arguments.source,
                 source,
                 label=str(arguments.source),
                 limits=_LIMITS,
                 check=from_thread.check_cancelled,
             )
-        imported = import_outputs(source, stage / "run", benchmark, named=str(arguments.source))
+        imported = import_outputs(source, stage / "run", benchmark, source_name=str(arguments.source))
         (stage / "run").rename(run)
     except OSError as error:
         raise storage_error(error, str(run)) from error
@@ -132,26 +132,26 @@ def _reject_split_archive(archive: Path) -> None:
         )
 
 
-def _import_to_json(run: Path, imported: Imported, scored: Scored) -> str:
+def _import_to_json(run: Path, imported: ImportResult, scored: ImportEvaluation) -> str:
     records = imported.records
     data = {
         "directory": str(run),
         "trials": len(records.records),
-        "bytes": imported.copied,
+        "bytes": imported.copied_bytes,
         "statuses": dict(Counter(record.status.value for record in records.records)),
         "scored": scored.done,
         "unscored": [{"place": place, "text": why} for place, why in scored.failed],
-        "problems": [{"kind": p.kind.value, "place": p.place, "text": p.text} for p in records.problems],
+        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
     }
     return json.dumps(data, indent=2)
 
 
-def _format_import(run: Path, imported: Imported, scored: Scored) -> str:
+def _format_import(run: Path, imported: ImportResult, scored: ImportEvaluation) -> str:
     records = imported.records
     statuses = Counter(record.status.value for record in records.records)
     agents = sorted({record.agent for record in records.records})
     counts = ", ".join(f"{count} {status}" for status, count in statuses.most_common()) or "none"
-    size = format_size(imported.copied)
+    size = format_size(imported.copied_bytes)
     lines = [f"{run}: {len(records.records)} trials of {len(agents)} agents, {size} ({counts})"]
     kinds = Counter(problem.kind.value for problem in records.problems)
     if kinds:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.command import say
+from codetaste.command import print_result
 from codetaste.errors import ConfigError
 from codetaste.limits import (
     BUDGET,
@@ -15,16 +15,16 @@ from codetaste.limits import (
     SANDBOXES,
     TIME,
     configured_limits,
-    of_model,
-    plain_limit,
-    prevailing,
+    model_limit_name,
+    limit_to_json,
+    effective_changes,
     read_limit,
-    said_limit,
+    format_limit,
 )
-from codetaste.mistakes import suggestion
-from codetaste.orchestration.control import Change, read_changes, write_changes
-from codetaste.orchestration.storage import owner_of
-from codetaste.report.status import Watched
+from codetaste.mistakes import did_you_mean
+from codetaste.orchestration.control import LimitChange, read_changes, write_changes
+from codetaste.orchestration.storage import lock_owner
+from codetaste.report.status import RunWatcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _OPTIONS = {BUDGET: "--budget-usd", TIME: "--time-limit", JOBS: "--jobs", SANDBO
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LimitArguments:
     """Arguments of ``codetaste limit``; "" leaves a limit unchanged. ``models`` are like ``ID=8``."""
 
     run: Path
@@ -49,27 +49,27 @@ class Wanted:
     json: bool = False
 
 
-def limit(arguments: Wanted) -> int:
+def change_limits(arguments: LimitArguments) -> int:
     """Change the limits of a run, and print the effective ones; returns the exit code, 0.
 
     Raises:
         ConfigError: the run or a model does not exist, or a value is invalid; nothing is changed.
         JournalError: the run's folder cannot be read or written.
     """
-    watcher = Watched(arguments.run)
-    watcher.look()
+    watcher = RunWatcher(arguments.run)
+    watcher.poll()
     configured = _read_configured(watcher.directory)
     requested = _parse_requested(arguments, configured)
     _check_prices(requested, watcher)
     changes = {} if arguments.reset else read_changes(watcher.directory)
-    changes = {name: changes[name] for name in prevailing(configured, changes)}
+    changes = {name: changes[name] for name in effective_changes(configured, changes)}
     for name, value in requested.items():
-        changes[name] = Change(plain_limit(name, value), plain_limit(name, configured[name]))
+        changes[name] = LimitChange(limit_to_json(name, value), limit_to_json(name, configured[name]))
         if value == configured[name]:
             del changes[name]
     if requested or arguments.reset:
         write_changes(watcher.directory, changes)
-    effective = configured | prevailing(configured, changes)
+    effective = configured | effective_changes(configured, changes)
     applied = _wait_until_applied(watcher, effective)
     _print_limits(arguments, watcher, configured, effective, applied)
     return 0
@@ -90,7 +90,7 @@ def _read_configured(directory: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not the config of a run; repeat the run's command") from error
 
 
-def _parse_requested(arguments: Wanted, configured: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_requested(arguments: LimitArguments, configured: Mapping[str, Any]) -> dict[str, Any]:
     """Parse the limits on the command line; all problems are reported together."""
     texts = {
         BUDGET: arguments.budget_usd,
@@ -106,9 +106,9 @@ def _parse_requested(arguments: Wanted, configured: Mapping[str, Any]) -> dict[s
         if not separator:
             problems.append(f"--model {text}: write it as ID=8")
         elif model_id not in known:
-            problems.append(f"--model {text}: the run has no model {model_id!r}{suggestion(model_id, known)}")
+            problems.append(f"--model {text}: the run has no model {model_id!r}{did_you_mean(model_id, known)}")
         else:
-            given.append((of_model(model_id), f"--model {model_id}", count))
+            given.append((model_limit_name(model_id), f"--model {model_id}", count))
     requested = {}
     for name, option, text in given:
         try:
@@ -124,9 +124,9 @@ def _models(names: Mapping[str, Any]) -> Iterator[str]:
     return (name for name in names if name.startswith("models."))
 
 
-def _check_prices(requested: Mapping[str, Any], watcher: Watched) -> None:
+def _check_prices(requested: Mapping[str, Any], watcher: RunWatcher) -> None:
     """Reject a budget in dollars that cannot be enforced because a model has no price."""
-    unpriced = [name for name, entry in watcher.sights.prices.items() if entry.get("price") is None]
+    unpriced = [name for name, entry in watcher.view.prices.items() if entry.get("price") is None]
     if requested.get(BUDGET) is not None and unpriced:
         raise ConfigError(
             f"--budget-usd: a budget in dollars cannot be enforced: model {unpriced[0]} has no known price; "
@@ -134,12 +134,12 @@ def _check_prices(requested: Mapping[str, Any], watcher: Watched) -> None:
         )
 
 
-def _wait_until_applied(watcher: Watched, effective: Mapping[str, Any]) -> bool:
+def _wait_until_applied(watcher: RunWatcher, effective: Mapping[str, Any]) -> bool:
     """Wait briefly until the running process applies the limits; False if there is none or it does not."""
     until = time.monotonic() + _APPLY_TIMEOUT_S
-    while owner_of(watcher.directory) and time.monotonic() < until:
-        watcher.look()
-        in_force = watcher.sights.limits
+    while lock_owner(watcher.directory) and time.monotonic() < until:
+        watcher.poll()
+        in_force = watcher.view.limits
         # Amounts that are the same may be written differently.
         if in_force and all(read_limit(name, in_force[name]) == effective.get(name) for name in in_force):
             return True
@@ -148,28 +148,28 @@ def _wait_until_applied(watcher: Watched, effective: Mapping[str, Any]) -> bool:
 
 
 def _print_limits(
-    arguments: Wanted,
-    watcher: Watched,
+    arguments: LimitArguments,
+    watcher: RunWatcher,
     configured: Mapping[str, Any],
     effective: Mapping[str, Any],
     applied: bool,
 ) -> None:
-    owner = owner_of(watcher.directory)
+    owner = lock_owner(watcher.directory)
     if arguments.json:
         limits = {
-            name: {"value": plain_limit(name, value), "configured": plain_limit(name, configured[name])}
+            name: {"value": limit_to_json(name, value), "configured": limit_to_json(name, configured[name])}
             for name, value in effective.items()
         }
         run = {"directory": str(watcher.directory), "owner": owner or None, "in_force": applied}
-        say(json.dumps({**run, "limits": limits}, indent=2))
+        print_result(json.dumps({**run, "limits": limits}, indent=2))
         return
     for name, value in effective.items():
         changed = value != configured[name]
-        suffix = f" (the config says {said_limit(name, configured[name])})" if changed else ""
-        say(f"{name:<24} {said_limit(name, value)}{suffix}")
+        suffix = f" (the config says {format_limit(name, configured[name])})" if changed else ""
+        print_result(f"{name:<24} {format_limit(name, value)}{suffix}")
     if applied:
-        say(f"in force in {owner}")
+        print_result(f"in force in {owner}")
     elif owner:
-        say(f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force")
+        print_result(f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force")
     else:
-        say("nobody is at work on it: these hold for the next session, unless its config says something new")
+        print_result("nobody is at work on it: these hold for the next session, unless its config says something new")

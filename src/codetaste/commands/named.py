@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_LISTED = 5
 
 
-def named_benchmark(name: str, repos: Path | None) -> Benchmark:
+def resolve_benchmark(name: str, repos: Path | None) -> Benchmark:
     """Open the benchmark ``name``, a folder or "quickstart", with the clones in ``repos``.
 
     Raises:
@@ -27,7 +27,7 @@ def named_benchmark(name: str, repos: Path | None) -> Benchmark:
     return find_benchmark(BenchmarkConfig(path=name, repos=repos), Path())
 
 
-def named_instance(benchmark: Benchmark, glob: str) -> Instance:
+def resolve_instance(benchmark: Benchmark, glob: str) -> Instance:
     """Return the one instance whose id matches ``glob``.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from codetaste.command import guarded
+from codetaste.command import run_command
 
 _Table = Literal[
     "1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts", "all"
@@ -44,5 +44,5 @@ def report(
     """
     from codetaste.commands import reporting  # noqa: PLC0415 - only here
 
-    arguments = reporting.Wish(runs, benchmark, repos, format_, table, by, aggregation, out, json_)
-    return guarded(lambda: reporting.report(arguments), as_json=json_)
+    arguments = reporting.ReportArguments(runs, benchmark, repos, format_, table, by, aggregation, out, json_)
+    return run_command(lambda: reporting.print_report(arguments), as_json=json_)

@@ -10,35 +10,35 @@ from typing import TYPE_CHECKING
 
 from codetaste.atomic import write_atomically
 from codetaste.benchmark.statistics import describe_benchmark
-from codetaste.command import result_stream, say, tell
-from codetaste.commands.named import named_benchmark
+from codetaste.command import result_stream, print_result, notify
+from codetaste.commands.named import resolve_benchmark
 from codetaste.errors import ConfigError
-from codetaste.evaluation.reading import merged, read_outputs
+from codetaste.evaluation.reading import merge_records, read_outputs
 from codetaste.report.aggregate import Aggregation
-from codetaste.report.comparison import as_json as comparison_json
-from codetaste.report.contents import NAMES, USUAL, make_report, problems_table
+from codetaste.report.comparison import comparison_to_json as comparison_json
+from codetaste.report.contents import TABLE_NAMES, DEFAULT_TABLES, make_report, problems_table
 from codetaste.report.progress import printable
 from codetaste.report.render_csv import render_csv
-from codetaste.report.render_json import problem_json, table_json
+from codetaste.report.render_json import problem_to_json, table_to_json
 from codetaste.report.render_latex import render_latex
 from codetaste.report.render_markdown import render_markdown
 from codetaste.report.render_text import render_text
-from codetaste.report.tables_groups import By
-from codetaste.report.trials import gather
+from codetaste.report.tables_groups import GroupBy
+from codetaste.report.trials import merge_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.benchmark.catalog import Benchmark
-    from codetaste.evaluation.records import Records
-    from codetaste.report.contents import Report
+    from codetaste.evaluation.records import TrialRecords
+    from codetaste.report.contents import TrialReport
     from codetaste.report.table import Table
 
 _SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReportArguments:
     """Arguments of ``codetaste report``; without ``tables`` the usual ones are printed."""
 
     runs: tuple[Path, ...]
@@ -52,7 +52,7 @@ class Wish:
     json: bool = False
 
 
-def report(arguments: Wish) -> int:
+def print_report(arguments: ReportArguments) -> int:
     """Print or write the tables; returns the exit code, 1 if there is no trial in the runs.
 
     Raises:
@@ -64,9 +64,9 @@ def report(arguments: Wish) -> int:
     roots = _run_folders(arguments.runs)
     benchmark = _find_benchmark(arguments, roots)
     records = _read_runs(roots, benchmark)
-    trials = gather(records.records)
+    trials = merge_runs(records.records)
     names = (
-        NAMES
+        TABLE_NAMES
         if "all" in arguments.tables
         else arguments.tables or (() if arguments.by else _default_tables(arguments))
     )
@@ -80,25 +80,25 @@ def report(arguments: Wish) -> int:
     )
     merge_cells = arguments.format != "csv" and not arguments.json
     made = make_report(
-        trials, facts, names, [By(each) for each in arguments.by], aggregations, merge=merge_cells
+        trials, facts, names, [GroupBy(each) for each in arguments.by], aggregations, merge=merge_cells
     )
     problem = problems_table(records.problems, trials.notes, listed=arguments.format == "csv")
     tables = [*made.tables, *([problem] if problem else [])]
     files = _write_tables(tables, arguments) if arguments.out is not None else []
     if arguments.json:
-        say(json.dumps(_report_to_json(records, made, trials.notes, files), indent=2))
+        print_result(json.dumps(_report_to_json(records, made, trials.notes, files), indent=2))
     elif arguments.out is None and tables:
-        say(_render_tables(tables, arguments.format).removesuffix("\n"))
+        print_result(_render_tables(tables, arguments.format).removesuffix("\n"))
     elif files:
-        say("\n".join(files))
+        print_result("\n".join(files))
     if not trials.agents and (roots or not tables):
-        tell(f"codetaste: there is no trial in {printable(', '.join(map(str, arguments.runs))) or 'no run'}")
+        notify(f"codetaste: there is no trial in {printable(', '.join(map(str, arguments.runs))) or 'no run'}")
         return 1
     return 0
 
 
-def _default_tables(arguments: Wish) -> tuple[str, ...]:
-    return (*(("1",) if arguments.benchmark else ()), *USUAL)
+def _default_tables(arguments: ReportArguments) -> tuple[str, ...]:
+    return (*(("1",) if arguments.benchmark else ()), *DEFAULT_TABLES)
 
 
 def _run_folders(runs: Sequence[Path]) -> list[Path]:
@@ -110,16 +110,16 @@ def _run_folders(runs: Sequence[Path]) -> list[Path]:
     return list(folders.values())
 
 
-def _find_benchmark(arguments: Wish, roots: Sequence[Path]) -> Benchmark | None:
+def _find_benchmark(arguments: ReportArguments, roots: Sequence[Path]) -> Benchmark | None:
     """Open the benchmark in ``arguments``, or else the one that all runs name, if it can be opened."""
     if arguments.repos is not None and not arguments.repos.is_dir():
         raise ConfigError(f"--repos: {arguments.repos} is not a folder")
     if arguments.benchmark:
-        return named_benchmark(arguments.benchmark, arguments.repos)
+        return resolve_benchmark(arguments.benchmark, arguments.repos)
     names = {_benchmark_of_run(root) for root in roots}
     name = names.pop() if len(names) == 1 else ""
     try:
-        return named_benchmark(name, arguments.repos) if name else None
+        return resolve_benchmark(name, arguments.repos) if name else None
     except ConfigError:
         return None
 
@@ -135,9 +135,9 @@ def _benchmark_of_run(root: Path) -> str:
     return ""
 
 
-def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> Records:
+def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
     """Read every folder; runs of the same name are labelled by their paths."""
-    readings: list[Records] = []
+    readings: list[TrialRecords] = []
     names: set[str] = set()
     for root in roots:
         found = read_outputs(root, benchmark)
@@ -147,11 +147,11 @@ def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> Records:
             found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
             own = {label}
         if len(roots) > 1:
-            placed = [replace(each, place=f"{printable(str(root))}: {each.place}") for each in found.problems]
+            placed = [replace(each, place=f"{printable(str(root))}: {each.location}") for each in found.problems]
             found = replace(found, problems=tuple(placed))
         names |= own
         readings.append(found)
-    return readings[0] if len(readings) == 1 else merged(readings)
+    return readings[0] if len(readings) == 1 else merge_records(readings)
 
 
 def _render_tables(tables: Sequence[Table], format_: str) -> str:
@@ -164,7 +164,7 @@ def _render_tables(tables: Sequence[Table], format_: str) -> str:
     return between.join(render_text(table, width) if render is None else render(table) for table in tables)
 
 
-def _write_tables(tables: Sequence[Table], arguments: Wish) -> list[str]:
+def _write_tables(tables: Sequence[Table], arguments: ReportArguments) -> list[str]:
     """Write a file for each table; returns their paths."""
     out = arguments.out or Path()
     try:
@@ -183,13 +183,13 @@ def _write_tables(tables: Sequence[Table], arguments: Wish) -> list[str]:
 
 
 def _report_to_json(
-    records: Records, made: Report, notes: Sequence[str], files: Sequence[str]
+    records: TrialRecords, made: TrialReport, notes: Sequence[str], files: Sequence[str]
 ) -> dict[str, object]:
     return {
         "trials": len(records.records),
         "comparisons": [comparison_json(each) for each in made.comparisons],
-        "tables": [table_json(each) for each in made.tables],
-        "problems": [problem_json(each) for each in records.problems],
+        "tables": [table_to_json(each) for each in made.tables],
+        "problems": [problem_to_json(each) for each in records.problems],
         "notes": list(notes),
         "files": list(files),
     }

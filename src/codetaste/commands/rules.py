@@ -10,16 +10,16 @@ from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
 from codetaste.benchmark.catalog import open_benchmark
-from codetaste.command import say, tell
+from codetaste.command import print_result, notify
 from codetaste.errors import ConfigError
-from codetaste.flows.check_rules import as_json, check_all, render
+from codetaste.flows.check_rules import rule_checks_to_json, check_published_rules, format_rule_check
 from codetaste.rules.config import RulesConfig
 
 if TYPE_CHECKING:
-    from codetaste.flows.check_rules import Checked
+    from codetaste.flows.check_rules import RuleCheckResult
 
 
-async def check_published(
+async def check_published_rules(
     folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool
 ) -> int:
     """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any differs.
@@ -32,28 +32,28 @@ async def check_published(
         raise ConfigError(f"--repos: {repos} is not a folder")
     benchmark = open_benchmark(folder, repos=repos)
     instances = benchmark.select(globs)
-    cache = await to_thread.run_sync(cache_dir, tell)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), tell, cache=cache)
+    cache = await to_thread.run_sync(cache_dir, notify)
+    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), notify, cache=cache)
     if engine.warning:
-        tell(engine.warning)
+        notify(engine.warning)
 
-    def report(checked: Checked) -> None:
+    def report(checked: RuleCheckResult) -> None:
         if not as_json_data:
-            say(render(checked))
+            print_result(format_rule_check(checked))
 
-    checked = await check_all(benchmark, instances, scanner, cache, report)
+    checked = await check_published_rules(benchmark, instances, scanner, cache, report)
     if as_json_data:
-        say(json.dumps({"engine": engine.version, **as_json(checked)}, indent=2))
+        print_result(json.dumps({"engine": engine.version, **rule_checks_to_json(checked)}, indent=2))
     else:
-        say(_format_total(checked))
+        print_result(_format_total(checked))
     return 0 if all(each.agrees for each in checked) else 1
 
 
-def _format_total(checked: list[Checked]) -> str:
+def _format_total(checked: list[RuleCheckResult]) -> str:
     reports = [each.report for each in checked if each.report is not None]
-    rules = sum(report.rules for report in reports)
-    wrong = sum(len(report.disagreements) for report in reports)
-    failed = sum(1 for each in checked if each.failed)
-    skipped = sum(1 for each in checked if each.skipped)
+    rules = sum(report.rule_count for report in reports)
+    wrong = sum(len(report.mismatches) for report in reports)
+    failed = sum(1 for each in checked if each.error)
+    skipped = sum(1 for each in checked if each.skip_reason)
     text = f"{rules - wrong} of {rules} rules agree in {len(reports)} instances; {skipped} skipped"
     return f"{text}, {failed} failed" if failed else text

@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
-from codetaste.command import say, tell
-from codetaste.commands.named import named_benchmark, named_instance
+from codetaste.command import print_result, notify
+from codetaste.commands.named import resolve_benchmark, resolve_instance
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
-from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline, read_tests
+from codetaste.evaluation.baseline import compare_with_baseline, read_pseudo_agent_tests, read_baseline, read_test_results
 from codetaste.evaluation.evaluate import evaluate as evaluate_patch
-from codetaste.evaluation.evaluate import too_large
-from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_config
+from codetaste.evaluation.evaluate import too_large_evaluation
+from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.evaluation.result_files import recorded_tests, write_evaluation
-from codetaste.evaluation.result_place import check_place, results_folder
-from codetaste.evaluation.rule_files import read_rule_files
-from codetaste.evaluation.scores_file import scores_json
+from codetaste.evaluation.result_files import read_recorded_tests, write_evaluation
+from codetaste.evaluation.result_place import check_results_folder, results_folder
+from codetaste.evaluation.rule_files import read_rule_set
+from codetaste.evaluation.scores_file import scores_to_json
 from codetaste.report.evaluation_text import render_evaluation
 from codetaste.rules.config import RulesConfig
 from codetaste.source.patch import read_patch
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.evaluation.baseline import Correctness
+    from codetaste.evaluation.baseline import PassResult
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.exclusions import Exclusions
-    from codetaste.evaluation.rule_files import RuleFiles
+    from codetaste.evaluation.rule_files import RuleSet
     from codetaste.evaluation.score import TestCounts
 
 _PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
@@ -46,7 +46,7 @@ _MAX_BYTES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class EvaluateArguments:
     """Arguments of ``codetaste evaluate``. ``patch`` is a file, "golden" or "null"."""
 
     benchmark: str
@@ -59,7 +59,7 @@ class Order:
     json: bool
 
     @property
-    def pseudo(self) -> str:
+    def pseudo_agent(self) -> str:
         """The id of the pseudo agent that ``patch`` names, "" for a file."""
         return _PSEUDO_AGENTS.get(self.patch, "")
 
@@ -79,17 +79,17 @@ class _Task:
         folder: folder of the results, None if they are not written.
     """
 
-    arguments: Order
+    arguments: EvaluateArguments
     benchmark: Benchmark
     instance: Instance
-    rules: RuleFiles
-    correctness: Correctness
+    rules: RuleSet
+    correctness: PassResult
     patch: bytes | None
     oversize: str
     folder: Path | None
 
 
-async def score_patch(arguments: Order) -> int:
+async def score_patch(arguments: EvaluateArguments) -> int:
     """Evaluate the patch, write and print the results; returns the exit code.
 
     Raises:
@@ -103,40 +103,40 @@ async def score_patch(arguments: Order) -> int:
     evaluation = await _evaluate_task(task)
     if task.folder is not None:
         await to_thread.run_sync(_write_results, task, task.folder, evaluation)
-    say(_evaluation_to_json(task, evaluation) if arguments.json else _format_evaluation(task, evaluation))
-    return 1 if evaluation.counts is None else 0
+    print_result(_evaluation_to_json(task, evaluation) if arguments.json else _format_evaluation(task, evaluation))
+    return 1 if evaluation.rule_counts is None else 0
 
 
-def _read_inputs(arguments: Order) -> _Task:
+def _read_inputs(arguments: EvaluateArguments) -> _Task:
     """Find and read all inputs, so that problems are reported before anything runs."""
     benchmark, instance = _find_instance(arguments)
     patch, oversize = _read_given_patch(arguments)
     try:
-        rules = read_rule_files(benchmark, instance)
+        rules = read_rule_set(benchmark, instance)
     except RuleError as error:
         raise ConfigError(*str(error).splitlines()) from None
     tests = _test_counts(arguments, benchmark, instance, patch)
     folder = (
         arguments.out
-        if arguments.pseudo or arguments.out is not None
+        if arguments.pseudo_agent or arguments.out is not None
         else results_folder(Path(arguments.patch))
     )
-    passed = correctness(tests, read_baseline(benchmark, instance))
+    passed = compare_with_baseline(tests, read_baseline(benchmark, instance))
     return _Task(arguments, benchmark, instance, rules, passed, patch, oversize, folder)
 
 
-def _find_instance(arguments: Order) -> tuple[Benchmark, Instance]:
-    benchmark = named_benchmark(arguments.benchmark, arguments.repos)
-    instance = named_instance(benchmark, arguments.instance)
-    if lacking := benchmark.lacks_clone(instance):
+def _find_instance(arguments: EvaluateArguments) -> tuple[Benchmark, Instance]:
+    benchmark = resolve_benchmark(arguments.benchmark, arguments.repos)
+    instance = resolve_instance(benchmark, arguments.instance)
+    if lacking := benchmark.describe_missing_clone(instance):
         raise ConfigError(f"--repos: {lacking}")
     return benchmark, instance
 
 
-def _read_given_patch(arguments: Order) -> tuple[bytes | None, str]:
+def _read_given_patch(arguments: EvaluateArguments) -> tuple[bytes | None, str]:
     """Return the patch, None for a golden or too large one, and why a too large patch is not read."""
-    if arguments.pseudo:
-        return (NULL_PATCH if arguments.pseudo == NULL else None), ""
+    if arguments.pseudo_agent:
+        return (NULL_PATCH if arguments.pseudo_agent == NULL else None), ""
     path = Path(arguments.patch)
     if not path.is_file():
         raise ConfigError(f"--patch: {path} is not a file (nor one of the words golden, null)")
@@ -149,25 +149,25 @@ def _read_given_patch(arguments: Order) -> tuple[bytes | None, str]:
 
 
 def _test_counts(
-    arguments: Order, benchmark: Benchmark, instance: Instance, patch: bytes | None
+    arguments: EvaluateArguments, benchmark: Benchmark, instance: Instance, patch: bytes | None
 ) -> TestCounts | None:
     if arguments.tests is not None:
-        return read_tests(arguments.tests)
-    if arguments.pseudo:
-        return pseudo_tests(benchmark, instance, arguments.pseudo)
-    return recorded_tests(results_folder(Path(arguments.patch)), sha256(patch or b"").hexdigest())
+        return read_test_results(arguments.tests)
+    if arguments.pseudo_agent:
+        return read_pseudo_agent_tests(benchmark, instance, arguments.pseudo_agent)
+    return read_recorded_tests(results_folder(Path(arguments.patch)), sha256(patch or b"").hexdigest())
 
 
 async def _evaluate_task(task: _Task) -> Evaluation:
     if task.oversize:
         size = await to_thread.run_sync(lambda: Path(task.arguments.patch).stat().st_size)
         await to_thread.run_sync(_check_folder, task, "")
-        return too_large(task.rules, size, task.oversize, task.correctness)
-    cache = await to_thread.run_sync(cache_dir, tell)
-    scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), tell, cache=cache)
+        return too_large_evaluation(task.rules, size, task.oversize, task.correctness)
+    cache = await to_thread.run_sync(cache_dir, notify)
+    scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), notify, cache=cache)
     if engine.warning:
-        tell(engine.warning)
-    trees = await materialise(task.benchmark.origin(task.instance), cache)
+        notify(engine.warning)
+    trees = await checkout_trees(task.benchmark.origin(task.instance), cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as folder_name:
         scratch, patch = Path(folder_name), task.patch
         if patch is None:
@@ -180,26 +180,26 @@ async def _evaluate_task(task: _Task) -> Evaluation:
             scanner,
             scratch=scratch,
             exclusions=task.arguments.exclusions,
-            correctness=task.correctness,
+            pass_result=task.correctness,
             engine=engine.label,
         )
 
 
 def _check_folder(task: _Task, patch_sha256: str) -> None:
     if task.folder is not None:
-        check_place(task.folder, task.instance.id, patch_sha256)
+        check_results_folder(task.folder, task.instance.id, patch_sha256)
 
 
 def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
     arguments = task.arguments
-    metadata = {} if arguments.pseudo else _read_metadata_files(Path(arguments.patch).parent)
+    metadata = {} if arguments.pseudo_agent else _read_metadata_files(Path(arguments.patch).parent)
     unknown = {"name": "unknown", "version": None, "provider": "unknown", "additional": None}
     default = {"id": Path(arguments.patch).stem, "agent": unknown, "model": {**unknown, "name": "unknown"}}
     write_evaluation(
         folder,
         evaluation,
         instance=task.instance,
-        agent_config=pseudo_config(arguments.pseudo) if arguments.pseudo else metadata.get(_CONFIG, default),
+        agent_config=pseudo_agent_config(arguments.pseudo_agent) if arguments.pseudo_agent else metadata.get(_CONFIG, default),
         inference_metadata=metadata.get(_METADATA),
         instance_metadata=task.benchmark.metadata(task.instance),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -217,7 +217,7 @@ def _read_metadata_files(folder: Path) -> dict[str, dict[str, Any]]:
         except FileNotFoundError:
             continue
         except (OSError, ValueError, RecursionError) as error:
-            tell(f"{folder / name}: not read: {error}")
+            notify(f"{folder / name}: not read: {error}")
             continue
         if isinstance(data, dict):
             found[name] = data
@@ -225,7 +225,7 @@ def _read_metadata_files(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _format_evaluation(task: _Task, evaluation: Evaluation) -> str:
-    patch = f"{task.arguments.patch} patch" if task.arguments.pseudo else task.arguments.patch
+    patch = f"{task.arguments.patch} patch" if task.arguments.pseudo_agent else task.arguments.patch
     text = render_evaluation(evaluation, f"{task.instance.id}: {patch}")
     return text if task.folder is None else f"{text}\nwritten to {task.folder}"
 
@@ -236,4 +236,4 @@ def _evaluation_to_json(task: _Task, evaluation: Evaluation) -> str:
         "patch": task.arguments.patch,
         "directory": None if task.folder is None else str(task.folder),
     }
-    return json.dumps({**data, **scores_json(evaluation)}, indent=2)
+    return json.dumps({**data, **scores_to_json(evaluation)}, indent=2)

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from codetaste.command import say, tell
+from codetaste.command import print_result, notify
 from codetaste.errors import ConfigError
-from codetaste.mistakes import suggestion
+from codetaste.mistakes import did_you_mean
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import open_journal
 from codetaste.report.progress import printable
-from codetaste.report.status import find_run, model_of
+from codetaste.report.status import find_run, model_of_call
 from codetaste.units import format_usd, parse_usd
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.orchestration.history import Call
+    from codetaste.orchestration.history import CallRecord
     from codetaste.orchestration.journal import Json
 
 _UNKNOWN = {"reserved", "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class SettleArguments:
     """Arguments of ``codetaste settle``; without ``call`` the calls of unknown cost are listed."""
 
     run: Path
@@ -36,7 +36,7 @@ class Bill:
     json: bool = False
 
 
-async def settle(arguments: Bill) -> int:
+async def settle_call(arguments: SettleArguments) -> int:
     """Settle a call, or list the calls of unknown cost; returns the exit code, 0.
 
     Raises:
@@ -49,11 +49,11 @@ async def settle(arguments: Bill) -> int:
         raise ConfigError("give a call and its cost: codetaste settle RUN CALL --usd 0.0123")
     async with open_journal(directory, history.apply) as journal:
         unknown = {name: call for name, call in history.calls.items() if call.state in _UNKNOWN}
-        settled: Call | None = None
+        settled: CallRecord | None = None
         if arguments.call:
             settled, usd = _find_unknown_call(arguments.call, history, unknown), _parse_amount(arguments.usd)
             if usd > (most := settled.granted.usd):
-                tell(f"{format_usd(usd)} is more than the reserved maximum of {format_usd(most)}")
+                notify(f"{format_usd(usd)} is more than the reserved maximum of {format_usd(most)}")
             line = _settled_line(settled, usd)
             await journal.append(line)
             history.apply(line)
@@ -62,17 +62,17 @@ async def settle(arguments: Bill) -> int:
     return 0
 
 
-def _find_unknown_call(name: str, history: History, unknown: dict[str, Call]) -> Call:
+def _find_unknown_call(name: str, history: History, unknown: dict[str, CallRecord]) -> CallRecord:
     call = history.calls.get(name)
     if call is None:
-        raise ConfigError(f"the run made no call {name!r}{suggestion(name, list(unknown)[:100])}")
+        raise ConfigError(f"the run made no call {name!r}{did_you_mean(name, list(unknown)[:100])}")
     if name not in unknown:
         cost = "was not billed" if call.state == "released" else f"cost {format_usd(call.cost.usd)}"
         raise ConfigError(f"{name}: nothing to settle, the call {cost}")
     return call
 
 
-def _settled_line(call: Call, usd: Decimal) -> dict[str, Json]:
+def _settled_line(call: CallRecord, usd: Decimal) -> dict[str, Json]:
     """Return the journal line of the settlement; tokens stay at their maximum: a bill has only dollars."""
     line: dict[str, Json] = {"event": "settled", "call": call.call, "usd": str(usd)}
     return {**line, "tokens": call.granted.tokens, "by": "codetaste settle", "t": round(time.time(), 3)}
@@ -85,7 +85,7 @@ def _parse_amount(text: str) -> Decimal:
         raise ConfigError(f"--usd: {error}") from None
 
 
-def _print_result(arguments: Bill, history: History, settled: Call | None, unknown: list[Call]) -> None:
+def _print_result(arguments: SettleArguments, history: History, settled: CallRecord | None, unknown: list[CallRecord]) -> None:
     total = sum((call.granted.usd for call in unknown), Decimal(0))
     if arguments.json:
         data: dict[str, Any] = {
@@ -93,19 +93,19 @@ def _print_result(arguments: Bill, history: History, settled: Call | None, unkno
             "unknown": [
                 {
                     "call": call.call,
-                    "model": model_of(call, history.job(call.key).lane),
+                    "model": model_of_call(call, history.job(call.key).lane),
                     "usd": format(call.granted.usd, "f"),
                 }
                 for call in unknown
             ],
             "unknown_usd": format(total, "f"),
         }
-        say(json.dumps(data, indent=2))
+        print_result(json.dumps(data, indent=2))
         return
     if settled is not None:
-        say(printable(f"settled: {settled.call} cost {format_usd(settled.cost.usd)}"))
+        print_result(printable(f"settled: {settled.call} cost {format_usd(settled.cost.usd)}"))
     else:
         for call in unknown:
-            model = model_of(call, history.job(call.key).lane)
-            say(printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500))
-    say(f"{len(unknown)} calls of unknown cost, {format_usd(total)} at most, count against the budget")
+            model = model_of_call(call, history.job(call.key).lane)
+            print_result(printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500))
+    print_result(f"{len(unknown)} calls of unknown cost, {format_usd(total)} at most, count against the budget")

@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.command import result_stream, say
-from codetaste.report.job_detail import details
-from codetaste.report.status import Watched
-from codetaste.report.status_json import as_json, details_json
-from codetaste.report.status_text import render, render_details
+from codetaste.command import result_stream, print_result
+from codetaste.report.job_detail import job_details
+from codetaste.report.status import RunWatcher
+from codetaste.report.status_json import status_to_json, job_details_to_json
+from codetaste.report.status_text import render_status, render_job_details
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from codetaste.report.run_status import RunStatus
 
-EVERY_S = 1.0
+REFRESH_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class StatusArguments:
     """Arguments of ``codetaste status``; ``everything`` lists all jobs, the glob ``job`` shows details."""
 
     run: Path
@@ -35,16 +35,16 @@ class Wish:
     json: bool = False
 
 
-def show(arguments: Wish) -> int:
+def show_status(arguments: StatusArguments) -> int:
     """Print the progress of a run; returns the exit code, 0.
 
     Raises:
         ConfigError: the run or job does not exist.
         JournalError: the run's journal is damaged.
     """
-    watcher = Watched(arguments.run)
+    watcher = RunWatcher(arguments.run)
     gc.disable()  # reading a journal creates many objects, all of which stay alive
-    status = watcher.look()
+    status = watcher.poll()
     gc.freeze()
     gc.enable()
     text = _render_status(arguments, watcher, status)
@@ -53,25 +53,25 @@ def show(arguments: Wish) -> int:
             while status.owner:
                 if screen is not None:
                     screen.update(_rich_text(text), refresh=True)
-                time.sleep(EVERY_S)
-                status = watcher.look()
+                time.sleep(REFRESH_INTERVAL_S)
+                status = watcher.poll()
                 text = _render_status(arguments, watcher, status)
-    say(text)
+    print_result(text)
     return 0
 
 
-def _render_status(arguments: Wish, watcher: Watched, status: RunStatus) -> str:
+def _render_status(arguments: StatusArguments, watcher: RunWatcher, status: RunStatus) -> str:
     if arguments.job:
-        chosen = details(watcher, status, arguments.job)
+        chosen = job_details(watcher, status, arguments.job)
         if arguments.json:
-            return json.dumps(details_json(chosen), indent=2)
-        return render_details(chosen, status.at)
+            return json.dumps(job_details_to_json(chosen), indent=2)
+        return render_job_details(chosen, status.at)
     if arguments.json:
-        return json.dumps(as_json(status), indent=2)
-    return render(status, everything=arguments.everything)
+        return json.dumps(status_to_json(status), indent=2)
+    return render_status(status, all_jobs=arguments.everything)
 
 
-def _screen(arguments: Wish) -> AbstractContextManager[Any]:
+def _screen(arguments: StatusArguments) -> AbstractContextManager[Any]:
     """Return a live display on the terminal, or an empty context for JSON or without a terminal."""
     stream = result_stream()
     if arguments.json or not stream.isatty():

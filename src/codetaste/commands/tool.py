@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.agent.tool import load_tools
-from codetaste.assembly import surroundings
-from codetaste.command import say, tell
-from codetaste.commands.named import named_benchmark, named_instance
+from codetaste.assembly import open_discovery_context
+from codetaste.command import print_result, notify
+from codetaste.commands.named import resolve_benchmark, resolve_instance
 from codetaste.errors import CodetasteError, ConfigError, ToolError
-from codetaste.flows.discover import rule_context
-from codetaste.flows.passes import OWN_TOOLS
-from codetaste.mistakes import suggestion
+from codetaste.flows.discover import open_rule_context
+from codetaste.flows.passes import DEFAULT_TOOLS
+from codetaste.mistakes import did_you_mean
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ToolCallArguments:
     """Arguments of ``codetaste tool call``; ``arguments`` is the text of a JSON object."""
 
     tool: str
@@ -38,14 +38,14 @@ class Trial:
     as_json: bool = False
 
 
-def list_tools(*, as_json: bool) -> int:
+def print_tools(*, as_json: bool) -> int:
     """Print the rule agent's own tools, one per line."""
-    tools = load_tools(OWN_TOOLS, base_dir=Path())
+    tools = load_tools(DEFAULT_TOOLS, base_dir=Path())
     if as_json:
-        say(json.dumps([_tool_to_json(tool) for tool in tools], indent=2))
+        print_result(json.dumps([_tool_to_json(tool) for tool in tools], indent=2))
         return 0
-    for tool, path in zip(tools, OWN_TOOLS, strict=True):
-        say(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
+    for tool, path in zip(tools, DEFAULT_TOOLS, strict=True):
+        print_result(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
     return 0
 
 
@@ -55,7 +55,7 @@ def print_schema(name: str) -> int:
     Raises:
         ConfigError: the tool does not exist.
     """
-    say(json.dumps(_tool_to_json(find_tool(name)), indent=2))
+    print_result(json.dumps(_tool_to_json(find_tool(name)), indent=2))
     return 0
 
 
@@ -65,14 +65,14 @@ def find_tool(name: str) -> Tool:
     Raises:
         ConfigError: the tool does not exist; the closest name is suggested.
     """
-    own = {path.rpartition(":")[2]: path for path in OWN_TOOLS}
+    own = {path.rpartition(":")[2]: path for path in DEFAULT_TOOLS}
     if ":" not in name and name not in own:
-        raise ConfigError(f"there is no tool {name!r}{suggestion(name, list(own))}; name others module:name")
+        raise ConfigError(f"there is no tool {name!r}{did_you_mean(name, list(own))}; name others module:name")
     (tool,) = load_tools([own.get(name, name)], base_dir=Path())
     return tool
 
 
-async def call_tool(call: Trial) -> int:
+async def call_tool(call: ToolCallArguments) -> int:
     """Call the tool and print its answer; returns the exit code, 0.
 
     Raises:
@@ -82,11 +82,11 @@ async def call_tool(call: Trial) -> int:
     """
     tool = find_tool(call.tool)
     arguments = _parse_arguments(call.arguments)
-    benchmark = named_benchmark(call.benchmark, call.repos)
-    instance = named_instance(benchmark, call.instance)
+    benchmark = resolve_benchmark(call.benchmark, call.repos)
+    instance = resolve_instance(benchmark, call.instance)
     with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
-        discovery = await surroundings(benchmark, Path(out), RulesConfig(), SandboxConfig(), tell)
-        async with rule_context(instance, call.direction, discovery, tell) as context:
+        discovery = await open_discovery_context(benchmark, Path(out), RulesConfig(), SandboxConfig(), notify)
+        async with open_rule_context(instance, call.direction, discovery, notify) as context:
             try:
                 answer = await tool.call(context, arguments)
             except ToolError as error:
@@ -100,9 +100,9 @@ async def call_tool(call: Trial) -> int:
                 raise CodetasteError(message) from error
             facts = context.facts.take_pending()
     if call.as_json:
-        say(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
+        print_result(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
     else:
-        say(answer.text)
+        print_result(answer.text)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import anyio
 from cyclopts import App, Parameter
 
-from codetaste.command import guarded
+from codetaste.command import run_command
 from codetaste.rules.verdict import Direction
 
 _JSON = Parameter(name="--json", negative=())
@@ -25,7 +25,7 @@ def list_tools(*, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
-    return guarded(lambda: trying.list_tools(as_json=json_), as_json=json_)
+    return run_command(lambda: trying.print_tools(as_json=json_), as_json=json_)
 
 
 @tool_app.command
@@ -38,7 +38,7 @@ def schema(name: str, /, *, json_: Annotated[bool, _JSON] = False) -> int:
     """
     from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
-    return guarded(lambda: trying.print_schema(name), as_json=json_)
+    return run_command(lambda: trying.print_schema(name), as_json=json_)
 
 
 @tool_app.command
@@ -66,5 +66,5 @@ def call(
     """
     from codetaste.commands import tool as trying  # noqa: PLC0415 - only here
 
-    trial = trying.Trial(name, instance, args, benchmark, repos, direction, as_json=json_)
-    return guarded(lambda: anyio.run(trying.call_tool, trial), as_json=json_)
+    trial = trying.ToolCallArguments(name, instance, args, benchmark, repos, direction, as_json=json_)
+    return run_command(lambda: anyio.run(trying.call_tool, trial), as_json=json_)

@@ -17,7 +17,7 @@ from codetaste.atomic import write_atomically
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILE = "activity.json"
+ACTIVITY_FILE = "activity.json"
 """File name in a trial's ``evaluation/`` folder, beside ``scores.json``."""
 _MAX_FILE_BYTES = 64 * 1024
 _MAX_COUNT = 10**9
@@ -65,7 +65,7 @@ def write_activity(evaluation: Path, activity: Activity | None) -> None:
         JournalError: the file cannot be written; StorageFull is a subclass.
     """
     if activity is not None:
-        write_atomically(evaluation / FILE, f"{json.dumps(asdict(activity), indent=2)}\n")
+        write_atomically(evaluation / ACTIVITY_FILE, f"{json.dumps(asdict(activity), indent=2)}\n")
 
 
 def read_activity(evaluation: Path) -> Activity | None:
@@ -74,7 +74,7 @@ def read_activity(evaluation: Path) -> Activity | None:
     Raises:
         ValueError: the file is damaged.
     """
-    path = evaluation / FILE
+    path = evaluation / ACTIVITY_FILE
     try:
         if not path.exists():
             return None

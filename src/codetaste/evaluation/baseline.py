@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ConfigError
 from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.evaluation.score import CRASHED, Baseline, TestCounts, baseline_of, passes
+from codetaste.evaluation.score import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ class RecordedBaseline:
         faults: the subset of the notes that report damaged files.
     """
 
-    bounds: Baseline | None = None
+    thresholds: PassThresholds | None = None
     runs: int = 0
     source: str = ""
     notes: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class RecordedBaseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Correctness:
+class PassResult:
     """PASS of one prediction; ``passed`` is None if it is unknown, and ``why`` gives the reason."""
 
     tests: TestCounts | None = None
@@ -59,47 +59,47 @@ class Correctness:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on PASS for the reader; empty if PASS is unknown."""
-        crashed = (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED else ()
+        crashed = (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED_RUN else ()
         return () if self.passed is None else (*crashed, *self.baseline.notes)
 
 
-UNTESTED = Correctness()
+UNTESTED = PassResult()
 
 
-def correctness(tests: TestCounts | None, baseline: RecordedBaseline) -> Correctness:
+def compare_with_baseline(tests: TestCounts | None, baseline: RecordedBaseline) -> PassResult:
     """Compute PASS (CodeTaste §4.1) if both the test results and a baseline are known."""
     if tests is None:
-        return Correctness(None, baseline)
-    if baseline.bounds is None:
-        return Correctness(tests, baseline, None, "no baseline of R and R∘X* is recorded")
-    return Correctness(tests, baseline, passes(tests, baseline.bounds), "")
+        return PassResult(None, baseline)
+    if baseline.thresholds is None:
+        return PassResult(tests, baseline, None, "no baseline of R and R∘X* is recorded")
+    return PassResult(tests, baseline, passes(tests, baseline.thresholds), "")
 
 
-def read_test_output(content: bytes) -> TestCounts | None:
+def parse_test_output(content: bytes) -> TestCounts | None:
     """Return the results at the end of a test run's output; None if there are none.
 
     The last JSON object with results among the last ten lines counts, as in the published harness.
     """
     lines = content[-_MAX_OUTPUT_BYTES:].decode("utf-8", "replace").strip().split("\n")
     for line in reversed(lines[-_RESULT_LINES:]):
-        if (counts := counts_of(_json(line))) is not None:
+        if (counts := parse_test_counts(_json(line))) is not None:
             return counts
     return None
 
 
-def read_tests(path: Path) -> TestCounts:
+def read_test_results(path: Path) -> TestCounts:
     """Return the results in the test output file ``path``; ``CRASHED_RUN`` if it has none.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     try:
-        return read_test_output(_tail(path)) or CRASHED
+        return parse_test_output(_tail(path)) or CRASHED_RUN
     except OSError as error:
         raise ConfigError(f"{path}: the test output cannot be read: {error.strerror}") from None
 
 
-def counts_of(data: object) -> TestCounts | None:
+def parse_test_counts(data: object) -> TestCounts | None:
     """Return parsed JSON ``data`` as the results of a test run; None if it is not a valid result.
 
     ``passed``, ``failed`` and ``total`` are required; NaN, infinities, fractions and negative numbers are
@@ -134,17 +134,17 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     """
     folder = benchmark.root / "baseline_results" / instance.path
     recorded = _from_runs(folder)
-    if recorded.bounds is not None:
+    if recorded.thresholds is not None:
         return recorded
     metadata = benchmark.metadata(instance) or {}
-    sides = {name: counts_of(metadata.get(f"{name}_metrics")) for name in ("golden", "base")}
+    sides = {name: parse_test_counts(metadata.get(f"{name}_metrics")) for name in ("golden", "base")}
     found = [counts for counts in sides.values() if counts is not None]
     if not found:
         return recorded
     notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
     return RecordedBaseline(
-        baseline_of(found),
+        pass_thresholds(found),
         len(found),
         "instance_metadata.json",
         (*recorded.notes, *notes),
@@ -152,18 +152,18 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     )
 
 
-def pseudo_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCounts | None:
+def read_pseudo_agent_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCounts | None:
     """Return the recorded test results of a pseudo agent: on R∘X* for golden, on R for null.
 
     Raises:
         ConfigError: an existing file cannot be read, or the metadata are not a JSON object.
     """
     metadata = benchmark.metadata(instance) or {}
-    stated = counts_of(metadata.get(f"{_SIDES[agent]}_metrics"))
+    stated = parse_test_counts(metadata.get(f"{_SIDES[agent]}_metrics"))
     if stated is not None:
         return stated
     runs = _lines(benchmark.root / "baseline_results" / instance.path / f"{agent}.jsonl") or ()
-    return next((counts for line in runs if (counts := counts_of(_json(line))) is not None), None)
+    return next((counts for line in runs if (counts := parse_test_counts(_json(line))) is not None), None)
 
 
 def _from_runs(folder: Path) -> RecordedBaseline:
@@ -178,7 +178,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
             if folder.is_dir():
                 notes.append(f"the baseline has no {path.name}")
             continue
-        read = [(line, counts_of(_json(line))) for line in lines]
+        read = [(line, parse_test_counts(_json(line))) for line in lines]
         runs += [counts for _, counts in read if counts is not None]
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed
@@ -187,7 +187,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
             faults.append(f"{damaged} of {len(read)} lines in {path.name} are damaged")
             notes.append(faults[-1])
     source = "baseline_results" if runs else ""
-    return RecordedBaseline(baseline_of(runs), len(runs), source, tuple(notes), tuple(faults))
+    return RecordedBaseline(pass_thresholds(runs), len(runs), source, tuple(notes), tuple(faults))
 
 
 def _lines(path: Path) -> list[str] | None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codetaste.evaluation.programs import Program
+    from codetaste.evaluation.programs import ShellProgram
 
 
-class Bulk(Enum):
+class BulkEditKind(Enum):
     """How a program edits in bulk."""
 
-    ONE = "in place, in one file as far as its arguments show"
-    SEVERAL = "in place, in several files"
-    SCRIPTED = "by a codemod tool or a script"
+    ONE_FILE = "in place, in one file as far as its arguments show"
+    SEVERAL_FILES = "in place, in several files"
+    SCRIPT = "by a codemod tool or a script"
 
 
 _IN_PLACE = {
@@ -68,19 +68,19 @@ _LOOP = re.compile(r"\b(?:for|while|foreach)\b|\.(?:forEach|each|map)\b")
 _DEFINES = re.compile(r"(?:\bdef|\bfunction|\bsub)\s+(\w+)|\b(?:const|let)\s+(\w+)\s*=.*=>")
 
 
-def bulk_edit(program: Program) -> Bulk | None:
+def bulk_edit_kind(program: ShellProgram) -> BulkEditKind | None:
     """Return how a program edits in bulk, None if it does not."""
     name = _ALIASES.get(program.name, program.name)
     if name in _IN_PLACE and _in_place(name, program.arguments):
-        return Bulk.SEVERAL if program.several or _files(name, program.arguments) > 1 else Bulk.ONE
+        return BulkEditKind.SEVERAL_FILES if program.several_files or _files(name, program.arguments) > 1 else BulkEditKind.ONE_FILE
     if name in _ALWAYS_IN_PLACE and (_DRY_RUN_OPTIONS | _PREVIEW_OPTIONS).isdisjoint(program.arguments):
-        return Bulk.SEVERAL
+        return BulkEditKind.SEVERAL_FILES
     if name in _CODEMODS:
         rewrites = all(not words.isdisjoint(program.arguments) for words in _CODEMODS[name])
-        return Bulk.SCRIPTED if rewrites and _DRY_RUN_OPTIONS.isdisjoint(program.arguments) else None
+        return BulkEditKind.SCRIPT if rewrites and _DRY_RUN_OPTIONS.isdisjoint(program.arguments) else None
     if _INTERPRETERS.fullmatch(program.name):
         codemod = program.arguments[:2] == ("-m", "libcst.tool") and "codemod" in program.arguments
-        return Bulk.SCRIPTED if codemod or rewrites_files(_inline_code(program)) else None
+        return BulkEditKind.SCRIPT if codemod or rewrites_files(_inline_code(program)) else None
     return None
 
 
@@ -147,10 +147,10 @@ def _files(name: str, arguments: Sequence[str]) -> int:
     return words - (0 if script else 1)
 
 
-def _inline_code(program: Program) -> str:
+def _inline_code(program: ShellProgram) -> str:
     """Return the code that an interpreter gets in its arguments or on its standard input."""
     for flag in ("-c", "-e", "-r", "--eval", "eval"):
         if flag in program.arguments[:-1]:
             return program.arguments[program.arguments.index(flag) + 1]
     files = [word for word in program.arguments if not word.startswith("-")]
-    return program.given if not files else ""
+    return program.stdin if not files else ""

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from codetaste.evaluation.exclusions import Exclusions
 from codetaste.section import Section
 
-BENCHMARK, DISCOVERED = "benchmark", "discover/"
+BENCHMARK_RULES, DISCOVER_PREFIX = "benchmark", "discover/"
 
 
 class EvaluateConfig(Section):
@@ -24,18 +24,18 @@ class EvaluateConfig(Section):
     references: bool = True
     """Whether to score the golden patch and an empty patch too, as the agents ``golden_agent`` and
     ``null_agent``: they show whether an instance is valid."""
-    rules: str = BENCHMARK
+    rules: str = BENCHMARK_RULES
     """Source of the rules: "benchmark", or "discover/ID" for the rules that this run discovers with the model
     ID."""
 
     @field_validator("rules")
     @classmethod
     def _known_source(cls, rules: str) -> str:
-        if rules != BENCHMARK and not (rules.startswith(DISCOVERED) and len(rules) > len(DISCOVERED)):
+        if rules != BENCHMARK_RULES and not (rules.startswith(DISCOVER_PREFIX) and len(rules) > len(DISCOVER_PREFIX)):
             raise ValueError('write "benchmark", or "discover/ID" with the id of one of discover.models')
         return rules
 
     @property
-    def discovered_by(self) -> str | None:
+    def discovery_model(self) -> str | None:
         """Id of the discovery model whose rules are used, None for the benchmark's rules."""
-        return self.rules.removeprefix(DISCOVERED) if self.rules.startswith(DISCOVERED) else None
+        return self.rules.removeprefix(DISCOVER_PREFIX) if self.rules.startswith(DISCOVER_PREFIX) else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codetaste.evaluation.bulk_edits import Bulk, bulk_edit
-from codetaste.evaluation.programs import programs
+from codetaste.evaluation.bulk_edits import BulkEditKind, bulk_edit_kind
+from codetaste.evaluation.programs import programs_in
 from codetaste.evaluation.test_runs import runs_tests
 
 
 @dataclass(frozen=True, slots=True)
-class Deeds:
+class CommandTraits:
     """What a command does at least once.
 
     Attributes:
@@ -22,25 +22,25 @@ class Deeds:
         complete: it was parsed completely.
     """
 
-    tests: bool = False
-    bulk: bool = False
-    wide: bool = False
-    scripted: bool = False
-    patches: bool = False
-    whole: bool = True
+    runs_tests: bool = False
+    bulk_edit: bool = False
+    wide_edit: bool = False
+    scripted_edit: bool = False
+    applies_patch: bool = False
+    complete: bool = True
 
 
-def deeds(text: str) -> Deeds:
+def command_traits(text: str) -> CommandTraits:
     """Return what the shell text ``text`` does."""
-    found, whole = programs(text)
-    kinds = {bulk_edit(program) for program in found}
-    return Deeds(
-        tests=any(map(runs_tests, found)),
-        bulk=not kinds.isdisjoint({Bulk.ONE, Bulk.SEVERAL}),
-        wide=Bulk.SEVERAL in kinds,
-        scripted=Bulk.SCRIPTED in kinds,
-        patches=any(_applies_patch(program.name, program.arguments) for program in found),
-        whole=whole,
+    found, whole = programs_in(text)
+    kinds = {bulk_edit_kind(program) for program in found}
+    return CommandTraits(
+        runs_tests=any(map(runs_tests, found)),
+        bulk_edit=not kinds.isdisjoint({BulkEditKind.ONE_FILE, BulkEditKind.SEVERAL_FILES}),
+        wide_edit=BulkEditKind.SEVERAL_FILES in kinds,
+        scripted_edit=BulkEditKind.SCRIPT in kinds,
+        applies_patch=any(_applies_patch(program.name, program.arguments) for program in found),
+        complete=whole,
     )
 
 

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import PatchDoesNotApply, PatchError, PatchTooLarge
-from codetaste.evaluation.baseline import UNTESTED, Correctness
+from codetaste.evaluation.baseline import UNTESTED, PassResult
 from codetaste.evaluation.exclusions import Exclusions
-from codetaste.evaluation.lost_sight import lost_sight
-from codetaste.evaluation.precision import changed_lines, covered_lines, precision
-from codetaste.evaluation.score import Precision, RuleCounts
-from codetaste.source.apply import patched
+from codetaste.evaluation.lost_sight import find_unscannable
+from codetaste.evaluation.precision import changed_lines, covered_lines, precision_counts
+from codetaste.evaluation.score import PrecisionCounts, RuleCounts
+from codetaste.source.apply import applied_patch
 from codetaste.source.patch import MAX_PATCH_BYTES, parse_patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from codetaste.evaluation.rule_files import RuleFiles
-    from codetaste.rules.scan import Match, Problem, Scan, Scanner
-    from codetaste.source.apply import Patched
+    from codetaste.evaluation.rule_files import RuleSet
+    from codetaste.rules.scan import Match, ScanProblem, ScanResult, Scanner
+    from codetaste.source.apply import AppliedPatch
     from codetaste.source.patch import Patch
 
 _MAX_REASON_CHARS = 400
 
 
-class Status(StrEnum):
+class EvaluationStatus(StrEnum):
     """Outcome of an evaluation; only a scored patch has rule rates."""
 
     SCORED = "scored"
@@ -73,38 +73,38 @@ class Evaluation:
         engine: the rule engine and its version.
     """
 
-    status: Status
+    status: EvaluationStatus
     why: str
     patch_sha256: str
     patch_bytes: int
-    rules: RuleFiles
-    counts: RuleCounts | None = None
-    lacking: tuple[str, ...] = ()
-    remaining: tuple[str, ...] = ()
-    precision: Precision | None = None
-    precision_all: Precision | None = None
-    lines: tuple[int, int] | None = None
-    lines_all: tuple[int, int] | None = None
+    rules: RuleSet
+    rule_counts: RuleCounts | None = None
+    unmet_additive: tuple[str, ...] = ()
+    unmet_reductive: tuple[str, ...] = ()
+    precision: PrecisionCounts | None = None
+    precision_all: PrecisionCounts | None = None
+    line_counts: tuple[int, int] | None = None
+    line_counts_all: tuple[int, int] | None = None
     files: int = 0
     exclusions: Exclusions = Exclusions.PUBLISHED
-    correctness: Correctness = UNTESTED
-    positive: tuple[Match, ...] = ()
-    negative: tuple[Match, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    unparsable: tuple[str, ...] = ()
+    pass_result: PassResult = UNTESTED
+    positive_matches: tuple[Match, ...] = ()
+    negative_matches: tuple[Match, ...] = ()
+    problems: tuple[ScanProblem, ...] = ()
+    unscannable: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     engine: str = ""
 
 
 async def evaluate(
-    rules: RuleFiles,
+    rules: RuleSet,
     base: Path,
     patch: bytes,
     scanner: Scanner,
     *,
     scratch: Path,
     exclusions: Exclusions = Exclusions.PUBLISHED,
-    correctness: Correctness | None = None,
+    pass_result: PassResult | None = None,
     engine: str = "",
 ) -> Evaluation:
     """Score ``patch`` on the tree ``base``; writes only below ``scratch``, which is left empty.
@@ -116,7 +116,7 @@ async def evaluate(
         scanner: scans both trees; a caching one reuses an earlier scan of R.
         scratch: a folder for R∘X̂.
         exclusions: files that do not count for precision.
-        correctness: PASS, if it is known.
+        pass_result: PASS, if it is known.
         engine: name and version of the rule engine, for the result.
 
     Raises:
@@ -126,30 +126,30 @@ async def evaluate(
     """
     digest = await to_thread.run_sync(lambda: sha256(patch).hexdigest())
     result = Evaluation(
-        Status.SCORED,
+        EvaluationStatus.SCORED,
         "",
         digest,
         len(patch),
         rules,
         exclusions=exclusions,
-        correctness=correctness or UNTESTED,
+        pass_result=pass_result or UNTESTED,
         engine=engine,
     )
     try:
         parsed, result = await to_thread.run_sync(_with_line_counts, result, patch)
-        async with patched(base, patch, scratch) as applied:
+        async with applied_patch(base, patch, scratch) as applied:
             return await _score(result, parsed, base, applied, scanner)
     except PatchTooLarge as error:
-        return replace(result, status=Status.TOO_LARGE, why=_one_line(error))
+        return replace(result, status=EvaluationStatus.TOO_LARGE, why=_one_line(error))
     except PatchError as error:
-        return replace(result, status=Status.UNPARSABLE_PATCH, why=_one_line(error))
+        return replace(result, status=EvaluationStatus.UNPARSABLE_PATCH, why=_one_line(error))
     except PatchDoesNotApply as error:
-        return replace(result, status=Status.DOES_NOT_APPLY, why=_one_line(error))
+        return replace(result, status=EvaluationStatus.DOES_NOT_APPLY, why=_one_line(error))
 
 
-def too_large(rules: RuleFiles, size: int, why: str, correctness: Correctness | None = None) -> Evaluation:
+def too_large_evaluation(rules: RuleSet, size: int, why: str, pass_result: PassResult | None = None) -> Evaluation:
     """Return the evaluation of a patch of ``size`` bytes that was not read because of its size."""
-    return Evaluation(Status.TOO_LARGE, why, "", size, rules, correctness=correctness or UNTESTED)
+    return Evaluation(EvaluationStatus.TOO_LARGE, why, "", size, rules, pass_result=pass_result or UNTESTED)
 
 
 def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evaluation]:
@@ -166,27 +166,27 @@ def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evalua
 
 
 async def _score(
-    result: Evaluation, patch: Patch, base: Path, applied: Patched, scanner: Scanner
+    result: Evaluation, patch: Patch, base: Path, applied: AppliedPatch, scanner: Scanner
 ) -> Evaluation:
     """Scan both trees and count. R is scanned first, so that the scan of R∘X̂ can reuse its matches."""
     result = replace(result, notes=applied.notes)
-    numbered = result.rules.numbered()
+    numbered = result.rules.numbered_rules()
     if not numbered:
-        return replace(result, status=Status.NO_RULES, why="the instance has no rules")
+        return replace(result, status=EvaluationStatus.NO_RULES, why="the instance has no rules")
     before = await scanner.scan(numbered, base)
     after = await scanner.scan(numbered, applied.tree)
-    result = replace(result, problems=tuple(result.rules.renamed(problem) for problem in after.problems))
+    result = replace(result, problems=tuple(result.rules.with_original_id(problem) for problem in after.problems))
     for tree, scan in (("R", before), ("R with the patch", after)):
         if scan.partial:
-            return replace(result, status=Status.PARTIAL_SCAN, why=_partial_reason(result.rules, tree, scan))
+            return replace(result, status=EvaluationStatus.PARTIAL_SCAN, why=_partial_reason(result.rules, tree, scan))
     return await to_thread.run_sync(_count, result, patch, before, after)
 
 
-def _count(result: Evaluation, patch: Patch, before: Scan, after: Scan) -> Evaluation:
+def _count(result: Evaluation, patch: Patch, before: ScanResult, after: ScanResult) -> Evaluation:
     rules = result.rules
-    positive, negative = rules.parted(after.matches)
-    _, legacy = rules.parted(before.matches)
-    unscannable = lost_sight(patch, before, after)
+    positive, negative = rules.split_matches(after.matches)
+    _, legacy = rules.split_matches(before.matches)
+    unscannable = find_unscannable(patch, before, after)
     assumed = [match for match in legacy if match.path in unscannable.before]
     matching = {match.rule_id for match in positive}
     unmet = {match.rule_id for match in (*negative, *assumed)}
@@ -197,8 +197,8 @@ def _count(result: Evaluation, patch: Patch, before: Scan, after: Scan) -> Evalu
         counts=RuleCounts(len(matching), len(rules.positive), len(unmet), len(rules.negative)),
         lacking=tuple(rule.id for rule in rules.positive if rule.id not in matching),
         remaining=tuple(rule.id for rule in rules.negative if rule.id in unmet),
-        precision=precision(changed_lines(patch, result.exclusions), *covered),
-        precision_all=precision(changed_lines(patch, Exclusions.NONE), *covered),
+        precision=precision_counts(changed_lines(patch, result.exclusions), *covered),
+        precision_all=precision_counts(changed_lines(patch, Exclusions.NONE), *covered),
         positive=positive,
         negative=negative,
         unparsable=unscannable.after,
@@ -214,8 +214,8 @@ def _unscannable_note(paths: tuple[str, ...], unmet: int) -> Iterator[str]:
     yield note + (f"; reductive rules that count as unmet because of it: {unmet}" if unmet else "")
 
 
-def _partial_reason(rules: RuleFiles, tree: str, scan: Scan) -> str:
-    problem = rules.renamed(next(p for p in scan.problems if p in scan.failures(p.rule_id)))
+def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
+    problem = rules.with_original_id(next(p for p in scan.problems if p in scan.failures(p.rule_id)))
     subject = " ".join(filter(None, [problem.rule_id and f"rule {problem.rule_id}", problem.path]))
     return _shorten(f"the scan of {tree} is partial: {subject + ': ' if subject else ''}{problem.message}")
 

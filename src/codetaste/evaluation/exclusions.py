@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from codetaste.source.patch import FileDiff
 
-EXCLUDED = frozenset({
+EXCLUDED_NAMES = frozenset({
     ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".ruff_cache", "node_modules",
     "dist", "build", ".next", ".nuxt", "target", ".gradle", "out", "bin", "obj", "vendor", ".cache",
     "coverage", ".cargo-home", "package-lock.json",
@@ -23,9 +23,9 @@ class Exclusions(StrEnum):
     NONE = "none"
 
 
-def excluded(file: FileDiff, exclusions: Exclusions = Exclusions.PUBLISHED) -> bool:
+def is_excluded(file: FileDiff, exclusions: Exclusions = Exclusions.PUBLISHED) -> bool:
     """Whether changes of ``file`` do not count: a part of its old or new path is in ``EXCLUDED_NAMES``."""
     if exclusions is Exclusions.NONE:
         return False
     paths = (path.replace("\\", "/") for path in (file.old, file.new) if path is not None)
-    return any(not EXCLUDED.isdisjoint(path.split("/")) for path in paths)
+    return any(not EXCLUDED_NAMES.isdisjoint(path.split("/")) for path in paths)

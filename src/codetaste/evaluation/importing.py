@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from codetaste import __version__
 from codetaste.atomic import write_atomically
 from codetaste.errors import ConfigError
-from codetaste.evaluation.activity import FILE, write_activity
-from codetaste.evaluation.reading import read_places
-from codetaste.evaluation.records import ProblemKind, Records
-from codetaste.evaluation.stray_files import Faulty, copy_file, is_link, printable
-from codetaste.evaluation.traces import published_activity
-from codetaste.evaluation.trial_context import RUNS
-from codetaste.evaluation.trial_places import PSEUDO
-from codetaste.orchestration.journal import NAME
+from codetaste.evaluation.activity import ACTIVITY_FILE, write_activity
+from codetaste.evaluation.reading import read_trials
+from codetaste.evaluation.records import ProblemKind, TrialRecords
+from codetaste.evaluation.stray_files import FileProblem, copy_file, is_link, printable
+from codetaste.evaluation.traces import activity_of_log
+from codetaste.evaluation.trial_context import BASELINES_FOLDER
+from codetaste.evaluation.trial_places import PSEUDO_TRACK
+from codetaste.orchestration.journal import JOURNAL_FILE
 from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.catalog import Benchmark
-    from codetaste.evaluation.trial_context import Context
-    from codetaste.evaluation.trial_places import Place
+    from codetaste.evaluation.trial_context import ReadContext
+    from codetaste.evaluation.trial_places import TrialFolder
 
 MANIFEST = "import.json"
 _TRIAL_FILES = (
@@ -41,7 +41,7 @@ _TRIAL_FILES = (
 _EVALUATION_FILES = (
     *("evaluation_result.json", "scores.json", "rules_positive.sarif", "rules_negative.sarif"),
     *("test_output.txt", "rule_output.txt", "instance_metadata.json", "rules_positive.yml"),
-    *("rules_negative.yml", FILE),
+    *("rules_negative.yml", ACTIVITY_FILE),
 )
 _PLAN_FILES = tuple(f"refactoring_plan{number}.md" for number in range(5))
 _BASELINE_FILES = ("golden_agent.jsonl", "null_agent.jsonl")
@@ -50,11 +50,11 @@ _UNSAFE_CHAR = re.compile(r"[^A-Za-z0-9._+@-]")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """The imported trials as read from the source, and how many bytes were copied."""
 
-    records: Records
-    copied: int
+    records: TrialRecords
+    copied_bytes: int
 
 
 def check_source(source: Path) -> None:
@@ -63,33 +63,33 @@ def check_source(source: Path) -> None:
     Raises:
         ConfigError: it is a codetaste run.
     """
-    if (source / NAME).is_file():
+    if (source / JOURNAL_FILE).is_file():
         raise ConfigError(
             f"{source} is already a codetaste run: report it directly, or import its outputs/ folder"
         )
 
 
-def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, named: str) -> Imported:
+def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, source_name: str) -> ImportResult:
     """Copy the trials below ``source`` to ``to``, the new folder of a run.
 
     Args:
         source: published outputs, as ``read_outputs`` reads them.
         to: the run's folder, which must not exist.
         benchmark: trials of instances that are not in it are left out.
-        named: name of the source for the manifest.
+        source_name: name of the source for the manifest.
 
     Raises:
         ConfigError: the source does not exist, or nothing in it has the published layout.
         StorageFull: no space left; SourceError: a file cannot be written.
     """
     check_source(source)
-    trials, context = read_places(source, benchmark)
+    trials, context = read_trials(source, benchmark)
     copied, imported = 0, []
     names: dict[tuple[str, ...], dict[str, str]] = {}
     try:
         for trial, record in trials:
-            track = PSEUDO if trial.pseudo or not record.track else record.track
-            if track == PSEUDO and not record.pseudo:
+            track = PSEUDO_TRACK if trial.pseudo or not record.track else record.track
+            if track == PSEUDO_TRACK and not record.pseudo:
                 continue  # its track is unknown, which ``read_trial`` has reported
             parent = (track, record.mode, trial.owner, trial.repo, trial.hash8)
             name = _folder_name(trial.agent, names.setdefault(parent, {}))
@@ -98,12 +98,12 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, named
             copied += sum(_copy_trial(trial, folder, context))
             _write_activity(trial, folder, context)
             imported.append(record)
-        copied += _copy_baselines(context, {trial.path for trial, _ in trials}, to)
+        copied += _copy_baselines(context, {trial.instance_path for trial, _ in trials}, to)
     except OSError as error:
         raise storage_error(error, str(to)) from error
-    records = Records(tuple(imported), tuple(context.problems))
-    write_atomically(to / MANIFEST, json.dumps(_manifest(records, named), indent=2) + "\n")
-    return Imported(records, copied)
+    records = TrialRecords(tuple(imported), tuple(context.problems))
+    write_atomically(to / MANIFEST, json.dumps(_manifest(records, source_name), indent=2) + "\n")
+    return ImportResult(records, copied)
 
 
 def _folder_name(agent: str, names: dict[str, str]) -> str:
@@ -118,7 +118,7 @@ def _folder_name(agent: str, names: dict[str, str]) -> str:
     return names[agent]
 
 
-def _copy_trial(trial: Place, folder: Path, context: Context) -> Iterator[int]:
+def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Iterator[int]:
     """Copy the files of one trial and yield the size of each; the folder is created in any case."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [
@@ -134,47 +134,47 @@ def _copy_trial(trial: Place, folder: Path, context: Context) -> Iterator[int]:
             yield copy_file(source, folder / name, context.root, _MAX_FILE_BYTES)
         except FileNotFoundError:
             continue
-        except Faulty as problem:
-            context.report(f"{trial.label}/{name}", Faulty(problem.kind, f"{problem}; not copied"))
+        except FileProblem as problem:
+            context.add_problem(f"{trial.label}/{name}", FileProblem(problem.kind, f"{problem}; not copied"))
 
 
-def _write_activity(trial: Place, folder: Path, context: Context) -> None:
+def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> None:
     """Count what the agent did from its log, unless the source has the counts."""
-    if (folder / "evaluation" / FILE).exists():
+    if (folder / "evaluation" / ACTIVITY_FILE).exists():
         return
     try:
-        activity = published_activity(trial.folder)
+        activity = activity_of_log(trial.folder)
     except (OSError, ValueError) as error:
         text = f"its log cannot be read: {printable(str(error))}"
-        context.report(trial.label, Faulty(ProblemKind.UNREADABLE, text))
+        context.add_problem(trial.label, FileProblem(ProblemKind.UNREADABLE, text))
         return
     write_activity(folder / "evaluation", activity)
 
 
-def _copy_baselines(context: Context, paths: set[str], to: Path) -> int:
+def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
     """Copy the baselines beside the outputs to where a report looks for them."""
     if context.outputs is None:
         return 0
-    source = context.outputs.parent / RUNS
+    source = context.outputs.parent / BASELINES_FOLDER
     copied = 0
     for path in sorted(paths):
         for name in _BASELINE_FILES:
             try:
                 copied += copy_file(
-                    source / path / name, to / RUNS / path / name, str(source.resolve()), _MAX_FILE_BYTES
+                    source / path / name, to / BASELINES_FOLDER / path / name, str(source.resolve()), _MAX_FILE_BYTES
                 )
             except FileNotFoundError:
                 continue
-            except Faulty as problem:
-                context.report(f"{RUNS}/{path}/{name}", problem)
+            except FileProblem as problem:
+                context.add_problem(f"{BASELINES_FOLDER}/{path}/{name}", problem)
     return copied
 
 
-def _manifest(records: Records, named: str) -> dict[str, object]:
+def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
     return {
         "source": printable(named, 1000),
         "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "codetaste": __version__,
         "trials": len(records.records),
-        "problems": [{"kind": p.kind.value, "place": p.place, "text": p.text} for p in records.problems],
+        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
     }

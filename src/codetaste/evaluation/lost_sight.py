@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codetaste.rules.scan import Problem, Scan
+    from codetaste.rules.scan import ScanProblem, ScanResult
     from codetaste.source.patch import Patch
 
 _SYMBOL_TIMEOUT = "fixpointtimeout"
@@ -14,14 +14,14 @@ _SYMBOL_TIMEOUT = "fixpointtimeout"
 
 
 @dataclass(frozen=True, slots=True)
-class LostSight:
+class UnscannableFiles:
     """Paths in R∘X̂, sorted, and the paths of the same files in R."""
 
     after: tuple[str, ...] = ()
     before: frozenset[str] = frozenset()
 
 
-def lost_sight(patch: Patch, before: Scan, after: Scan) -> LostSight:
+def find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> UnscannableFiles:
     """Return the files that were scanned completely in R but not in R∘X̂ (DESIGN §7).
 
     They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
@@ -36,10 +36,10 @@ def lost_sight(patch: Patch, before: Scan, after: Scan) -> LostSight:
         and (old := old_paths.get(problem.path) or problem.path) in before.scanned
         and old not in unscannable_before
     }
-    return LostSight(tuple(sorted(found)), frozenset(found.values()))
+    return UnscannableFiles(tuple(sorted(found)), frozenset(found.values()))
 
 
-def _is_scan_gap(problem: Problem) -> bool:
+def _is_scan_gap(problem: ScanProblem) -> bool:
     if problem.kind == "parse":
         return "".join(problem.message.partition(":")[0].split()).lower() != _SYMBOL_TIMEOUT
     return problem.kind == "skipped"

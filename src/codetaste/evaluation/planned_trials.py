@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import Cause, JournalError
-from codetaste.evaluation.records import ProblemKind, Source, TrialRecord, TrialStatus
-from codetaste.evaluation.stray_files import Faulty, printable
+from codetaste.evaluation.records import ProblemKind, TrialSource, TrialRecord, TrialStatus
+from codetaste.evaluation.stray_files import FileProblem, printable
 from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import NAME
+from codetaste.orchestration.journal import JOURNAL_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from codetaste.evaluation.trial_context import Context
+    from codetaste.evaluation.trial_context import ReadContext
     from codetaste.orchestration.history import JobHistory
 
 _KEY = re.compile(
@@ -36,14 +36,14 @@ _REFUSED = frozenset({Cause.REFUSED, Cause.BUDGET})
 _LIVE = frozenset({"queued", "running", "retrying", "interrupted", "cancelled"})
 
 
-def planned_trials(
-    run: Path, known: Sequence[TrialRecord], context: Context
+def reconcile_with_journal(
+    run: Path, known: Sequence[TrialRecord], context: ReadContext
 ) -> tuple[list[TrialRecord], list[TrialRecord]]:
     """Return ``known`` corrected by the journal of ``run``, and records of the planned trials missing there.
 
     An interrupted trial may still continue; where the journal shows that it ended, its status becomes final.
     """
-    path = run / NAME
+    path = run / JOURNAL_FILE
     if not path.is_file():
         return list(known), []
     causes: dict[str, str] = {}
@@ -51,7 +51,7 @@ def planned_trials(
         history = History(_lines(path, causes))
     except (OSError, JournalError) as error:
         text = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
-        context.report(NAME, Faulty(ProblemKind.UNREADABLE, text))
+        context.add_problem(JOURNAL_FILE, FileProblem(ProblemKind.UNREADABLE, text))
         return list(known), []
     trials: dict[_Identity, list[tuple[JobHistory, str]]] = {}
     for key in history.jobs:
@@ -101,13 +101,13 @@ def _record(
     identity: _Identity,
     jobs: Sequence[tuple[JobHistory, str]],
     run: Path,
-    context: Context,
+    context: ReadContext,
 ) -> TrialRecord:
     agent, track, mode, instance, attempt = identity
     status, why, reason = _outcome(jobs)
     return TrialRecord(
-        run=context.run,
-        source=Source.CODETASTE,
+        run=context.run_name,
+        source=TrialSource.CODETASTE,
         agent=agent,
         model="",
         harness="",
@@ -141,7 +141,7 @@ def _outcome(jobs: Sequence[tuple[JobHistory, str]]) -> tuple[TrialStatus, str, 
     return TrialStatus.NOT_SCORED, "its folder is missing", ""
 
 
-def _completed(record: TrialRecord, known: Sequence[TrialRecord], context: Context) -> TrialRecord:
+def _completed(record: TrialRecord, known: Sequence[TrialRecord], context: ReadContext) -> TrialRecord:
     """Fill in fields that a job key does not contain, from other records and the benchmark."""
     for each in known:
         if each.agent == record.agent and each.model:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.exclusions import Exclusions, excluded
-from codetaste.evaluation.score import Precision
+from codetaste.evaluation.exclusions import Exclusions, is_excluded
+from codetaste.evaluation.score import PrecisionCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from codetaste.rules.scan import Match
     from codetaste.source.patch import Patch
 
-Covered = dict[str, set[int]]
+CoveredLines = dict[str, set[int]]
 """C_Γ: line numbers by path."""
 
 
@@ -33,22 +33,22 @@ class ChangedLines:
 
 def changed_lines(patch: Patch, exclusions: Exclusions = Exclusions.PUBLISHED) -> ChangedLines:
     """Return the lines that ``patch`` removes and adds (CodeTaste §2.1) in files that are not excluded."""
-    counted = [file for file in patch.files if not excluded(file, exclusions)]
+    counted = [file for file in patch.files if not is_excluded(file, exclusions)]
     return ChangedLines(
         _by_path((file.old, file.removed_runs) for file in counted),
         _by_path((file.new, file.added_runs) for file in counted),
     )
 
 
-def covered_lines(matches: Iterable[Match]) -> Covered:
+def covered_lines(matches: Iterable[Match]) -> CoveredLines:
     """C_Γ: each line from the first to the last of a match (CodeTaste §3.4), even if it ends in column 1."""
-    covered: Covered = {}
+    covered: CoveredLines = {}
     for match in matches:
         covered.setdefault(match.path, set()).update(range(match.start_line, match.end_line + 1))
     return covered
 
 
-def precision(lines: ChangedLines, positive: Covered, negative: Covered) -> Precision:
+def precision_counts(lines: ChangedLines, positive: CoveredLines, negative: CoveredLines) -> PrecisionCounts:
     """Return the four counts behind PREC (CodeTaste §4.1).
 
     Args:
@@ -57,7 +57,7 @@ def precision(lines: ChangedLines, positive: Covered, negative: Covered) -> Prec
         negative: lines that Γ⁻ covers in R.
     """
     added, removed = lines.counts
-    return Precision(
+    return PrecisionCounts(
         hits_added=_hits(lines.added, positive),
         added=added,
         hits_removed=_hits(lines.removed, negative),
@@ -89,7 +89,7 @@ def _size(lines: Mapping[str, Sequence[range]]) -> int:
     return sum(len(run) for runs in lines.values() for run in runs)
 
 
-def _hits(lines: Mapping[str, Sequence[range]], covered: Covered) -> int:
+def _hits(lines: Mapping[str, Sequence[range]], covered: CoveredLines) -> int:
     return sum(
         sum(line in covered_here for run in runs for line in run)
         for path, runs in lines.items()

@@ -11,7 +11,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.tool_calls import ToolCall, tool_calls
+from codetaste.evaluation.tool_calls import CountedToolCall, tool_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _MAX_COMMAND_LINES = 400
 """A longer command in Codex's text is dropped."""
 
 
-def calls_in_output(lines: Iterable[bytes]) -> Iterator[ToolCall]:
+def calls_in_output(lines: Iterable[bytes]) -> Iterator[CountedToolCall]:
     """Yield the tool calls in the output of a CLI agent."""
     pending: list[str] | None = None
     for raw in lines:
@@ -36,17 +36,17 @@ def calls_in_output(lines: Iterable[bytes]) -> Iterator[ToolCall]:
         elif line == _EXEC:
             pending = []
         elif line == _EDIT:
-            yield ToolCall()
+            yield CountedToolCall()
         elif pending is not None:
             pending.append(line.decode("utf-8", "replace"))
             command = _codex_command("\n".join(pending)) if b" in /" in line else None
             if command is not None:
-                yield ToolCall(shell=command)
+                yield CountedToolCall(shell_text=command)
             if command is not None or len(pending) >= _MAX_COMMAND_LINES:
                 pending = None
 
 
-def _calls_in_event(line: bytes) -> Iterator[ToolCall]:
+def _calls_in_event(line: bytes) -> Iterator[CountedToolCall]:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.shell import Command, Word, parse_shell
+from codetaste.evaluation.shell import ShellCommand, ShellWord, parse_shell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-MOST_COMMANDS = 10_000
+MAX_COMMANDS = 10_000
 """Commands read of one text; later ones are ignored."""
 _MAX_DEPTH = 8
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "runuser"})
@@ -26,7 +26,7 @@ _SUFFIX = re.compile(r"\.(?:exe|cmd|bat)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ShellProgram:
     """A program that a shell text runs.
 
     Attributes:
@@ -40,8 +40,8 @@ class Program:
     name: str
     path: str
     arguments: tuple[str, ...]
-    several: bool = False
-    given: str = ""
+    several_files: bool = False
+    stdin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
 }
 
 
-def programs(text: str) -> tuple[tuple[Program, ...], bool]:
+def programs_in(text: str) -> tuple[tuple[ShellProgram, ...], bool]:
     """Return the programs that ``text`` runs, in order, and whether all of it could be parsed."""
     script = parse_shell(text)
-    found: list[Program] = []
+    found: list[ShellProgram] = []
     todo = [(command, 0) for command in reversed(script.commands)]
-    whole = not script.broken
-    while todo and len(found) < MOST_COMMANDS:
+    whole = not script.has_errors
+    while todo and len(found) < MAX_COMMANDS:
         command, depth = todo.pop()
         command = _unwrapped(command)
         if not command.words:
@@ -125,7 +125,7 @@ def programs(text: str) -> tuple[tuple[Program, ...], bool]:
             inner = tuple(_commands_of_find(command))
         else:
             script = parse_shell(inner_text)
-            whole = whole and not script.broken
+            whole = whole and not script.has_errors
             inner = tuple(
                 replace(each, repeated=each.repeated or command.repeated) for each in script.commands
             )
@@ -136,17 +136,17 @@ def programs(text: str) -> tuple[tuple[Program, ...], bool]:
     return tuple(found), whole and not todo
 
 
-def _program(command: Command) -> Program:
-    path, several = command.words[0].text, any(word.several for word in command.words[1:])
-    return Program(basename(path), path, command.texts[1:], several or command.repeated, command.given)
+def _program(command: ShellCommand) -> ShellProgram:
+    path, several = command.words[0].text, any(word.may_expand for word in command.words[1:])
+    return ShellProgram(basename(path), path, command.texts[1:], several or command.repeated, command.stdin)
 
 
-def _inner_text(command: Command) -> str | None:
+def _inner_text(command: ShellCommand) -> str | None:
     """Return the shell text that a command runs, None if it is not a shell or the shell runs a file."""
     name, arguments = basename(command.words[0].text), command.texts[1:]
     if name == "eval":
         return " ".join(arguments)
-    return _shell_text(arguments, command.given) if name in _SHELLS else None
+    return _shell_text(arguments, command.stdin) if name in _SHELLS else None
 
 
 def basename(path: str) -> str:
@@ -154,11 +154,11 @@ def basename(path: str) -> str:
     return _SUFFIX.sub("", path.rpartition("/")[2])
 
 
-def _unwrapped(command: Command) -> Command:
+def _unwrapped(command: ShellCommand) -> ShellCommand:
     """Remove wrappers until none is left."""
     for _ in range(_MAX_DEPTH):
         while command.words and _ASSIGNMENT.match(command.words[0].text):
-            command = command.after(1)
+            command = command.skip_words(1)
         wrapper = _WRAPPERS.get(basename(command.words[0].text)) if command.words else None
         inner = wrapper and _without_wrapper(command, wrapper)
         if not inner:
@@ -167,7 +167,7 @@ def _unwrapped(command: Command) -> Command:
     return command
 
 
-def _without_wrapper(command: Command, wrapper: _Wrapper) -> Command | None:
+def _without_wrapper(command: ShellCommand, wrapper: _Wrapper) -> ShellCommand | None:
     """Return the command that ``wrapper`` runs, None if it runs nothing."""
     at = 1
     if wrapper.after:
@@ -183,7 +183,7 @@ def _without_wrapper(command: Command, wrapper: _Wrapper) -> Command | None:
         at += 1
     if at >= len(command.words):
         return None
-    return replace(command.after(at), repeated=command.repeated or wrapper.repeats)
+    return replace(command.skip_words(at), repeated=command.repeated or wrapper.repeats)
 
 
 def _past_options(texts: tuple[str, ...], at: int, valued: Collection[str]) -> int:
@@ -205,18 +205,18 @@ def _shell_text(arguments: tuple[str, ...], stdin: str) -> str | None:
     return stdin if stdin and not files else None
 
 
-def _commands_of_find(command: Command) -> Iterator[Command]:
+def _commands_of_find(command: ShellCommand) -> Iterator[ShellCommand]:
     """Yield the commands of ``find -exec … ;`` and of ``fd -x …``: they run for every file that is found."""
     if basename(command.words[0].text) not in _FINDERS:
         return
-    part: list[Word] | None = None
+    part: list[ShellWord] | None = None
     for word in command.words[1:]:
         if part is None:
             part = [] if word.text in _EXEC_OPTIONS else None
         elif word.text in {";", "+"}:
-            yield Command(tuple(part), repeated=True)
+            yield ShellCommand(tuple(part), repeated=True)
             part = None
         else:
             part.append(word)
     if part:
-        yield Command(tuple(part), repeated=True)
+        yield ShellCommand(tuple(part), repeated=True)

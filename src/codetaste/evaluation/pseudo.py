@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from codetaste.evaluation.records import GOLDEN, NULL
 from codetaste.source.patch import read_patch
-from codetaste.source.tree_diff import tree_diff
+from codetaste.source.tree_diff import diff_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +43,10 @@ async def golden_patch(benchmark: Benchmark, instance: Instance, trees: Trees, s
     published = benchmark.golden_path(instance)
     if await to_thread.run_sync(published.is_file):
         return await to_thread.run_sync(read_patch, published)
-    return await tree_diff(trees.base, trees.golden, scratch)
+    return await diff_trees(trees.base, trees.golden, scratch)
 
 
-def pseudo_config(agent: str) -> dict[str, Any]:
+def pseudo_agent_config(agent: str) -> dict[str, Any]:
     """Return ``agent_config.json`` of a pseudo agent, as published."""
     provider = _PROVIDERS[agent]
     return {

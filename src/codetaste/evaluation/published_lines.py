@@ -16,59 +16,59 @@ from pydantic_core import from_json
 from codetaste.errors import SourceError
 from codetaste.evaluation.precision import changed_lines
 from codetaste.evaluation.records import ProblemKind
-from codetaste.evaluation.sarif_files import sarif_path
-from codetaste.evaluation.stray_files import Faulty, no_json, printable, read_file
+from codetaste.evaluation.sarif_files import path_from_uri
+from codetaste.evaluation.stray_files import FileProblem, json_problem, printable, read_file
 from codetaste.source.patch import parse_patch
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from pathlib import Path
 
-    from codetaste.evaluation.precision import ChangedLines, Covered
+    from codetaste.evaluation.precision import ChangedLines, CoveredLines
 
-PATCH_BYTES = 64 * 1024**2
-SARIF_BYTES = 64 * 1024**2
+MAX_PATCH_FILE_BYTES = 64 * 1024**2
+MAX_SARIF_BYTES = 64 * 1024**2
 _MAX_COVERED_LINES = 5_000_000
 _ENGINE = re.compile(rb'"semanticVersion"\s*:\s*"([0-9.]{1,30})"')
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class RuleCoverage:
     """C_Γ of a SARIF file, and the rule engine's version, "" if the file does not state it."""
 
-    lines: Covered
+    lines: CoveredLines
     engine: str
 
 
-def read_lines(path: Path, root: str) -> ChangedLines:
+def read_changed_lines(path: Path, root: str) -> ChangedLines:
     """Return L of the patch in ``path``, with the published exclusions.
 
     Raises:
         FileNotFoundError: the file does not exist.
         FileProblem: it cannot be read, is too large, or is not a patch.
     """
-    content = read_file(path, root, PATCH_BYTES)
+    content = read_file(path, root, MAX_PATCH_FILE_BYTES)
     try:
         return changed_lines(parse_patch(content))
     except SourceError as error:
-        raise Faulty(ProblemKind.TRUNCATED, f"is not a complete patch: {printable(str(error))}") from None
+        raise FileProblem(ProblemKind.TRUNCATED, f"is not a complete patch: {printable(str(error))}") from None
 
 
-def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -> Coverage:
+def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -> RuleCoverage:
     """Return the lines that the results in a SARIF file cover, in the ``wanted`` paths; default all.
 
     Raises:
         FileNotFoundError: the file does not exist.
         FileProblem: it cannot be read, is too large, truncated, or not SARIF.
     """
-    content = read_file(path, root, SARIF_BYTES)
+    content = read_file(path, root, MAX_SARIF_BYTES)
     document = _parse_json(content)
     try:
         lines = _lines_covered(document, wanted)
     except (AttributeError, LookupError, OverflowError, TypeError) as error:
-        raise Faulty(ProblemKind.UNREADABLE, f"is not SARIF ({printable(str(error), 80)})") from None
+        raise FileProblem(ProblemKind.UNREADABLE, f"is not SARIF ({printable(str(error), 80)})") from None
     engine = _ENGINE.search(content)
-    return Coverage(lines, engine[1].decode() if engine else "")
+    return RuleCoverage(lines, engine[1].decode() if engine else "")
 
 
 def _parse_json(content: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -79,27 +79,27 @@ def _parse_json(content: bytes) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(content.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
-        raise no_json(content, error) from None
+        raise json_problem(content, error) from None
 
 
-def _lines_covered(document: Any, wanted: Container[str] | None) -> Covered:  # noqa: ANN401 - JSON
+def _lines_covered(document: Any, wanted: Container[str] | None) -> CoveredLines:  # noqa: ANN401 - JSON
     """Return the lines that the results in a SARIF document cover (CodeTaste §3.4), first to last included.
 
     It builds no ``Match`` objects, which would take seconds for many trials.
     """
-    covered: Covered = {}
+    covered: CoveredLines = {}
     lines_of_uri: dict[str, set[int] | None] = {}
     left = _MAX_COVERED_LINES
     for uri, start, end in _spans(document):
         if uri not in lines_of_uri:
-            path = sarif_path(uri)
+            path = path_from_uri(uri)
             lines_of_uri[uri] = covered.setdefault(path, set()) if wanted is None or path in wanted else None
         lines = lines_of_uri[uri]
         if lines is None:
             continue
         left -= max(1, end - start)
         if left < 0:
-            raise Faulty(ProblemKind.NUMBER, f"its results span more than {_MAX_COVERED_LINES:,} lines")
+            raise FileProblem(ProblemKind.NUMBER, f"its results span more than {_MAX_COVERED_LINES:,} lines")
         lines.update(range(start, end + 1))
     return covered
 

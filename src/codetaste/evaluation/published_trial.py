@@ -11,27 +11,27 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.baseline import counts_of
+from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.planned_trials import INTERRUPTED
-from codetaste.evaluation.precision import precision
-from codetaste.evaluation.published_lines import Coverage, read_coverage, read_lines
+from codetaste.evaluation.precision import precision_counts
+from codetaste.evaluation.published_lines import RuleCoverage, read_coverage, read_changed_lines
 from codetaste.evaluation.records import ProblemKind, TrialStatus
 from codetaste.evaluation.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
-from codetaste.evaluation.score import baseline_of, passes
-from codetaste.evaluation.stray_files import Faulty, ends_whole, file_size, read_file
-from codetaste.evaluation.trial_values import Result, Values, result_values
+from codetaste.evaluation.score import pass_thresholds, passes
+from codetaste.evaluation.stray_files import FileProblem, ends_like_json, file_size, read_file
+from codetaste.evaluation.trial_values import PublishedResult, TrialScores, scores_of_result
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
     from pathlib import Path
     from typing import Any
 
-    from codetaste.evaluation.score import Baseline
-    from codetaste.evaluation.trial_context import Context
-    from codetaste.evaluation.trial_places import Place
-    from codetaste.evaluation.trial_story import Story
+    from codetaste.evaluation.score import PassThresholds
+    from codetaste.evaluation.trial_context import ReadContext
+    from codetaste.evaluation.trial_places import TrialFolder
+    from codetaste.evaluation.trial_story import TrialMetadata
 
-PATCH = "prediction.diff"
+PREDICTION = "prediction.diff"
 _REGULAR_ENDS = frozenset({"success", "budget_exceeded"})
 _NOT_APPLIED = re.compile(
     rb"error: (patch failed|corrupt patch|.{0,4096}: (patch does not apply|does not exist in index))"
@@ -40,33 +40,33 @@ _OUTPUT_BYTES = 16 * 1024**2
 _EMPTY_PATCH_BYTES = 1
 
 
-def without_evaluation(trial: Place, metadata: Story, context: Context) -> Values:
+def scores_without_evaluation(trial: TrialFolder, metadata: TrialMetadata, context: ReadContext) -> TrialScores:
     """Return the status of a trial without an evaluation, with |L⁺| and |L⁻| if it has a patch."""
-    if metadata.interrupted:
-        return Values(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interrupted}")
-    size = file_size(trial.folder / PATCH)
+    if metadata.interruption:
+        return TrialScores(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interruption}")
+    size = file_size(trial.folder / PREDICTION)
     reason = metadata.message or metadata.finish_reason
     because = f" ({reason})" if reason else ""
     if size is None:
         if metadata.finish_reason in _REGULAR_ENDS:
-            context.report(f"{trial.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
-        return Values(TrialStatus.FAILED, f"it left no patch{because}")
+            context.add_problem(f"{trial.label}/{PREDICTION}", FileProblem(ProblemKind.MISSING, "is missing"))
+        return TrialScores(TrialStatus.FAILED, f"it left no patch{because}")
     if size <= _EMPTY_PATCH_BYTES and metadata.finish_reason not in _REGULAR_ENDS:
-        return Values(TrialStatus.FAILED, f"it left an empty patch{because}")
-    scores = Values(TrialStatus.NOT_SCORED, "it has no evaluation")
+        return TrialScores(TrialStatus.FAILED, f"it left an empty patch{because}")
+    scores = TrialScores(TrialStatus.NOT_SCORED, "it has no evaluation")
     try:
         log = read_file(trial.folder / "evaluation" / RULE_OUTPUT, context.root, _OUTPUT_BYTES)
-    except (FileNotFoundError, Faulty):
+    except (FileNotFoundError, FileProblem):
         log = b""
     if _NOT_APPLIED.search(log):
-        scores = Values(TrialStatus.DOES_NOT_APPLY, f"git could not apply it ({RULE_OUTPUT})")
+        scores = TrialScores(TrialStatus.DOES_NOT_APPLY, f"git could not apply it ({RULE_OUTPUT})")
     return _with_lines(scores, trial, context)
 
 
-def evaluated(trial: Place, result: Result, context: Context) -> Values:
+def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> TrialScores:
     """Return the scores of a trial's published evaluation, PREC included if its files are complete."""
     folder = trial.folder / "evaluation"
-    scores = result_values(result, tests_ran=file_size(folder / TEST_OUTPUT) is not None)
+    scores = scores_of_result(result, tests_ran=file_size(folder / TEST_OUTPUT) is not None)
     scores = replace(scores, **_pass(scores, trial, result, context))
     scores = _with_lines(scores, trial, context, positive=folder / POSITIVE_SARIF)
     why = _partial(trial, result, context)
@@ -75,29 +75,29 @@ def evaluated(trial: Place, result: Result, context: Context) -> Values:
     return replace(scores, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
 
 
-def _pass(scores: Values, trial: Place, result: Result, context: Context) -> dict[str, Any]:
+def _pass(scores: TrialScores, trial: TrialFolder, result: PublishedResult, context: ReadContext) -> dict[str, Any]:
     """Return ``passed``, or ``why`` it is unknown."""
     if scores.tests is None:
         return {"why": scores.why or "no test results are recorded"}
-    bounds = context.baseline(trial).bounds or _thresholds_in(result.instance)
+    bounds = context.baseline(trial).thresholds or _thresholds_in(result.instance_metadata)
     if bounds is None:
         return {"why": scores.why or "no baseline of R and R∘X* is recorded"}
     return {"passed": passes(scores.tests, bounds)}
 
 
-def _thresholds_in(metadata: Mapping[str, Any]) -> Baseline | None:
+def _thresholds_in(metadata: Mapping[str, Any]) -> PassThresholds | None:
     """Return the thresholds from an instance's metadata: one run each of R∘X* and R."""
-    runs = [counts_of(metadata.get(f"{side}_metrics")) for side in ("golden", "base")]
-    return baseline_of(run for run in runs if run is not None)
+    runs = [parse_test_counts(metadata.get(f"{side}_metrics")) for side in ("golden", "base")]
+    return pass_thresholds(run for run in runs if run is not None)
 
 
-def _partial(trial: Place, result: Result, context: Context) -> str:
+def _partial(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> str:
     """Return why the rule counts are not reliable, "" if they are; report problems with the scans.
 
     If rules matched, their SARIF file was complete when they were counted. If both files are missing and
     rules of either direction matched, the files were deleted afterwards to free space.
     """
-    folder, counts = trial.folder / "evaluation", result.counts
+    folder, counts = trial.folder / "evaluation", result.rule_counts
     if file_size(folder / POSITIVE_SARIF) is None and file_size(folder / NEGATIVE_SARIF) is None:
         matched = counts.positive_matched or counts.negative_matched
         return (
@@ -112,36 +112,36 @@ def _partial(trial: Place, result: Result, context: Context) -> str:
     ):
         why = _scan_fault(folder / name, context.root, thorough=bool(total and not matched))
         if why and name == NEGATIVE_SARIF:
-            context.report(f"{trial.label}/evaluation/{name}", why)
+            context.add_problem(f"{trial.label}/evaluation/{name}", why)
         if why and total and not matched:
             problems.append(f"{name} {why}")
     return f"{'; '.join(problems)}: no match is no measurement" if problems else ""
 
 
-def _scan_fault(path: Path, root: str, *, thorough: bool) -> Faulty | None:
+def _scan_fault(path: Path, root: str, *, thorough: bool) -> FileProblem | None:
     """Return what is wrong with a SARIF file; unless ``thorough``, only its end is checked."""
     try:
         if thorough:
             read_coverage(path, root)
-        elif not ends_whole(path, root):
-            return Faulty(ProblemKind.TRUNCATED, "is truncated")
-    except (FileNotFoundError, Faulty) as error:
+        elif not ends_like_json(path, root):
+            return FileProblem(ProblemKind.TRUNCATED, "is truncated")
+    except (FileNotFoundError, FileProblem) as error:
         return _as_problem(error)
     return None
 
 
-def _as_problem(error: FileNotFoundError | Faulty) -> Faulty:
-    return error if isinstance(error, Faulty) else Faulty(ProblemKind.MISSING, "is missing")
+def _as_problem(error: FileNotFoundError | FileProblem) -> FileProblem:
+    return error if isinstance(error, FileProblem) else FileProblem(ProblemKind.MISSING, "is missing")
 
 
-def _with_lines(scores: Values, trial: Place, context: Context, positive: Path | None = None) -> Values:
+def _with_lines(scores: TrialScores, trial: TrialFolder, context: ReadContext, positive: Path | None = None) -> TrialScores:
     """Add |L⁺| and |L⁻|, and PREC where there is a SARIF file of Γ⁺ on R∘X̂."""
     try:
-        lines = read_lines(trial.folder / PATCH, context.root)
-    except (FileNotFoundError, Faulty) as error:
+        lines = read_changed_lines(trial.folder / PREDICTION, context.root)
+    except (FileNotFoundError, FileProblem) as error:
         problem = _as_problem(error)
-        context.report(f"{trial.label}/{PATCH}", problem)
-        return replace(scores, notes=(*scores.notes, f"no precision: {PATCH} {problem}"))
+        context.add_problem(f"{trial.label}/{PREDICTION}", problem)
+        return replace(scores, notes=(*scores.notes, f"no precision: {PREDICTION} {problem}"))
     added, removed = lines.counts
     scores = replace(scores, added=added, removed=removed)
     if positive is None:
@@ -151,7 +151,7 @@ def _with_lines(scores: Values, trial: Place, context: Context, positive: Path |
     if isinstance(covered, str) or isinstance(null, str):
         why = covered if isinstance(covered, str) else str(null)
         return replace(scores, notes=(*scores.notes, f"no precision: {why}"))
-    share = precision(lines, covered.lines, null.lines)
+    share = precision_counts(lines, covered.lines, null.lines)
     scored_by = f"opengrep {covered.engine}" if covered.engine else ""
     return replace(
         scores,
@@ -162,10 +162,10 @@ def _with_lines(scores: Values, trial: Place, context: Context, positive: Path |
     )
 
 
-def _coverage(path: Path, wanted: Container[str], trial: Place, context: Context) -> Coverage | str:
+def _coverage(path: Path, wanted: Container[str], trial: TrialFolder, context: ReadContext) -> RuleCoverage | str:
     try:
         return read_coverage(path, context.root, wanted)
-    except (FileNotFoundError, Faulty) as error:
+    except (FileNotFoundError, FileProblem) as error:
         problem = _as_problem(error)
-        context.report(f"{trial.label}/evaluation/{path.name}", problem)
+        context.add_problem(f"{trial.label}/evaluation/{path.name}", problem)
         return f"{path.name} {problem}"

@@ -7,11 +7,11 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.planned_trials import planned_trials
-from codetaste.evaluation.records import Problem, ProblemKind, Records
-from codetaste.evaluation.stray_files import Faulty, printable
-from codetaste.evaluation.trial_context import Context
-from codetaste.evaluation.trial_places import MODES, TRACKS, find_places
+from codetaste.evaluation.planned_trials import reconcile_with_journal
+from codetaste.evaluation.records import ReadProblem, ProblemKind, TrialRecords
+from codetaste.evaluation.stray_files import FileProblem, printable
+from codetaste.evaluation.trial_context import ReadContext
+from codetaste.evaluation.trial_places import MODES, TRACKS, find_trials
 from codetaste.evaluation.trial_reading import read_trial
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.evaluation.records import TrialRecord
-    from codetaste.evaluation.trial_places import Place
+    from codetaste.evaluation.trial_places import TrialFolder
 
 _LAYOUT_FOLDERS = frozenset({"outputs", *TRACKS, *MODES})
 _MAX_LISTED = 5
 
 
-def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
+def read_outputs(root: Path, benchmark: Benchmark | None = None) -> TrialRecords:
     """Read the trials below ``root``: ``runs/<name>``, ``outputs`` or one ``<track>/<mode>`` of it.
 
     Blocking: call it in a thread.
@@ -41,60 +41,60 @@ def read_outputs(root: Path, benchmark: Benchmark | None = None) -> Records:
     gc_was_enabled = gc.isenabled()
     gc.disable()  # the records have no cycles, and looking for cycles takes a third of the time
     try:
-        trials, context = read_places(root, benchmark)
-        corrected, missing = planned_trials(root, [record for _, record in trials], context)
+        trials, context = read_trials(root, benchmark)
+        corrected, missing = reconcile_with_journal(root, [record for _, record in trials], context)
         records = [*corrected, *missing]
         records.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
         _report_common_problems(records, context)
-        return Records(tuple(records), tuple(context.problems))
+        return TrialRecords(tuple(records), tuple(context.problems))
     finally:
         if gc_was_enabled:
             gc.enable()
 
 
-def read_places(
+def read_trials(
     root: Path, benchmark: Benchmark | None = None
-) -> tuple[list[tuple[Place, TrialRecord]], Context]:
+) -> tuple[list[tuple[TrialFolder, TrialRecord]], ReadContext]:
     """Read each trial with a folder below ``root`` once, and collect the problems found.
 
     Raises:
         ConfigError: as ``read_outputs``.
     """
-    found = find_places(root)
+    found = find_trials(root)
     real = os.path.realpath(root)
     outputs = os.path.realpath(found.outputs) if found.outputs is not None else real
-    context = Context(_run_name(root), os.path.commonpath((real, outputs)), found.outputs, benchmark)
+    context = ReadContext(_run_name(root), os.path.commonpath((real, outputs)), found.outputs, benchmark)
     context.problems.extend(found.problems)
-    trials: dict[tuple[object, ...], tuple[Place, TrialRecord]] = {}
-    for trial in found.places:
+    trials: dict[tuple[object, ...], tuple[TrialFolder, TrialRecord]] = {}
+    for trial in found.trials:
         record = read_trial(trial, context)
         if record is None:
             continue
         identity = (record.agent, record.track, record.mode, record.instance, record.attempt)
         if identity in trials:
             text = f"is the same trial as {trials[identity][0].label}, which is used"
-            context.report(trial.label, Faulty(ProblemKind.DUPLICATE, text))
+            context.add_problem(trial.label, FileProblem(ProblemKind.DUPLICATE, text))
             continue
         trials[identity] = (trial, record)
     return list(trials.values()), context
 
 
-def merged(readings: Iterable[Records]) -> Records:
+def merge_records(readings: Iterable[TrialRecords]) -> TrialRecords:
     """Merge the records of several output trees; version mismatches are determined again over all of them."""
     parts = list(readings)
     records = tuple(record for part in parts for record in part.records)
     problems = [p for part in parts for p in part.problems if p.kind is not ProblemKind.VERSIONS]
-    return Records(records, (*problems, *mixed_versions(records)))
+    return TrialRecords(records, (*problems, *version_mismatches(records)))
 
 
-def mixed_versions(records: Sequence[TrialRecord]) -> list[Problem]:
+def version_mismatches(records: Sequence[TrialRecord]) -> list[ReadProblem]:
     """Return a problem where compared records were scored by different programs or with different rules."""
     problems = []
     programs = Counter(record.scored_by for record in records if record.scored_by)
     if len(programs) > 1:
         listed = "; ".join(f"{name} ({count})" for name, count in programs.most_common(_MAX_LISTED))
         text = f"evaluations of {len(programs)} different versions are compared: {listed}"
-        problems.append(Problem(ProblemKind.VERSIONS, ".", printable(text, 600)))
+        problems.append(ReadProblem(ProblemKind.VERSIONS, ".", printable(text, 600)))
     digests: dict[str, set[str]] = {}
     for record in records:
         if record.rules_sha256:
@@ -104,18 +104,18 @@ def mixed_versions(records: Sequence[TrialRecord]) -> list[Problem]:
         shown = ", ".join(mixed[:_MAX_LISTED]) + (", …" if len(mixed) > _MAX_LISTED else "")
         instances = "1 instance" if len(mixed) == 1 else f"{len(mixed)} instances"
         text = f"trials of {instances} were scored with different rules: {shown}"
-        problems.append(Problem(ProblemKind.VERSIONS, ".", text))
+        problems.append(ReadProblem(ProblemKind.VERSIONS, ".", text))
     return problems
 
 
-def _report_common_problems(records: Sequence[TrialRecord], context: Context) -> None:
+def _report_common_problems(records: Sequence[TrialRecord], context: ReadContext) -> None:
     """Report the problems that concern all records together."""
-    context.problems.extend(mixed_versions(records))
+    context.problems.extend(version_mismatches(records))
     without_rules = sorted({each.instance for each in records if each.why.startswith("no rules")})
     if without_rules:
         shown = ", ".join(without_rules[:_MAX_LISTED])
         text = f"{len(without_rules)} instances have no rules, so that their IFR is not defined: {shown}"
-        context.report(".", Faulty(ProblemKind.RULES, text))
+        context.add_problem(".", FileProblem(ProblemKind.RULES, text))
 
 
 def _run_name(root: Path) -> str:

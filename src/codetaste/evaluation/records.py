@@ -38,7 +38,7 @@ class TrialStatus(StrEnum):
     """Its files cannot be read; its outcome is unknown."""
 
 
-class Source(StrEnum):
+class TrialSource(StrEnum):
     """The program that wrote the files of a trial."""
 
     CODETASTE = "codetaste"
@@ -46,7 +46,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedValues:
+class PublishedScores:
     """A trial's values as the published harness averages them, 0..1; None is left out of a mean.
 
     Without rules IFR is 1, without changed lines precision is 0, without test results ``passed`` is 0.
@@ -120,7 +120,7 @@ class TrialRecord:
     """
 
     run: str
-    source: Source
+    source: TrialSource
     agent: str
     model: str
     harness: str
@@ -150,7 +150,7 @@ class TrialRecord:
     turns: int | None = None
     tool_calls: int | None = None
     activity: Activity | None = None
-    published: PublishedValues | None = None
+    published: PublishedScores | None = None
     scored_by: str = ""
     rules_sha256: str = ""
     notes: tuple[str, ...] = ()
@@ -202,26 +202,26 @@ class ProblemKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ReadProblem:
     """A problem with a file or folder, printable in one line."""
 
     kind: ProblemKind
-    place: str
+    location: str
     """The file or folder, relative to the root that was read."""
     text: str
     """The problem and its consequence."""
 
     def __str__(self) -> str:
         """Return the problem as one line."""
-        return f"{self.place}: {self.text}"
+        return f"{self.location}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class TrialRecords:
     """All trials below a folder, and all problems found there."""
 
     records: tuple[TrialRecord, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReadProblem, ...] = ()
 
 
 def _aligned(ifr: float | None, passed: bool | None) -> float | None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.atomic import write_atomically
 from codetaste.errors import ConfigError, JournalError
-from codetaste.evaluation.baseline import counts_of
-from codetaste.evaluation.sarif_files import sarif_bytes
+from codetaste.evaluation.baseline import parse_test_counts
+from codetaste.evaluation.sarif_files import render_sarif
 from codetaste.evaluation.score import ifr, ifr_minus, ifr_plus
-from codetaste.evaluation.scores_file import scores_json
+from codetaste.evaluation.scores_file import scores_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,19 +65,19 @@ def write_evaluation(
     files = {RULE_OUTPUT: _rule_output(evaluation).encode("utf-8", "backslashreplace")}
     if test_output is not None:
         files[TEST_OUTPUT] = test_output
-    if evaluation.counts is not None:
+    if evaluation.rule_counts is not None:
         files |= dict(_sarif_files(evaluation))
         files[RESULT] = _json(
             {
                 "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
                 "agent_config": dict(agent_config),
-                "agent_test_metrics": _tests(evaluation.correctness.tests),
-                "agent_rule_metrics": _rules(evaluation.counts),
+                "agent_test_metrics": _tests(evaluation.pass_result.tests),
+                "agent_rule_metrics": _rules(evaluation.rule_counts),
                 "inference_metadata": None if inference_metadata is None else dict(inference_metadata),
                 "evaluation_timestamp": timestamp,
             }
         )
-    files[SCORES] = _json({"instance": instance.id, **scores_json(evaluation)})
+    files[SCORES] = _json({"instance": instance.id, **scores_to_json(evaluation)})
     for name in (SCORES, *({RESULT, POSITIVE_SARIF, NEGATIVE_SARIF} - files.keys())):
         _remove(folder / name)
     for name, content in files.items():
@@ -85,7 +85,7 @@ def write_evaluation(
     return {name: sha256(content).hexdigest() for name, content in files.items()}
 
 
-def recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
+def read_recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
     """Return the test results recorded in ``evaluation_result.json`` in ``folder``, None if it has none.
 
     Without that file, because the patch has no score, they are read from ``scores.json``. If ``patch_sha256``
@@ -98,7 +98,7 @@ def recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
     if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
         return None
     result = _read_result(folder / RESULT)
-    return counts_of(scores.get("tests") if result is None else result.get("agent_test_metrics"))
+    return parse_test_counts(scores.get("tests") if result is None else result.get("agent_test_metrics"))
 
 
 def read_scores(folder: Path) -> dict[str, Any] | None:
@@ -132,9 +132,9 @@ def _read_result(path: Path) -> dict[str, Any] | None:
 def _sarif_files(evaluation: Evaluation) -> Iterator[tuple[str, bytes]]:
     rules, engine, problems = evaluation.rules, evaluation.engine, evaluation.problems
     if rules.positive:
-        yield POSITIVE_SARIF, sarif_bytes(rules.positive, evaluation.positive, problems, engine)
+        yield POSITIVE_SARIF, render_sarif(rules.positive, evaluation.positive_matches, problems, engine)
     if rules.negative:
-        yield NEGATIVE_SARIF, sarif_bytes(rules.negative, evaluation.negative, problems, engine)
+        yield NEGATIVE_SARIF, render_sarif(rules.negative, evaluation.negative_matches, problems, engine)
 
 
 def _tests(tests: TestCounts | None) -> dict[str, Any] | None:
@@ -187,10 +187,10 @@ def _rule_output(evaluation: Evaluation) -> str:
     lines += [
         f"{len(rules)} {sign} rules: {len(matches)} results"
         for sign, rules, matches in (
-            ("positive", evaluation.rules.positive, evaluation.positive),
-            ("negative", evaluation.rules.negative, evaluation.negative),
+            ("positive", evaluation.rules.positive, evaluation.positive_matches),
+            ("negative", evaluation.rules.negative, evaluation.negative_matches),
         )
-        if evaluation.counts is not None
+        if evaluation.rule_counts is not None
     ]
     lines += [f"note: {note}" for note in evaluation.notes]
     problems = evaluation.problems

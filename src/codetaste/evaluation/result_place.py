@@ -29,7 +29,7 @@ def results_folder(patch: Path) -> Path:
     return patch.parent / ("evaluation" if patch.name == PREDICTION else f"{patch.stem}-evaluation")
 
 
-def check_place(folder: Path, instance: str, patch_sha256: str) -> None:
+def check_results_folder(folder: Path, instance: str, patch_sha256: str) -> None:
     """Check that writing to ``folder`` replaces at most an earlier evaluation of the same patch.
 
     Raises:

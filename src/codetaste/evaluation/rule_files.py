@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.rules.scan import Match, Problem
+    from codetaste.rules.scan import Match, ScanProblem
 
-POSITIVE, NEGATIVE = "rules_positive.yml", "rules_negative.yml"
+POSITIVE_RULES, NEGATIVE_RULES = "rules_positive.yml", "rules_negative.yml"
 _MAX_FILE_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFiles:
+class RuleSet:
     """Γ⁺ and Γ⁻ with the sha256 (hex) of each file's bytes, "" for a missing file."""
 
     positive: tuple[Rule, ...] = ()
@@ -34,12 +34,12 @@ class RuleFiles:
     positive_sha256: str = ""
     negative_sha256: str = ""
 
-    def numbered(self) -> list[Rule]:
+    def numbered_rules(self) -> list[Rule]:
         """Return all rules with ids that are unique across both files, Γ⁺ first."""
         rules = (*self.positive, *self.negative)
         return [Rule(f"rule-{number}", rule.languages, rule.body) for number, rule in enumerate(rules)]
 
-    def parted(self, matches: Iterable[Match]) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    def split_matches(self, matches: Iterable[Match]) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
         """Split matches of numbered rules into those of Γ⁺ and of Γ⁻, with original rule ids, in order."""
         parts: tuple[list[Match], list[Match]] = ([], [])
         rules = (*self.positive, *self.negative)
@@ -48,7 +48,7 @@ class RuleFiles:
             parts[number >= len(self.positive)].append(replace(match, rule_id=rules[number].id))
         return tuple(parts[0]), tuple(parts[1])
 
-    def renamed(self, problem: Problem) -> Problem:
+    def with_original_id(self, problem: ScanProblem) -> ScanProblem:
         """Return ``problem`` with the original id of its rule."""
         if not problem.rule_id:
             return problem
@@ -56,9 +56,9 @@ class RuleFiles:
         return replace(problem, rule_id=rules[_number(problem.rule_id)].id)
 
 
-def parse_rule_files(
-    positive: bytes, negative: bytes, sources: tuple[str, str] = (POSITIVE, NEGATIVE)
-) -> RuleFiles:
+def parse_rule_set(
+    positive: bytes, negative: bytes, sources: tuple[str, str] = (POSITIVE_RULES, NEGATIVE_RULES)
+) -> RuleSet:
     """Parse the content of both files; b"" stands for a missing file, and a rule list may be empty.
 
     ``sources`` are the files' names for messages.
@@ -66,7 +66,7 @@ def parse_rule_files(
     Raises:
         RuleError: a file is malformed; one line per fault.
     """
-    return RuleFiles(
+    return RuleSet(
         read_rules(positive, source=sources[0]),
         read_rules(negative, source=sources[1]),
         _digest(positive),
@@ -74,7 +74,7 @@ def parse_rule_files(
     )
 
 
-def read_rule_files(benchmark: Benchmark, instance: Instance) -> RuleFiles:
+def read_rule_set(benchmark: Benchmark, instance: Instance) -> RuleSet:
     """Read the rules of ``instance``.
 
     Raises:
@@ -82,7 +82,7 @@ def read_rule_files(benchmark: Benchmark, instance: Instance) -> RuleFiles:
         RuleError: a file is malformed.
     """
     positive, negative = (benchmark.rules_path(instance, each) for each in Direction)
-    return parse_rule_files(_content(positive), _content(negative), (str(positive), str(negative)))
+    return parse_rule_set(_content(positive), _content(negative), (str(positive), str(negative)))
 
 
 def _content(path: Path) -> bytes:

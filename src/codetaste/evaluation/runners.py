@@ -58,7 +58,7 @@ SUBCOMMANDS = {
 """Programs and scripts whose first non-option argument is a subcommand, with those that run tests."""
 SCRIPT_RUNNERS = _words("lerna turbo nx hatch")
 """Programs that run scripts by name after one of ``SCRIPT_SUBCOMMANDS``."""
-SCRIPT_WORDS = _words("run run-many affected")
+SCRIPT_SUBCOMMANDS = _words("run run-many affected")
 TASK_RUNNERS = _words("make gmake ninja just task rake ant invoke inv poe gulp grunt sbt composer cmake")
 """Programs that take task names at any position."""
 PACKAGE_MANAGERS = _words("npm yarn pnpm bun")
@@ -70,7 +70,7 @@ MAVEN_PHASES = _words("test integration-test verify package install deploy suref
 GRADLE = _words("gradle gradlew")
 GRADLE_TASK = re.compile(r"(?:.*:)?(?:check|build|test\w*|\w+Tests?)")
 INTERPRETER = re.compile(r"(?:python|pypy|node|ruby|php|perl|tsx|ts-node)[\d.]*")
-MODULES = _words("pytest unittest tox nox nose nose2 py.test twisted.trial xdist stestr testtools.run")
+TEST_MODULES = _words("pytest unittest tox nox nose nose2 py.test twisted.trial xdist stestr testtools.run")
 """Modules that run tests after ``python -m``."""
 TASK = re.compile(
     r"(?:.*[-_:./])?(?:tests?|unittests?|pytest|specs?|runtests?|testOnly|testQuick)(?:[-_:. ].*)?"
@@ -80,17 +80,17 @@ OTHER_TASK = re.compile(
     r"(?:build|compile|clean|lint|fmt|format|install|update|docs?|generate|list|setup)[-_:./].*"
 )
 """Exceptions to ``TASK``: tasks that do something else with tests."""
-OWN_SCRIPT = re.compile(r"run[-_]?(?:all[-_]?|unit[-_]?)?tests?|tests?-?runner")
+REPOSITORY_SCRIPT = re.compile(r"run[-_]?(?:all[-_]?|unit[-_]?)?tests?|tests?-?runner")
 """A repository's own test script, by its name without suffix; that of the instances is ``run_tests``."""
 SCRIPT_PATH = re.compile(
     r"(?:.*/)?(?:scripts?|bin|ci|tools?|hack|dev)/(?:unit-?)?tests?(?:\.\w+)?|(?:\./)?tests?\.sh"
 )
 SYSTEM_FOLDERS = ("/bin/", "/usr/bin/")
-EXPLAINS = _words(
+NO_RUN_OPTIONS = _words(
     "--version --help --collect-only --co --listTests --no-run --dry-run --markers --fixtures --listenvs"
 )
 """Options with which any program runs no tests."""
-EXPLAINS_HERE = {
+NO_RUN_OPTIONS_BY_PROGRAM = {
     name: _words(words)
     for name, words in {
         "go": "-c -list",

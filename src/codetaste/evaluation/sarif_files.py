@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import Match, Problem
+    from codetaste.rules.scan import Match, ScanProblem
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
-PREFIX = "rules."
+RULE_ID_PREFIX = "rules."
 """Prefix of rule ids in published files: the engine puts the folder of the rule file there."""
 _LEVELS = {"ERROR": "error", "WARNING": "warning", "INFO": "note", "INVENTORY": "note", "EXPERIMENT": "note"}
 _LEVELS |= {"CRITICAL": "error", "HIGH": "error", "MEDIUM": "warning", "LOW": "note"}
@@ -26,8 +26,8 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
-def sarif_bytes(
-    rules: Sequence[Rule], matches: Iterable[Match], problems: Iterable[Problem], engine: str
+def render_sarif(
+    rules: Sequence[Rule], matches: Iterable[Match], problems: Iterable[ScanProblem], engine: str
 ) -> bytes:
     """Return the SARIF of a scan.
 
@@ -48,14 +48,14 @@ def sarif_bytes(
         "invocations": [
             {"executionSuccessful": True, "toolExecutionNotifications": [_notification(p) for p in problems]}
         ],
-        "results": [_result(match, messages[match.rule_id]) for match in in_order(matches)],
+        "results": [_result(match, messages[match.rule_id]) for match in sort_matches(matches)],
         "tool": {"driver": driver},
     }
     document = {"version": "2.1.0", "runs": [run], "$schema": SCHEMA}
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
-def in_order(matches: Iterable[Match]) -> list[Match]:
+def sort_matches(matches: Iterable[Match]) -> list[Match]:
     """Return ``matches`` in the order in which the engine prints them: by location, then by rule."""
     return sorted(
         matches,
@@ -64,7 +64,7 @@ def in_order(matches: Iterable[Match]) -> list[Match]:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    name, message = PREFIX + rule.id, str(rule.body.get("message", ""))
+    name, message = RULE_ID_PREFIX + rule.id, str(rule.body.get("message", ""))
     return {
         "defaultConfiguration": {"level": _LEVELS.get(str(rule.body.get("severity", "")).upper(), "warning")},
         "fullDescription": {"text": message},
@@ -88,11 +88,11 @@ def _result(match: Match, message: str) -> dict[str, Any]:
         "locations": [{"physicalLocation": location}],
         "message": {"text": message},
         "properties": {},
-        "ruleId": PREFIX + match.rule_id,
+        "ruleId": RULE_ID_PREFIX + match.rule_id,
     }
 
 
-def _notification(problem: Problem) -> dict[str, Any]:
+def _notification(problem: ScanProblem) -> dict[str, Any]:
     where = f" ({_uri(problem.path)})" if problem.path else ""
     return {
         "descriptor": {"id": problem.kind},
@@ -106,7 +106,7 @@ def _uri(path: str) -> str:
     return quote_from_bytes(path.encode("utf-8", "surrogateescape")) if _SURROGATES.search(path) else path
 
 
-def sarif_path(uri: str) -> str:
+def path_from_uri(uri: str) -> str:
     """Return the path below the tree that a result's ``uri`` names."""
     path = uri.removeprefix("./")
     if "%" not in path:

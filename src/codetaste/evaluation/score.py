@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-VERSION = 1
+METRICS_VERSION = 1
 """Version of the metrics: scores of another version are computed again."""
-LEAST_TESTS = 10
+MIN_TESTS = 10
 """Minimum |T| of a valid test suite (CodeTaste §3.3)."""
-LEAST_PASSED = 0.3
+MIN_PASS_RATE = 0.3
 """Minimum P/|T| of a valid test suite (CodeTaste §3.3)."""
 
 
@@ -74,30 +74,30 @@ class TestCounts:
     @property
     def is_valid(self) -> bool:
         """Whether the suite is valid: |T| ≥ 10 and P/|T| ≥ 3/10 (CodeTaste §3.3), and no error."""
-        return self.error is None and self.total >= LEAST_TESTS and self.pass_rate >= LEAST_PASSED
+        return self.error is None and self.total >= MIN_TESTS and self.pass_rate >= MIN_PASS_RATE
 
 
-CRASHED = TestCounts(0, 0, error="the test run gave no result")
+CRASHED_RUN = TestCounts(0, 0, error="the test run gave no result")
 """A test run that fails unexpectedly counts as (P, F) = (0, 0) (CodeTaste §2.1)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class PassThresholds:
     """p_R and f_R: the minimum of passed and the maximum of failed tests (CodeTaste §4.1)."""
 
     min_passed: int
     max_failed: int
 
 
-def baseline_of(runs: Iterable[TestCounts]) -> Baseline | None:
+def pass_thresholds(runs: Iterable[TestCounts]) -> PassThresholds | None:
     """p_R = min P and f_R = max F over all runs on R and on R∘X* (CodeTaste §4.1); None without any run."""
     runs = list(runs)
     if not runs:
         return None
-    return Baseline(min(run.passed for run in runs), max(run.failed for run in runs))
+    return PassThresholds(min(run.passed for run in runs), max(run.failed for run in runs))
 
 
-def passes(tests: TestCounts, baseline: Baseline) -> bool:
+def passes(tests: TestCounts, baseline: PassThresholds) -> bool:
     """PASS = 1[F(R∘X̂) ≤ f_R ∧ P(R∘X̂) ≥ p_R] (CodeTaste §4.1)."""
     return tests.failed <= baseline.max_failed and tests.passed >= baseline.min_passed
 
@@ -111,7 +111,7 @@ def alignment(passed: bool | None, rate: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Precision:
+class PrecisionCounts:
     """Counts behind PREC: changed lines, and how many of them rule matches cover (CodeTaste §4.1).
 
     A rate over no lines is 0, as in the published harness.

@@ -6,28 +6,28 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from codetaste import __version__
-from codetaste.evaluation.score import VERSION, alignment, ifr, ifr_minus, ifr_plus
+from codetaste.evaluation.score import METRICS_VERSION, alignment, ifr, ifr_minus, ifr_plus
 
 if TYPE_CHECKING:
-    from codetaste.evaluation.baseline import Correctness
+    from codetaste.evaluation.baseline import PassResult
     from codetaste.evaluation.evaluate import Evaluation
-    from codetaste.evaluation.score import Precision, RuleCounts
+    from codetaste.evaluation.score import PrecisionCounts, RuleCounts
 
 _MAX_LISTED_PATHS = 100
 
 
-def scores_json(evaluation: Evaluation) -> dict[str, Any]:
+def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     """Return the content of ``scores.json`` as JSON data; unknown values are null.
 
     It contains no matches and at most a hundred paths.
     """
-    rules, correctness = evaluation.rules, evaluation.correctness
-    added, removed = evaluation.lines or (None, None)
-    added_all, removed_all = evaluation.lines_all or (None, None)
+    rules, correctness = evaluation.rules, evaluation.pass_result
+    added, removed = evaluation.line_counts or (None, None)
+    added_all, removed_all = evaluation.line_counts_all or (None, None)
     return {
         "status": evaluation.status.value,
         "why": evaluation.why,
-        **_rates(evaluation.counts, evaluation.precision, correctness.passed),
+        **_rates(evaluation.rule_counts, evaluation.precision, correctness.passed),
         "added": added,
         "removed": removed,
         "added_all": added_all,
@@ -38,22 +38,22 @@ def scores_json(evaluation: Evaluation) -> dict[str, Any]:
         "hits_all": _precision(evaluation.precision_all),
         "positive_rules": len(rules.positive),
         "negative_rules": len(rules.negative),
-        "lacking": list(evaluation.lacking),
-        "remaining": list(evaluation.remaining),
+        "lacking": list(evaluation.unmet_additive),
+        "remaining": list(evaluation.unmet_reductive),
         **_correctness(correctness),
-        "unparsable_files": len(evaluation.unparsable),
-        "unparsable": [_text(path) for path in evaluation.unparsable[:_MAX_LISTED_PATHS]],
+        "unparsable_files": len(evaluation.unscannable),
+        "unparsable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
         "patch_sha256": evaluation.patch_sha256,
         "patch_bytes": evaluation.patch_bytes,
         "rules_sha256": {"positive": rules.positive_sha256, "negative": rules.negative_sha256},
         "engine": evaluation.engine,
         "codetaste": __version__,
-        "metrics_version": VERSION,
+        "metrics_version": METRICS_VERSION,
     }
 
 
-def _rates(counts: RuleCounts | None, precision: Precision | None, passed: bool | None) -> dict[str, Any]:
+def _rates(counts: RuleCounts | None, precision: PrecisionCounts | None, passed: bool | None) -> dict[str, Any]:
     whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
     return {
         "passed": passed,
@@ -69,13 +69,13 @@ def _rates(counts: RuleCounts | None, precision: Precision | None, passed: bool 
     }
 
 
-def _precision(precision: Precision | None) -> dict[str, int] | None:
+def _precision(precision: PrecisionCounts | None) -> dict[str, int] | None:
     return None if precision is None else asdict(precision)
 
 
-def _correctness(correctness: Correctness) -> dict[str, Any]:
+def _correctness(correctness: PassResult) -> dict[str, Any]:
     tests, baseline = correctness.tests, correctness.baseline
-    bounds = None if baseline.bounds is None else asdict(baseline.bounds)
+    bounds = None if baseline.thresholds is None else asdict(baseline.thresholds)
     return {
         "tests": None if tests is None else asdict(tests),
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node, Parser
 
-MOST_BYTES = 128 * 1024
+MAX_SHELL_BYTES = 128 * 1024
 """Linux accepts no longer argument, so no shell gets a longer text."""
 _LOOPS = frozenset({"for_statement", "c_style_for_statement", "while_statement"})
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -25,15 +25,15 @@ _QUOTED = frozenset({"string", "raw_string", "ansi_c_string", "translated_string
 _GLOB = frozenset("*?[{")
 
 
-class Word(NamedTuple):
+class ShellWord(NamedTuple):
     """A word of a command without its quotes; ``may_expand`` if a shell could expand it to several words."""
 
     text: str
-    several: bool = False
+    may_expand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """One command of a text.
 
     Attributes:
@@ -42,38 +42,38 @@ class Command:
         stdin: its here-document (``<<``) or here-string, "" without one.
     """
 
-    words: tuple[Word, ...]
+    words: tuple[ShellWord, ...]
     repeated: bool = False
-    given: str = ""
+    stdin: str = ""
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts of its words."""
         return tuple(word.text for word in self.words)
 
-    def after(self, count: int) -> Command:
+    def skip_words(self, count: int) -> ShellCommand:
         """Return the command without its first ``count`` words."""
         return replace(self, words=self.words[count:])
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ShellScript:
     """All commands of a text, and whether a part of it could not be parsed."""
 
-    commands: tuple[Command, ...]
-    broken: bool = False
+    commands: tuple[ShellCommand, ...]
+    has_errors: bool = False
 
 
-def parse_shell(text: str) -> Script:
+def parse_shell(text: str) -> ShellScript:
     """Return the commands of ``text`` in order, including those in substitutions, loops and functions.
 
     A text longer than ``MAX_SHELL_BYTES`` or with a syntax error has ``has_errors`` set.
     """
     source = text.encode("utf-8", "replace")
-    if len(source) > MOST_BYTES:
-        return Script((), broken=True)
+    if len(source) > MAX_SHELL_BYTES:
+        return ShellScript((), has_errors=True)
     root = _parser().parse(source).root_node
-    return Script(tuple(_commands(root)), broken=root.has_error)
+    return ShellScript(tuple(_commands(root)), has_errors=root.has_error)
 
 
 @cache
@@ -84,7 +84,7 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def _commands(root: Node) -> Iterator[Command]:
+def _commands(root: Node) -> Iterator[ShellCommand]:
     todo: list[tuple[Node, bool, str]] = [(root, False, "")]
     while todo:
         node, repeated, stdin = todo.pop()
@@ -115,8 +115,8 @@ def _heredoc_text(redirect: Node) -> str:
     return "".join(_text(each) for each in redirect.children if each.type == "heredoc_body")
 
 
-def _command(node: Node, *, repeated: bool, stdin: str) -> Command:
-    words: list[Word] = []
+def _command(node: Node, *, repeated: bool, stdin: str) -> ShellCommand:
+    words: list[ShellWord] = []
     for child in node.named_children:
         if child.type == "herestring_redirect":
             stdin = "".join(_word(each).text for each in child.named_children)
@@ -126,22 +126,22 @@ def _command(node: Node, *, repeated: bool, stdin: str) -> Command:
             words += [_word(each) for each in child.named_children]
         elif child.type not in _NOT_WORDS:
             words.append(_word(child))
-    return Command(tuple(words), repeated, stdin)
+    return ShellCommand(tuple(words), repeated, stdin)
 
 
-def _word(node: Node) -> Word:
+def _word(node: Node) -> ShellWord:
     match node.type:
         case "concatenation":
             parts = [_word(child) for child in node.children]
-            return Word("".join(part.text for part in parts), any(part.several for part in parts))
+            return ShellWord("".join(part.text for part in parts), any(part.may_expand for part in parts))
         case kind if kind in _QUOTED:
-            return Word(_unquoted(node))
+            return ShellWord(_unquoted(node))
         case "command_substitution" | "brace_expression":
-            return Word(_text(node), several=True)
+            return ShellWord(_text(node), may_expand=True)
         case _:
             text = _text(node)
             several = not _GLOB.isdisjoint(text) and text not in {"{}", "[", "[["}
-            return Word(text.replace("\\\n", "").replace("\\", ""), several)
+            return ShellWord(text.replace("\\\n", "").replace("\\", ""), several)
 
 
 def _unquoted(node: Node) -> str:

@@ -10,13 +10,13 @@ from anyio import to_thread
 
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import ConfigError, RuleError, SourceError
-from codetaste.evaluation.baseline import correctness, pseudo_tests, read_baseline
+from codetaste.evaluation.baseline import compare_with_baseline, read_pseudo_agent_tests, read_baseline
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch
 from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.evaluation.rule_files import read_rule_files
-from codetaste.evaluation.score import LEAST_PASSED, LEAST_TESTS, ifr
-from codetaste.source.trees import materialise
+from codetaste.evaluation.rule_files import read_rule_set
+from codetaste.evaluation.score import MIN_PASS_RATE, MIN_TESTS, ifr
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.evaluation.baseline import Correctness
-    from codetaste.evaluation.rule_files import RuleFiles
+    from codetaste.evaluation.baseline import PassResult
+    from codetaste.evaluation.rule_files import RuleSet
     from codetaste.evaluation.score import TestCounts
     from codetaste.rules.scan import Scanner
 
-AT_ONCE = 2
+MAX_CONCURRENT = 2
 _MAX_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Soundness:
+class InstanceValidation:
     """Result of validating one instance.
 
     Attributes:
@@ -47,20 +47,20 @@ class Soundness:
     """
 
     instance: str
-    skipped: str = ""
-    reasons: tuple[str, ...] = ()
+    skip_reason: str = ""
+    problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     golden: Evaluation | None = None
     null: Evaluation | None = None
 
     @property
-    def sound(self) -> bool | None:
+    def valid(self) -> bool | None:
         """Whether it has no problems; None if it was not checked."""
-        return None if self.skipped else not self.reasons
+        return None if self.skip_reason else not self.problems
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ValidationContext:
     """Shared inputs: ``engine`` is the rule engine's name and version, ``scratch`` an existing folder."""
 
     benchmark: Benchmark
@@ -70,9 +70,9 @@ class Bench:
     engine: str
 
 
-async def check_all(
-    bench: Bench, instances: Sequence[Instance], done: Callable[[Soundness], None]
-) -> list[Soundness]:
+async def validate_instances(
+    bench: ValidationContext, instances: Sequence[Instance], done: Callable[[InstanceValidation], None]
+) -> list[InstanceValidation]:
     """Check ``instances``, a few at a time, and return the results in their order.
 
     ``done`` is called with each result as soon as it is known.
@@ -81,15 +81,15 @@ async def check_all(
         ExceptionGroup: with errors that concern no single instance: the rule engine could not be run at all
             (EngineError), git is not installed (ToolMissing), no space left (StorageFull).
     """
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-    results: dict[str, Soundness] = {}
+    limiter = anyio.CapacityLimiter(MAX_CONCURRENT)
+    results: dict[str, InstanceValidation] = {}
 
     async def check(instance: Instance) -> None:
         async with limiter:
             try:
-                result = await check_instance(bench, instance)
+                result = await validate_instance(bench, instance)
             except (ConfigError, RuleError, SourceError) as error:
-                result = Soundness(instance.id, reasons=tuple(str(error).splitlines()))
+                result = InstanceValidation(instance.id, problems=tuple(str(error).splitlines()))
             results[instance.id] = result
             done(result)
 
@@ -99,7 +99,7 @@ async def check_all(
     return [results[instance.id] for instance in instances]
 
 
-async def check_instance(bench: Bench, instance: Instance) -> Soundness:
+async def validate_instance(bench: ValidationContext, instance: Instance) -> InstanceValidation:
     """Check all data of an instance, and score both pseudo agents on it.
 
     Raises:
@@ -107,40 +107,40 @@ async def check_instance(bench: Bench, instance: Instance) -> Soundness:
         EngineError: the rule engine could not be run at all.
     """
     benchmark = bench.benchmark
-    if lacking := benchmark.lacks_clone(instance):
-        return Soundness(instance.id, skipped=lacking)
+    if lacking := benchmark.describe_missing_clone(instance):
+        return InstanceValidation(instance.id, skip_reason=lacking)
     try:
         data = await to_thread.run_sync(_read_instance, benchmark, instance)
     except (ConfigError, RuleError) as error:
         texts = await to_thread.run_sync(lambda: tuple(_description_problems(benchmark, instance)))
-        return Soundness(instance.id, reasons=(*texts, *str(error).splitlines()))
+        return InstanceValidation(instance.id, problems=(*texts, *str(error).splitlines()))
     golden, null = await _evaluate_pseudo_agents(bench, instance, data)
     problems = (
         *data.problems,
         *_ifr_problem(golden, "the golden patch", 1.0),
         *_ifr_problem(null, "an empty patch", 0.0),
     )
-    return Soundness(instance.id, "", problems, (*data.notes, *golden.notes), golden, null)
+    return InstanceValidation(instance.id, "", problems, (*data.notes, *golden.notes), golden, null)
 
 
 @dataclass(frozen=True, slots=True)
 class _InstanceData:
     """The data of an instance in the benchmark's folder; ``pass_results`` by pseudo agent."""
 
-    rules: RuleFiles
-    pass_results: Mapping[str, Correctness]
+    rules: RuleSet
+    pass_results: Mapping[str, PassResult]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def _read_instance(benchmark: Benchmark, instance: Instance) -> _InstanceData:
-    rules, baseline = read_rule_files(benchmark, instance), read_baseline(benchmark, instance)
-    tests = {agent: pseudo_tests(benchmark, instance, agent) for agent in (GOLDEN, NULL)}
-    unknown = ["no test baseline is recorded: PASS is unknown"] if baseline.bounds is None else []
+    rules, baseline = read_rule_set(benchmark, instance), read_baseline(benchmark, instance)
+    tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in (GOLDEN, NULL)}
+    unknown = ["no test baseline is recorded: PASS is unknown"] if baseline.thresholds is None else []
     directions = (("additive", rules.positive), ("reductive", rules.negative))
     return _InstanceData(
         rules=rules,
-        pass_results={agent: correctness(counts, baseline) for agent, counts in tests.items()},
+        pass_results={agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()},
         problems=(
             *_description_problems(benchmark, instance),
             *_test_suite_problem(tests[GOLDEN], "R∘X*"),
@@ -155,9 +155,9 @@ def _read_instance(benchmark: Benchmark, instance: Instance) -> _InstanceData:
 
 
 async def _evaluate_pseudo_agents(
-    bench: Bench, instance: Instance, data: _InstanceData
+    bench: ValidationContext, instance: Instance, data: _InstanceData
 ) -> tuple[Evaluation, Evaluation]:
-    trees = await materialise(bench.benchmark.origin(instance), bench.cache)
+    trees = await checkout_trees(bench.benchmark.origin(instance), bench.cache)
     golden = await golden_patch(bench.benchmark, instance, trees, bench.scratch)
     null_evaluation, golden_evaluation = [
         await evaluate(
@@ -166,7 +166,7 @@ async def _evaluate_pseudo_agents(
             patch,
             bench.scanner,
             scratch=bench.scratch,
-            correctness=data.pass_results[agent],
+            pass_result=data.pass_results[agent],
             engine=bench.engine,
         )
         for agent, patch in ((NULL, NULL_PATCH), (GOLDEN, golden))
@@ -188,24 +188,24 @@ def _test_suite_problem(tests: TestCounts | None, tree: str) -> Iterator[str]:
         why = f" ({tests.error})" if tests.error else ""
         yield (
             f"the tests on {tree} are not valid: {tests.passed} of {tests.total} passed{why}; "
-            f"at least {LEAST_TESTS} tests and {LEAST_PASSED:.0%} passed are required"
+            f"at least {MIN_TESTS} tests and {MIN_PASS_RATE:.0%} passed are required"
         )
 
 
 def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterator[str]:
     """Yield why the IFR of ``evaluation`` is not the expected one, if it is not."""
-    if evaluation.counts is None:
+    if evaluation.rule_counts is None:
         yield f"{patch} has no score: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
         return
-    rate = ifr(evaluation.counts)
+    rate = ifr(evaluation.rule_counts)
     if rate == expected:
         return
-    unmet_additive, unmet_reductive = set(evaluation.lacking), set(evaluation.remaining)
+    unmet_additive, unmet_reductive = set(evaluation.unmet_additive), set(evaluation.unmet_reductive)
     met_additive = [rule.id for rule in evaluation.rules.positive if rule.id not in unmet_additive]
     met_reductive = [rule.id for rule in evaluation.rules.negative if rule.id not in unmet_reductive]
     causes = (
-        ("additive rules match nothing", evaluation.lacking if expected else ()),
-        ("reductive rules still match", evaluation.remaining if expected else ()),
+        ("additive rules match nothing", evaluation.unmet_additive if expected else ()),
+        ("reductive rules still match", evaluation.unmet_reductive if expected else ()),
         ("additive rules match R", () if expected else met_additive),
         ("reductive rules match nothing in R", () if expected else met_reductive),
     )

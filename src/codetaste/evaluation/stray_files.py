@@ -16,14 +16,14 @@ from codetaste.evaluation.records import ProblemKind
 if TYPE_CHECKING:
     from pathlib import Path
 
-JSON_BYTES = 16 * 1024**2
+MAX_JSON_BYTES = 16 * 1024**2
 _MAX_TEXT_CHARS = 120
 _TAIL_BYTES = 256
 _MAX_NUMBER = 1e15
 """No valid count, cost or duration is larger."""
 
 
-class Faulty(Exception):
+class FileProblem(Exception):
     """An existing file cannot be used; ``kind`` and the text give the reason."""
 
     def __init__(self, kind: ProblemKind, text: str) -> None:
@@ -51,7 +51,7 @@ def read_file(path: Path, root: str, limit: int) -> bytes:
         try:
             return file.read(limit)
         except OSError as error:
-            raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
+            raise FileProblem(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
 
 
 def copy_file(path: Path, to: Path, root: str, limit: int) -> int:
@@ -75,17 +75,17 @@ def _open_file(path: Path, root: str, limit: int) -> BinaryIO:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise Faulty(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
+        raise FileProblem(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
     info = os.fstat(descriptor)
     if stat.S_ISREG(info.st_mode) and info.st_size <= limit:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     if not stat.S_ISREG(info.st_mode):
-        raise Faulty(ProblemKind.UNREADABLE, "is not a regular file")
-    raise Faulty(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")
+        raise FileProblem(ProblemKind.UNREADABLE, "is not a regular file")
+    raise FileProblem(ProblemKind.SIZE, f"has {info.st_size:,} bytes; more than {limit:,} are not read")
 
 
-def ends_whole(path: Path, root: str) -> bool:
+def ends_like_json(path: Path, root: str) -> bool:
     """Whether a file ends like a JSON object.
 
     Raises:
@@ -115,7 +115,7 @@ def file_size(path: Path) -> int | None:
         return None
 
 
-def read_object(path: Path, root: str, limit: int = JSON_BYTES) -> dict[str, Any]:
+def read_json_object(path: Path, root: str, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """Return the JSON object in ``path``.
 
     Raises:
@@ -126,23 +126,23 @@ def read_object(path: Path, root: str, limit: int = JSON_BYTES) -> dict[str, Any
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise no_json(content, error) from None
+        raise json_problem(content, error) from None
     if not isinstance(value, dict):
-        raise Faulty(ProblemKind.LAYOUT, "is not a JSON object")
+        raise FileProblem(ProblemKind.LAYOUT, "is not a JSON object")
     return value
 
 
-def no_json(content: bytes, error: Exception) -> Faulty:
+def json_problem(content: bytes, error: Exception) -> FileProblem:
     """Return the problem with ``content`` if a JSON parser raised ``error``: truncated, or not JSON."""
     ended = isinstance(error, json.JSONDecodeError) and (
         error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
     )
     truncated = ended or not content.rstrip().endswith(b"}")
     kind = ProblemKind.TRUNCATED if truncated else ProblemKind.UNREADABLE
-    return Faulty(kind, f"is {'truncated' if truncated else 'not JSON'} ({printable(str(error), 80)})")
+    return FileProblem(kind, f"is {'truncated' if truncated else 'not JSON'} ({printable(str(error), 80)})")
 
 
-def number(value: object, name: str) -> float | None:
+def parse_number(value: object, name: str) -> float | None:
     """Return a quantity from JSON; None for null.
 
     Raises:
@@ -151,40 +151,40 @@ def number(value: object, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a number")
+        raise FileProblem(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a number")
     if isinstance(value, float) and not math.isfinite(value):
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {value}")
+        raise FileProblem(ProblemKind.NUMBER, f"{name} is {value}")
     if not 0 <= value <= _MAX_NUMBER:
         fault = "negative" if value < 0 else "too large"
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, {fault}")
+        raise FileProblem(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, {fault}")
     return float(value)
 
 
-def count(value: object, name: str) -> int | None:
+def parse_count(value: object, name: str) -> int | None:
     """Return a whole number from JSON; None for null.
 
     Raises:
         FileProblem: it is not a whole number of zero or more.
     """
-    found = number(value, name)
+    found = parse_number(value, name)
     if found is not None and found != int(found):
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a whole number")
+        raise FileProblem(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a whole number")
     return None if found is None else int(found)
 
 
-def fraction(value: object, name: str) -> float | None:
+def parse_fraction(value: object, name: str) -> float | None:
     """Return a fraction of 0..1 from JSON; None for null.
 
     Raises:
         FileProblem: it is not a number of 0..1.
     """
-    found = number(value, name)
+    found = parse_number(value, name)
     if found is not None and found > 1:
-        raise Faulty(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, more than 1")
+        raise FileProblem(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, more than 1")
     return found
 
 
-def text(value: object, limit: int = _MAX_TEXT_CHARS) -> str:
+def parse_text(value: object, limit: int = _MAX_TEXT_CHARS) -> str:
     """Return a JSON string as one printable line, "" for any other value."""
     return printable(value, limit) if isinstance(value, str) else ""
 
@@ -207,7 +207,7 @@ def _open_descriptor(path: Path, root: str) -> int:
             raise
     real = os.path.realpath(path)
     if os.path.commonpath((real, root)) != root:
-        raise Faulty(ProblemKind.LINK, "is a link out of the folder that is read; it is not followed")
+        raise FileProblem(ProblemKind.LINK, "is a link out of the folder that is read; it is not followed")
     return os.open(real, flags)
 
 

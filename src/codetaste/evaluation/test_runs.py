@@ -16,15 +16,15 @@ from codetaste.evaluation.programs import basename
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.evaluation.programs import Program
+    from codetaste.evaluation.programs import ShellProgram
 
 _SUFFIX = re.compile(r"\.(?:py|js|cjs|mjs|rb|php|pl|sh|bash)$")
 
 
-def runs_tests(program: Program) -> bool:
+def runs_tests(program: ShellProgram) -> bool:
     """Whether a program runs tests."""
     name, arguments = program.name, program.arguments
-    no_run_options = runners.EXPLAINS | runners.EXPLAINS_HERE.get(name, frozenset())
+    no_run_options = runners.NO_RUN_OPTIONS | runners.NO_RUN_OPTIONS_BY_PROGRAM.get(name, frozenset())
     if not no_run_options.isdisjoint(arguments):
         return False
     if runners.INTERPRETER.fullmatch(name):
@@ -39,7 +39,7 @@ def _file_runs_tests(path: str, arguments: Sequence[str]) -> bool:
     name = basename(path)
     stem = _SUFFIX.sub("", name)
     test_script = runners.SCRIPT_PATH.fullmatch(path) and not path.startswith(runners.SYSTEM_FOLDERS)
-    if test_script or not runners.RUNNERS.isdisjoint((name, stem)) or runners.OWN_SCRIPT.fullmatch(stem):
+    if test_script or not runners.RUNNERS.isdisjoint((name, stem)) or runners.REPOSITORY_SCRIPT.fullmatch(stem):
         return True
     if name in runners.MAVEN:
         return _maven_runs_tests(arguments)
@@ -54,7 +54,7 @@ def _subcommand_runs_tests(name: str, words: Sequence[str]) -> bool:
     """Whether a program runs tests with the non-option arguments ``words``."""
     if name in runners.TASK_RUNNERS:
         return any(_is_test_task(word) for word in words if "=" not in word)
-    if name in runners.SCRIPT_RUNNERS and words and words[0] in runners.SCRIPT_WORDS:
+    if name in runners.SCRIPT_RUNNERS and words and words[0] in runners.SCRIPT_SUBCOMMANDS:
         return any(_is_test_task(word) for word in words[1:])
     return bool(words) and words[0] in runners.SUBCOMMANDS.get(name, ())
 
@@ -84,7 +84,7 @@ def _module_runs_tests(module: str, arguments: Sequence[str]) -> bool:
         return arguments[:1] == ("run",) and _interpreter_runs_tests(arguments[1:])
     if module == "django":
         return arguments[:1] == ("test",)
-    return module in runners.MODULES or module.endswith((".runtests", ".run_tests"))
+    return module in runners.TEST_MODULES or module.endswith((".runtests", ".run_tests"))
 
 
 def _maven_runs_tests(arguments: Sequence[str]) -> bool:

@@ -44,7 +44,7 @@ _MAX_ARGUMENT_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class CountedToolCall:
     """One call of a shell tool or an edit tool.
 
     Attributes:
@@ -52,11 +52,11 @@ class ToolCall:
         replaces_all: whether it is an edit that replaces all occurrences.
     """
 
-    shell: str | None = None
-    every: bool = False
+    shell_text: str | None = None
+    replaces_all: bool = False
 
 
-def tool_calls(message: Any) -> Iterator[ToolCall]:  # noqa: ANN401 - JSON
+def tool_calls(message: Any) -> Iterator[CountedToolCall]:  # noqa: ANN401 - JSON
     """Yield the counted calls in one message or item of any protocol; anything else is skipped.
 
     Supported are messages of Anthropic's protocol, items of OpenAI's Responses, messages of Chat Completions,
@@ -75,7 +75,7 @@ def tool_calls(message: Any) -> Iterator[ToolCall]:  # noqa: ANN401 - JSON
         yield from _in_message(message)
 
 
-def _in_message(message: Mapping[str, Any]) -> Iterator[ToolCall]:
+def _in_message(message: Mapping[str, Any]) -> Iterator[CountedToolCall]:
     for block in _listed(message.get("content")):
         if block.get("type") in {"tool_use", "call"}:
             yield from _call(block.get("name"), block.get("input", block.get("arguments")))
@@ -89,15 +89,15 @@ def _listed(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _call(tool: object, raw_arguments: object) -> Iterator[ToolCall]:
+def _call(tool: object, raw_arguments: object) -> Iterator[CountedToolCall]:
     name = tool.lower() if isinstance(tool, str) else ""
     arguments = _arguments(raw_arguments)
     if name in _SHELL_TOOLS:
         command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
-        yield ToolCall(shell=_command_text(command))
+        yield CountedToolCall(shell_text=_command_text(command))
     elif name in _EDIT_TOOLS and arguments.get("command") not in _NOT_EDITS:
         edits = [arguments, *_listed(arguments.get("edits"))]
-        yield ToolCall(every=any(edit.get("replace_all") is True for edit in edits))
+        yield CountedToolCall(replaces_all=any(edit.get("replace_all") is True for edit in edits))
 
 
 def _arguments(raw: object) -> Mapping[str, Any]:

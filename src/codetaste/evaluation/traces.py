@@ -9,17 +9,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.evaluation.activity import Activity
-from codetaste.evaluation.deeds import Deeds, deeds
+from codetaste.evaluation.deeds import CommandTraits, command_traits
 from codetaste.evaluation.program_logs import calls_in_output
 from codetaste.evaluation.tool_calls import tool_calls
-from codetaste.llm.codec import unpack
+from codetaste.llm.codec import value_from_json
 from codetaste.orchestration.storage import Blobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from codetaste.evaluation.tool_calls import ToolCall
+    from codetaste.evaluation.tool_calls import CountedToolCall
 
 PUBLISHED_LOG = "inference.out"
 """File in which the published harness stores the output of the agent's container."""
@@ -33,7 +33,7 @@ _CALL_MARKS = (b"function_call", b"custom_tool_call", b"local_shell_call", b"too
 """Each message part with tool calls contains one of these."""
 
 
-def run_activity(run: Path, trial_key: str) -> Activity | None:
+def activity_of_trial(run: Path, trial_key: str) -> Activity | None:
     """Count what an agent did in the execution step of a trial of a run.
 
     The source is the transcript of our own agent loop, or the last transcript of a CLI agent with a model
@@ -48,18 +48,18 @@ def run_activity(run: Path, trial_key: str) -> Activity | None:
     """
     own = run / "transcripts" / trial_key / f"{_STEP}.jsonl"
     if own.is_file():
-        return count(_own_calls(own))
+        return count_calls(_own_calls(own))
     transcripts = _attempts(run / "transcripts" / trial_key)
     with_replies = next((found for path in transcripts if (found := _Transcript.read(path)).replies), None)
     if with_replies is not None:
-        return count(with_replies.calls(Blobs(run / "blobs")))
+        return count_calls(with_replies.calls(Blobs(run / "blobs")))
     if transcripts:
         return Activity()
     outputs = _attempts(run / "events" / trial_key)
-    return count(calls_in_output(_lines(outputs[0]))) if outputs else None
+    return count_calls(calls_in_output(_lines(outputs[0]))) if outputs else None
 
 
-def published_activity(folder: Path) -> Activity | None:
+def activity_of_log(folder: Path) -> Activity | None:
     """Count what an agent did from the log that the published harness stored beside its patch.
 
     Returns:
@@ -69,34 +69,34 @@ def published_activity(folder: Path) -> Activity | None:
     log = folder / PUBLISHED_LOG
     if not log.is_file():
         return None
-    found = count(calls_in_output(_lines(log)))
+    found = count_calls(calls_in_output(_lines(log)))
     return found if found.commands or found.edits else None
 
 
-def count(calls: Iterable[ToolCall]) -> Activity:
+def count_calls(calls: Iterable[CountedToolCall]) -> Activity:
     """Count calls by their traits."""
     edits = replace_all = 0
-    traits_by_text: dict[str, Deeds] = {}
-    commands: list[Deeds] = []
+    traits_by_text: dict[str, CommandTraits] = {}
+    commands: list[CommandTraits] = []
     left = _MAX_SHELL_CHARS
     for call in calls:
-        if call.shell is None:
+        if call.shell_text is None:
             edits += 1
-            replace_all += call.every
+            replace_all += call.replaces_all
             continue
-        if call.shell not in traits_by_text:
-            left -= len(call.shell)
-            traits_by_text[call.shell] = deeds(call.shell) if left >= 0 else Deeds(whole=False)
-        commands.append(traits_by_text[call.shell])
+        if call.shell_text not in traits_by_text:
+            left -= len(call.shell_text)
+            traits_by_text[call.shell_text] = command_traits(call.shell_text) if left >= 0 else CommandTraits(complete=False)
+        commands.append(traits_by_text[call.shell_text])
     return Activity(
         commands=len(commands),
-        test_runs=sum(each.tests for each in commands),
-        bulk_edits=sum(each.bulk for each in commands),
-        wide_edits=sum(each.wide for each in commands),
-        scripted_edits=sum(each.scripted for each in commands),
-        edits=edits + sum(each.patches for each in commands),
+        test_runs=sum(each.runs_tests for each in commands),
+        bulk_edits=sum(each.bulk_edit for each in commands),
+        wide_edits=sum(each.wide_edit for each in commands),
+        scripted_edits=sum(each.scripted_edit for each in commands),
+        edits=edits + sum(each.applies_patch for each in commands),
         replace_all=replace_all,
-        unread=sum(not each.whole for each in commands),
+        unread=sum(not each.complete for each in commands),
     )
 
 
@@ -132,7 +132,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _own_calls(path: Path) -> Iterator[ToolCall]:
+def _own_calls(path: Path) -> Iterator[CountedToolCall]:
     for line in _lines(path):
         if b'"call"' in line:
             yield from tool_calls(_unpacked(_parsed(line)))
@@ -140,7 +140,7 @@ def _own_calls(path: Path) -> Iterator[ToolCall]:
 
 def _unpacked(value: Any) -> Any:  # noqa: ANN401 - JSON
     try:
-        return unpack(value)
+        return value_from_json(value)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -170,7 +170,7 @@ class _Transcript:
                     found.part_names += map(str, names if isinstance(names, list) else ())
         return found
 
-    def calls(self, blobs: Blobs) -> Iterator[ToolCall]:
+    def calls(self, blobs: Blobs) -> Iterator[CountedToolCall]:
         """Yield the calls of all replies, in order."""
         for name in self.part_names:
             part = _parsed(self.parts.get(name, b""))

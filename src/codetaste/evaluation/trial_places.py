@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.catalog import Track
 from codetaste.benchmark.table import is_path_name
 from codetaste.errors import ConfigError
-from codetaste.evaluation.records import Problem, ProblemKind
+from codetaste.evaluation.records import ReadProblem, ProblemKind
 from codetaste.evaluation.stray_files import is_folder, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PSEUDO = "pseudo_agents"
+PSEUDO_TRACK = "pseudo_agents"
 MODES = ("direct", "plan", "multiplan")
-TRACKS = (*(track.value for track in Track), PSEUDO)
-FILES = frozenset({
+TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
+TRIAL_FILES = frozenset({
     "prediction.diff", "inference_metadata.json", "agent_config.json", "evaluation", "inference.out",
     "plan_metadata.json", "multiplan_metadata.json", "multiplan_generation_metadata.json", "judge.out",
     "refactoring_plan.md", "refactoring_plans",
@@ -40,7 +40,7 @@ _MAX_AGENT_DEPTH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrialFolder:
     """One trial's folder; ``track`` and ``mode`` are "" if the path does not contain them."""
 
     folder: Path
@@ -56,21 +56,21 @@ class Place:
     @property
     def pseudo(self) -> bool:
         """Whether it is in the pseudo agents' track."""
-        return self.track == PSEUDO
+        return self.track == PSEUDO_TRACK
 
     @property
-    def path(self) -> str:
+    def instance_path(self) -> str:
         """``owner/repo/hash8``."""
         return f"{self.owner}/{self.repo}/{self.hash8}"
 
     @property
-    def instance(self) -> str:
+    def instance_id(self) -> str:
         """The instance's id."""
         return f"{self.owner}__{self.repo}-{self.hash8}".lower()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TrialFolders:
     """The trials below a root, in the order of their instances.
 
     Attributes:
@@ -80,11 +80,11 @@ class Found:
     """
 
     outputs: Path | None
-    places: tuple[Place, ...]
-    problems: tuple[Problem, ...]
+    trials: tuple[TrialFolder, ...]
+    problems: tuple[ReadProblem, ...]
 
 
-def find_places(root: Path) -> Found:
+def find_trials(root: Path) -> TrialFolders:
     """Walk ``root``: a run, its outputs, one track, one mode, or a folder of owners.
 
     Raises:
@@ -98,13 +98,13 @@ def find_places(root: Path) -> Found:
     if not trials and not walk.problems:
         walk.problem(root, ProblemKind.INSTANCES, "it contains no trial")
     trials.sort(key=_sort_key)
-    return Found(outputs, tuple(trials), tuple(walk.problems))
+    return TrialFolders(outputs, tuple(trials), tuple(walk.problems))
 
 
-def _sort_key(trial: Place) -> tuple[object, ...]:
+def _sort_key(trial: TrialFolder) -> tuple[object, ...]:
     """Sort the pseudo agents' track first in an instance: later trials with their names are duplicates."""
     track = TRACKS.index(trial.track) if trial.track else 0
-    return trial.path, not trial.pseudo, track, trial.mode, trial.agent, trial.attempt
+    return trial.instance_path, not trial.pseudo, track, trial.mode, trial.agent, trial.attempt
 
 
 def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
@@ -150,13 +150,13 @@ class _Walk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.real = os.path.realpath(root)
-        self.problems: list[Problem] = []
+        self.problems: list[ReadProblem] = []
 
     def label(self, path: Path) -> str:
         return printable(os.path.relpath(path, self.root), 300)
 
     def problem(self, path: Path, kind: ProblemKind, text: str) -> None:
-        self.problems.append(Problem(kind, self.label(path), text))
+        self.problems.append(ReadProblem(kind, self.label(path), text))
 
     def leads_out(self, path: Path) -> bool:
         outside = os.path.commonpath((os.path.realpath(path), self.real)) != self.real
@@ -190,7 +190,7 @@ class _Walk:
         self.problem(Path(entry.path), ProblemKind.LAYOUT, f"is not a {what} ({', '.join(names)}); not read")
         return False
 
-    def instances(self, folder: Path, track: str, mode: str) -> Iterator[Place]:
+    def instances(self, folder: Path, track: str, mode: str) -> Iterator[TrialFolder]:
         for owner in self.folders(folder):
             for repo in self.folders(Path(owner.path)):
                 for base in self.folders(Path(repo.path)):
@@ -201,19 +201,19 @@ class _Walk:
                         text = "is not <owner>/<repo>/<eight digits of the base commit>; not read"
                         self.problem(path, ProblemKind.LAYOUT, text)
                         continue
-                    template = Place(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
+                    template = TrialFolder(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
                     for agent in self.folders(path):
                         yield from self._trials_of_agent(Path(agent.path), agent.name, template, 1)
 
-    def _trials_of_agent(self, folder: Path, name: str, template: Place, depth: int) -> Iterator[Place]:
+    def _trials_of_agent(self, folder: Path, name: str, template: TrialFolder, depth: int) -> Iterator[TrialFolder]:
         try:
             names = {entry.name for entry in os.scandir(folder)}
         except OSError as error:
             self.problem(folder, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
             return
-        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in FILES]
+        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in TRIAL_FILES]
         attempts = [(entry, match) for entry in inner if (match := _ATTEMPT.fullmatch(entry.name))]
-        if names & FILES or not (inner or depth > 1):
+        if names & TRIAL_FILES or not (inner or depth > 1):
             yield self._trial(folder, name, template, 1)
         elif not attempts and inner and depth < _MAX_AGENT_DEPTH:
             text = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"
@@ -226,5 +226,5 @@ class _Walk:
         for entry, match in sorted(attempts, key=lambda pair: int(pair[1][1])):
             yield self._trial(Path(entry.path), name, template, int(match[1]))
 
-    def _trial(self, folder: Path, agent: str, template: Place, attempt: int) -> Place:
+    def _trial(self, folder: Path, agent: str, template: TrialFolder, attempt: int) -> TrialFolder:
         return replace(template, folder=folder, label=self.label(folder), agent=agent, attempt=attempt)

@@ -8,66 +8,66 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.catalog import Track
 from codetaste.evaluation.activity import read_activity
-from codetaste.evaluation.evaluate import Status
-from codetaste.evaluation.published_trial import PATCH, evaluated, without_evaluation
+from codetaste.evaluation.evaluate import EvaluationStatus
+from codetaste.evaluation.published_trial import PREDICTION, scores_of_evaluation, scores_without_evaluation
 from codetaste.evaluation.records import (
     GOLDEN,
     NULL,
     ProblemKind,
-    PublishedValues,
-    Source,
+    PublishedScores,
+    TrialSource,
     TrialRecord,
     TrialStatus,
 )
 from codetaste.evaluation.result_files import RESULT, SCORES
 from codetaste.evaluation.score import passes
-from codetaste.evaluation.stray_files import Faulty, file_size, is_link, printable, read_file, read_object
-from codetaste.evaluation.trial_context import RUNS
+from codetaste.evaluation.stray_files import FileProblem, file_size, is_link, printable, read_file, read_json_object
+from codetaste.evaluation.trial_context import BASELINES_FOLDER
 from codetaste.evaluation.trial_places import MODES
-from codetaste.evaluation.trial_story import AGENT, METADATA, read_story
-from codetaste.evaluation.trial_values import Values, own_values, read_result
+from codetaste.evaluation.trial_story import AGENT_CONFIG, INFERENCE_METADATA, read_metadata
+from codetaste.evaluation.trial_values import TrialScores, scores_from_json, result_from_json
 from codetaste.source.patch import MAX_PATCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.evaluation.activity import Activity
-    from codetaste.evaluation.trial_context import Context
-    from codetaste.evaluation.trial_places import Place
-    from codetaste.evaluation.trial_story import Story
-    from codetaste.evaluation.trial_values import Result
+    from codetaste.evaluation.trial_context import ReadContext
+    from codetaste.evaluation.trial_places import TrialFolder
+    from codetaste.evaluation.trial_story import TrialMetadata
+    from codetaste.evaluation.trial_values import PublishedResult
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,99}")
 _MAX_NAME_CHARS = 100
 
 
-def read_trial(trial: Place, context: Context) -> TrialRecord | None:
+def read_trial(trial: TrialFolder, context: ReadContext) -> TrialRecord | None:
     """Return the record of ``trial``; None if the benchmark does not have its instance."""
     instance = context.instance(trial)
     if context.benchmark is not None and instance is None:
-        text = f"the benchmark has no instance {printable(trial.path)}; it is left out"
-        context.report(trial.label, Faulty(ProblemKind.UNKNOWN_INSTANCE, text))
+        text = f"the benchmark has no instance {printable(trial.instance_path)}; it is left out"
+        context.add_problem(trial.label, FileProblem(ProblemKind.UNKNOWN_INSTANCE, text))
         return None
     pseudo = trial.pseudo or trial.agent in {GOLDEN, NULL}
-    metadata = read_story(
+    metadata = read_metadata(
         trial.folder,
         context.root,
         trial.mode,
         pseudo=pseudo,
-        report=lambda name, problem: context.report(f"{trial.label}/{name}", problem),
+        report=lambda name, problem: context.add_problem(f"{trial.label}/{name}", problem),
     )
     result, problem = _result(trial, context)
     scores, own = _scores(trial, metadata, result, problem, context)
     track, mode = _track(trial, metadata, context, pseudo=pseudo)
     return TrialRecord(
-        run=context.run,
-        source=Source.CODETASTE if own and pseudo else metadata.source,
+        run=context.run_name,
+        source=TrialSource.CODETASTE if own and pseudo else metadata.source,
         agent=_agent(trial, metadata, result, context),
         model=metadata.model,
         harness=metadata.harness,
         track=track,
         mode=mode,
-        instance=trial.instance,
+        instance=trial.instance_id,
         repository=f"{trial.owner}/{trial.repo}",
         language=instance.language if instance else "",
         category=printable(instance.category) if instance else "",
@@ -98,23 +98,23 @@ def read_trial(trial: Place, context: Context) -> TrialRecord | None:
     )
 
 
-def _agent(trial: Place, metadata: Story, result: Result | None, context: Context) -> str:
+def _agent(trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, context: ReadContext) -> str:
     """Return the agent's id: from its metadata, by which the published harness groups, else its folder."""
-    recorded = result.agent.get("id") if result is not None else ""
-    name = metadata.agent or (recorded if isinstance(recorded, str) else "") or trial.agent
+    recorded = result.agent_config.get("id") if result is not None else ""
+    name = metadata.agent_id or (recorded if isinstance(recorded, str) else "") or trial.agent
     if name != trial.agent and not {GOLDEN, NULL}.isdisjoint((name, trial.agent)):
         # Otherwise an agent's trial would be taken for a pseudo agent's and not counted, or the reverse.
         text = f"has the id {printable(name)!r} in the folder of {printable(trial.agent)}, which is used"
-        context.report(f"{trial.label}/{AGENT}", Faulty(ProblemKind.NAME, text))
+        context.add_problem(f"{trial.label}/{AGENT_CONFIG}", FileProblem(ProblemKind.NAME, text))
         name = trial.agent
     shown = printable(name, _MAX_NAME_CHARS)
     if not _SAFE_NAME.fullmatch(name):
         text = f"the agent's id {shown!r} is not a plain name (letters, digits, '.', '_', '+', '@', '-')"
-        context.report(f"{trial.label}/{AGENT}", Faulty(ProblemKind.NAME, text))
+        context.add_problem(f"{trial.label}/{AGENT_CONFIG}", FileProblem(ProblemKind.NAME, text))
     return shown
 
 
-def _track(trial: Place, metadata: Story, context: Context, *, pseudo: bool) -> tuple[str, str]:
+def _track(trial: TrialFolder, metadata: TrialMetadata, context: ReadContext, *, pseudo: bool) -> tuple[str, str]:
     """Return track and mode: the folder's, else those of the metadata."""
     if pseudo:
         return "", "direct"
@@ -123,129 +123,129 @@ def _track(trial: Place, metadata: Story, context: Context, *, pseudo: bool) -> 
     if not trial.track:
         if not valid:
             text = "neither the folder nor the metadata contain its track and mode"
-            context.report(trial.label, Faulty(ProblemKind.LAYOUT, text))
+            context.add_problem(trial.label, FileProblem(ProblemKind.LAYOUT, text))
         return recorded if valid else ("", "")
     if any(recorded) and recorded != (trial.track, trial.mode):
         text = f"has {printable('/'.join(recorded))} in the folder of {trial.track}/{trial.mode}"
-        context.report(f"{trial.label}/{METADATA}", Faulty(ProblemKind.LAYOUT, text))
+        context.add_problem(f"{trial.label}/{INFERENCE_METADATA}", FileProblem(ProblemKind.LAYOUT, text))
     return trial.track, trial.mode
 
 
-def _result(trial: Place, context: Context) -> tuple[Result | None, str]:
+def _result(trial: TrialFolder, context: ReadContext) -> tuple[PublishedResult | None, str]:
     """Return the content of ``evaluation_result.json``, and what is wrong with it."""
     folder = trial.folder / "evaluation"
     try:
         if is_link(folder):
-            raise Faulty(ProblemKind.LINK, "its folder is a link, which is not followed")  # noqa: TRY301
-        result = read_result(read_object(folder / RESULT, context.root))
+            raise FileProblem(ProblemKind.LINK, "its folder is a link, which is not followed")  # noqa: TRY301
+        result = result_from_json(read_json_object(folder / RESULT, context.root))
     except FileNotFoundError:
         return None, ""
-    except Faulty as problem:
-        context.report(f"{trial.label}/evaluation/{RESULT}", problem)
+    except FileProblem as problem:
+        context.add_problem(f"{trial.label}/evaluation/{RESULT}", problem)
         return None, f"{RESULT} {problem}"
     label = f"{trial.label}/evaluation/{RESULT}"
-    if result.odd_tests:
+    if result.invalid_tests:
         text = "agent_test_metrics are not valid test counts: taken as not recorded"
-        context.report(label, Faulty(ProblemKind.NUMBER, text))
+        context.add_problem(label, FileProblem(ProblemKind.NUMBER, text))
     mismatch = _other_commit(trial, result, context)
     if mismatch:
-        context.report(label, Faulty(ProblemKind.OTHER_COMMIT, mismatch))
+        context.add_problem(label, FileProblem(ProblemKind.OTHER_COMMIT, mismatch))
     return result, mismatch
 
 
-def _other_commit(trial: Place, result: Result, context: Context) -> str:
+def _other_commit(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> str:
     """Return how the commits of an evaluation differ from the instance's, "" if they do not."""
     instance = context.instance(trial)
     base, golden = (instance.commit_hash, instance.golden_commit_hash) if instance else (trial.hash8, "")
     for key, expected in (("base_hash", base), ("golden_hash", golden)):
-        recorded = result.instance.get(key)
+        recorded = result.instance_metadata.get(key)
         if isinstance(recorded, str) and not recorded.startswith(expected):
             return f"its {key} is {printable(recorded[:12])}, the instance's is {expected[:12]}"
     return ""
 
 
 def _scores(
-    trial: Place, metadata: Story, result: Result | None, problem: str, context: Context
-) -> tuple[Values, bool]:
+    trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, problem: str, context: ReadContext
+) -> tuple[TrialScores, bool]:
     """Return the trial's scores, and whether they are from our own ``scores.json``."""
     own = _own_scores(trial, context)
     if own is not None and not (problem and result):
         return own, True
     if result is not None and not problem:
-        return evaluated(trial, result, context), False
+        return scores_of_evaluation(trial, result, context), False
     if problem:
         status = TrialStatus.UNREADABLE if result is None else TrialStatus.NOT_SCORED
-        return Values(status, problem), False
+        return TrialScores(status, problem), False
     if file_size(trial.folder / "evaluation" / SCORES) is not None:
-        return Values(TrialStatus.NOT_SCORED, f"its {SCORES} cannot be used"), False
-    return without_evaluation(trial, metadata, context), False
+        return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES} cannot be used"), False
+    return scores_without_evaluation(trial, metadata, context), False
 
 
-def _own_scores(trial: Place, context: Context) -> Values | None:
+def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
     """Return the scores in our ``scores.json``, if it exists and is of this patch."""
     path = trial.folder / "evaluation" / SCORES
     if is_link(path.parent):  # already reported
         return None
     label = f"{trial.label}/evaluation/{SCORES}"
     try:
-        scores = read_object(path, context.root)
+        scores = read_json_object(path, context.root)
     except FileNotFoundError:
         return None
-    except Faulty as problem:
-        context.report(label, problem)
+    except FileProblem as problem:
+        context.add_problem(label, problem)
         return None
     try:
         _check_patch(scores, trial, context)
-        return own_values(scores)
+        return scores_from_json(scores)
     except FileNotFoundError:
-        context.report(f"{trial.label}/{PATCH}", Faulty(ProblemKind.MISSING, "is missing"))
-    except Faulty as problem:
-        context.report(label, problem)
+        context.add_problem(f"{trial.label}/{PREDICTION}", FileProblem(ProblemKind.MISSING, "is missing"))
+    except FileProblem as problem:
+        context.add_problem(label, problem)
         if problem.kind is ProblemKind.STALE:  # the files written with it are stale too
-            return Values(TrialStatus.NOT_SCORED, f"its {SCORES} {problem}")
+            return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES} {problem}")
     return None
 
 
-def _check_patch(scores: Mapping[str, Any], trial: Place, context: Context) -> None:
+def _check_patch(scores: Mapping[str, Any], trial: TrialFolder, context: ReadContext) -> None:
     """Check that the scores are of the trial's patch, by size if the patch was too large to be read."""
     digest = scores.get("patch_sha256")
-    if scores.get("status") == Status.TOO_LARGE and not digest:
-        same = file_size(trial.folder / PATCH) == scores.get("patch_bytes")
+    if scores.get("status") == EvaluationStatus.TOO_LARGE and not digest:
+        same = file_size(trial.folder / PREDICTION) == scores.get("patch_bytes")
     else:
-        patch = read_file(trial.folder / PATCH, context.root, MAX_PATCH_BYTES)
+        patch = read_file(trial.folder / PREDICTION, context.root, MAX_PATCH_BYTES)
         same = digest == hashlib.sha256(patch).hexdigest()
     if not same:
-        raise Faulty(ProblemKind.STALE, f"is of another {PATCH} than the trial's")
+        raise FileProblem(ProblemKind.STALE, f"is of another {PREDICTION} than the trial's")
 
 
-def _activity(trial: Place, context: Context) -> Activity | None:
+def _activity(trial: TrialFolder, context: ReadContext) -> Activity | None:
     try:
         return read_activity(trial.folder / "evaluation")
     except ValueError as error:
         text = f"cannot be read: {str(error).rpartition(': ')[2]}"
-        context.report(f"{trial.label}/evaluation/activity.json", Faulty(ProblemKind.UNREADABLE, text))
+        context.add_problem(f"{trial.label}/evaluation/activity.json", FileProblem(ProblemKind.UNREADABLE, text))
         return None
 
 
 def _published(
-    trial: Place, metadata: Story, result: Result | None, scores: Values, context: Context
-) -> PublishedValues | None:
+    trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, scores: TrialScores, context: ReadContext
+) -> PublishedScores | None:
     """Return the values of this trial that the published harness averages; None if it drops the trial.
 
     It reads only ``evaluation_result.json``, validated by its own models, drops trials without track and
     mode, and reads only first attempts.
     """
-    if result is None or not result.loads or trial.attempt > 1:
+    if result is None or not result.loadable or trial.attempt > 1:
         return None
     if trial.agent in {GOLDEN, NULL}:
         if not trial.pseudo:
             return None
-    elif not (metadata.loads and metadata.track and metadata.mode):
+    elif not (metadata.loadable and metadata.track and metadata.mode):
         return None
-    counts = result.counts
+    counts = result.rule_counts
     total = counts.positive_total + counts.negative_total
     met = counts.positive_matched + counts.negative_total - counts.negative_matched
-    return PublishedValues(
+    return PublishedScores(
         passed=_published_pass(trial, result, context),
         ifr=met / total if total else 1.0,
         ifr_plus=counts.positive_matched / counts.positive_total if counts.positive_total else 1.0,
@@ -253,14 +253,14 @@ def _published(
         prec=scores.prec,
         prec_plus=scores.prec_plus,
         prec_minus=scores.prec_minus,
-        cost_usd=metadata.known_usd,
+        cost_usd=metadata.known_cost_usd,
     )
 
 
-def _published_pass(trial: Place, result: Result, context: Context) -> float | None:
+def _published_pass(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> float | None:
     """Its ``test_success``: None without an environment or recorded baseline runs, 0 without results."""
-    has_environment = result.instance.get("has_execution_environment")
+    has_environment = result.instance_metadata.get("has_execution_environment")
     baseline = context.baseline(trial)
-    if not has_environment or baseline.bounds is None or baseline.source != RUNS:
+    if not has_environment or baseline.thresholds is None or baseline.source != BASELINES_FOLDER:
         return None
-    return float(result.tests is not None and passes(result.tests, baseline.bounds))
+    return float(result.tests is not None and passes(result.tests, baseline.thresholds))

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from codetaste.evaluation.records import ProblemKind, Source
-from codetaste.evaluation.stray_files import Faulty, count, number, read_object, text
+from codetaste.evaluation.records import ProblemKind, TrialSource
+from codetaste.evaluation.stray_files import FileProblem, parse_count, parse_number, read_json_object, parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-AGENT, METADATA = "agent_config.json", "inference_metadata.json"
+AGENT_CONFIG, INFERENCE_METADATA = "agent_config.json", "inference_metadata.json"
 _STEPS = {
     "direct": (),
     "plan": ("plan_metadata.json",),
@@ -24,12 +24,12 @@ _UNKNOWN_COST = -1.0
 """The published harness writes this for an unknown cost."""
 
 _Value = TypeVar("_Value")
-Report: TypeAlias = "Callable[[str, Faulty], None]"
+ProblemReporter: TypeAlias = "Callable[[str, FileProblem], None]"
 """Called with a file's name and the problem with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class TrialMetadata:
     """Metadata as recorded in the trial's files; "" and None are unknown.
 
     Attributes:
@@ -50,21 +50,21 @@ class Story:
         loadable: whether the published harness could read the metadata.
     """
 
-    agent: str = ""
+    agent_id: str = ""
     model: str = ""
     harness: str = ""
-    source: Source = Source.PUBLISHED
+    source: TrialSource = TrialSource.PUBLISHED
     finish_reason: str = ""
     track: str = ""
     mode: str = ""
     cost_usd: float | None = None
-    known_usd: float | None = None
+    known_cost_usd: float | None = None
     time_s: float | None = None
     turns: int | None = None
     tool_calls: int | None = None
     message: str = ""
-    interrupted: str = ""
-    loads: bool = False
+    interruption: str = ""
+    loadable: bool = False
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class _StepTotals:
         self.time_open |= seconds is None
 
 
-def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Report) -> Story:
+def read_metadata(folder: Path, root: str, mode: str, *, pseudo: bool, report: ProblemReporter) -> TrialMetadata:
     """Read the metadata of the trial in ``folder``.
 
     Args:
@@ -99,8 +99,8 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
         pseudo: whether it is a pseudo agent's trial, which may have no metadata and no cost.
         report: called for each file with a problem.
     """
-    config = _read_json(folder, root, AGENT, report)
-    metadata = _read_json(folder, root, METADATA, _ignore if pseudo else report)
+    config = _read_json(folder, root, AGENT_CONFIG, report)
+    metadata = _read_json(folder, root, INFERENCE_METADATA, _ignore if pseudo else report)
     additional = metadata.get("additional")
     additional = additional if isinstance(additional, dict) else {}
     own = "codetaste_version" in additional
@@ -109,30 +109,30 @@ def read_story(folder: Path, root: str, mode: str, *, pseudo: bool, report: Repo
         cost = (
             None
             if pseudo and metadata.get("cost_usd") is None
-            else _cost(metadata, METADATA, "cost_usd", report)
+            else _cost(metadata, INFERENCE_METADATA, "cost_usd", report)
         )
-        totals.add(cost, _published_cost(metadata), _seconds(metadata, METADATA, report))
-        steps = _STEPS.get(mode or text(metadata.get("mode")), ())
+        totals.add(cost, _published_cost(metadata), _seconds(metadata, INFERENCE_METADATA, report))
+        steps = _STEPS.get(mode or parse_text(metadata.get("mode")), ())
         for name in () if own or pseudo else steps:
             _add_step(totals, folder, root, name, report)
     agent, model = config.get("agent"), config.get("model")
     identity = config.get("id")
-    return Story(
-        agent=identity if isinstance(identity, str) else "",
-        model=text(model.get("name")) if isinstance(model, dict) else "",
-        harness=text(agent.get("name")) if isinstance(agent, dict) else "",
-        source=Source.CODETASTE if own else Source.PUBLISHED,
-        finish_reason=text(metadata.get("finish_reason")),
-        track=text(metadata.get("description_type")),
-        mode=text(metadata.get("mode")),
+    return TrialMetadata(
+        agent_id=identity if isinstance(identity, str) else "",
+        model=parse_text(model.get("name")) if isinstance(model, dict) else "",
+        harness=parse_text(agent.get("name")) if isinstance(agent, dict) else "",
+        source=TrialSource.CODETASTE if own else TrialSource.PUBLISHED,
+        finish_reason=parse_text(metadata.get("finish_reason")),
+        track=parse_text(metadata.get("description_type")),
+        mode=parse_text(metadata.get("mode")),
         cost_usd=totals.usd if metadata and not totals.cost_open else None,
-        known_usd=totals.known_usd,
+        known_cost_usd=totals.known_usd,
         time_s=None if totals.time_open else totals.time_s,
-        turns=_try_read(METADATA, report, lambda: count(additional.get("turns"), "turns")),
-        tool_calls=_try_read(METADATA, report, lambda: count(additional.get("tool_calls"), "tool_calls")),
-        message=text(additional.get("message") or additional.get("error") or additional.get("error_message")),
-        interrupted=text(additional.get("interrupted")),
-        loads=_loadable(metadata),
+        turns=_try_read(INFERENCE_METADATA, report, lambda: parse_count(additional.get("turns"), "turns")),
+        tool_calls=_try_read(INFERENCE_METADATA, report, lambda: parse_count(additional.get("tool_calls"), "tool_calls")),
+        message=parse_text(additional.get("message") or additional.get("error") or additional.get("error_message")),
+        interruption=parse_text(additional.get("interrupted")),
+        loadable=_loadable(metadata),
     )
 
 
@@ -165,35 +165,35 @@ def _lax_number(value: object) -> float | None:
         return None
 
 
-def _add_step(totals: _StepTotals, folder: Path, root: str, name: str, report: Report) -> None:
+def _add_step(totals: _StepTotals, folder: Path, root: str, name: str, report: ProblemReporter) -> None:
     step = _read_json(folder, root, name, report)
     if name == "multiplan_metadata.json":
         # Its start and end times include the plans, which their own metadata count already.
         loadable = step.get("finish_reason") in [*FINISH_REASONS] and isinstance(step.get("start_time"), str)
         published = _lax_number(step.get("judge_cost_usd")) if loadable else None
         key = "judge_latency_seconds"
-        seconds = _try_read(name, report, lambda: number(step.get(key), key))
+        seconds = _try_read(name, report, lambda: parse_number(step.get(key), key))
         totals.add(_cost(step, name, "judge_cost_usd", report), published, seconds)
     else:
         totals.add(_cost(step, name, "cost_usd", report), _published_cost(step), _seconds(step, name, report))
 
 
-def _cost(data: Mapping[str, Any], name: str, key: str, report: Report) -> float | None:
+def _cost(data: Mapping[str, Any], name: str, key: str, report: ProblemReporter) -> float | None:
     if not data or data.get(key) == _UNKNOWN_COST:
         return None
     if data.get(key) is None:
         value = "null" if key in data else "missing"
-        report(name, Faulty(ProblemKind.NUMBER, f"{key} is {value}: the cost is unknown"))
+        report(name, FileProblem(ProblemKind.NUMBER, f"{key} is {value}: the cost is unknown"))
         return None
-    return _try_read(name, report, lambda: number(data[key], key))
+    return _try_read(name, report, lambda: parse_number(data[key], key))
 
 
-def _seconds(data: Mapping[str, Any], name: str, report: Report) -> float | None:
+def _seconds(data: Mapping[str, Any], name: str, report: ProblemReporter) -> float | None:
     start, finish = _parse_time(data.get("start_time")), _parse_time(data.get("finish_time"))
     if start is None or finish is None:
         return None
     seconds = (finish - start).total_seconds()
-    return _try_read(name, report, lambda: number(seconds, "finish_time - start_time"))
+    return _try_read(name, report, lambda: parse_number(seconds, "finish_time - start_time"))
 
 
 def _parse_time(value: object) -> datetime | None:
@@ -204,23 +204,23 @@ def _parse_time(value: object) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
-def _try_read(name: str, report: Report, read: Callable[[], _Value]) -> _Value | None:
+def _try_read(name: str, report: ProblemReporter, read: Callable[[], _Value]) -> _Value | None:
     try:
         return read()
-    except Faulty as problem:
+    except FileProblem as problem:
         report(name, problem)
         return None
 
 
-def _ignore(_name: str, _problem: Faulty) -> None:
+def _ignore(_name: str, _problem: FileProblem) -> None:
     """Report nothing: the file is optional."""
 
 
-def _read_json(folder: Path, root: str, name: str, report: Report) -> dict[str, Any]:
+def _read_json(folder: Path, root: str, name: str, report: ProblemReporter) -> dict[str, Any]:
     try:
-        return read_object(folder / name, root)
+        return read_json_object(folder / name, root)
     except FileNotFoundError:
-        report(name, Faulty(ProblemKind.MISSING, "is missing"))
-    except Faulty as problem:
+        report(name, FileProblem(ProblemKind.MISSING, "is missing"))
+    except FileProblem as problem:
         report(name, problem)
     return {}

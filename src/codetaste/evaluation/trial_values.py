@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.evaluation.baseline import counts_of
-from codetaste.evaluation.evaluate import Status
+from codetaste.evaluation.baseline import parse_test_counts
+from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.records import ProblemKind, TrialStatus
-from codetaste.evaluation.score import CRASHED, RuleCounts, TestCounts, ifr, ifr_minus, ifr_plus
-from codetaste.evaluation.stray_files import Faulty, count, fraction, text
+from codetaste.evaluation.score import CRASHED_RUN, RuleCounts, TestCounts, ifr, ifr_minus, ifr_plus
+from codetaste.evaluation.stray_files import FileProblem, parse_count, parse_fraction, parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STATUS = {
-    Status.SCORED: TrialStatus.SCORED,
-    Status.NO_RULES: TrialStatus.SCORED,
-    Status.PARTIAL_SCAN: TrialStatus.PARTIAL,
-    Status.DOES_NOT_APPLY: TrialStatus.DOES_NOT_APPLY,
-    Status.UNPARSABLE_PATCH: TrialStatus.DOES_NOT_APPLY,
-    Status.TOO_LARGE: TrialStatus.DOES_NOT_APPLY,
+    EvaluationStatus.SCORED: TrialStatus.SCORED,
+    EvaluationStatus.NO_RULES: TrialStatus.SCORED,
+    EvaluationStatus.PARTIAL_SCAN: TrialStatus.PARTIAL,
+    EvaluationStatus.DOES_NOT_APPLY: TrialStatus.DOES_NOT_APPLY,
+    EvaluationStatus.UNPARSABLE_PATCH: TrialStatus.DOES_NOT_APPLY,
+    EvaluationStatus.TOO_LARGE: TrialStatus.DOES_NOT_APPLY,
 }
 _MAX_NOTES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class TrialScores:
     """The fields of ``TrialRecord`` that come from an evaluation, under the same names."""
 
     status: TrialStatus
@@ -46,50 +46,50 @@ class Values:
     notes: tuple[str, ...] = ()
 
 
-def own_values(scores: Mapping[str, Any]) -> Values:
+def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:
     """Return the scores in our ``scores.json``.
 
     Raises:
         FileProblem: a value in it is invalid.
     """
     try:
-        status = Status(str(scores.get("status")))
+        status = EvaluationStatus(str(scores.get("status")))
     except ValueError:
-        raise Faulty(ProblemKind.LAYOUT, f"its status is {text(scores.get('status'))!r}") from None
+        raise FileProblem(ProblemKind.LAYOUT, f"its status is {parse_text(scores.get('status'))!r}") from None
     passed = scores.get("passed")
     if not (passed is None or isinstance(passed, bool)):
-        raise Faulty(ProblemKind.NUMBER, "passed is neither true nor false")
+        raise FileProblem(ProblemKind.NUMBER, "passed is neither true nor false")
     notes = scores.get("notes")
     notes = notes[:_MAX_NOTES] if isinstance(notes, list) else []
-    why = text(scores.get("why"), 300)
-    if status is Status.NO_RULES:
+    why = parse_text(scores.get("why"), 300)
+    if status is EvaluationStatus.NO_RULES:
         why = why or "no rules: IFR is not defined"
     rates = {
-        name: fraction(scores.get(name), name)
+        name: parse_fraction(scores.get(name), name)
         for name in ("ifr", "ifr_plus", "ifr_minus", "prec", "prec_plus", "prec_minus")
     }
-    return Values(
+    return TrialScores(
         _STATUS[status],
-        why or (text(scores.get("passed_unknown"), 300) if passed is None else ""),
-        counts_of(scores.get("tests")),
+        why or (parse_text(scores.get("passed_unknown"), 300) if passed is None else ""),
+        parse_test_counts(scores.get("tests")),
         passed,
         **rates,
-        added=count(scores.get("added"), "added"),
-        removed=count(scores.get("removed"), "removed"),
-        scored_by=f"codetaste {text(scores.get('codetaste'))}, {text(scores.get('engine'))}",
+        added=parse_count(scores.get("added"), "added"),
+        removed=parse_count(scores.get("removed"), "removed"),
+        scored_by=f"codetaste {parse_text(scores.get('codetaste'))}, {parse_text(scores.get('engine'))}",
         rules_sha256=_rules(scores.get("rules_sha256")),
-        notes=tuple(note for each in notes if (note := text(each, 300))),
+        notes=tuple(note for each in notes if (note := parse_text(each, 300))),
     )
 
 
 def _rules(digests: object) -> str:
     if not isinstance(digests, dict):
-        return text(digests)
-    return "+".join(text(digests.get(direction)) for direction in ("positive", "negative"))
+        return parse_text(digests)
+    return "+".join(parse_text(digests.get(direction)) for direction in ("positive", "negative"))
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PublishedResult:
     """The content of ``evaluation_result.json``.
 
     Attributes:
@@ -102,16 +102,16 @@ class Result:
         invalid_tests: whether it has test results that are not valid counts.
     """
 
-    counts: RuleCounts
+    rule_counts: RuleCounts
     tests: TestCounts | None
-    instance: Mapping[str, Any]
-    agent: Mapping[str, Any]
-    inference: Mapping[str, Any] | None
-    loads: bool
-    odd_tests: bool
+    instance_metadata: Mapping[str, Any]
+    agent_config: Mapping[str, Any]
+    inference_metadata: Mapping[str, Any] | None
+    loadable: bool
+    invalid_tests: bool
 
 
-def read_result(data: Mapping[str, Any]) -> Result:
+def result_from_json(data: Mapping[str, Any]) -> PublishedResult:
     """Return the content of ``evaluation_result.json``.
 
     Raises:
@@ -119,27 +119,27 @@ def read_result(data: Mapping[str, Any]) -> Result:
     """
     metrics = data.get("agent_rule_metrics")
     if not isinstance(metrics, dict):
-        raise Faulty(ProblemKind.LAYOUT, "has no agent_rule_metrics")
+        raise FileProblem(ProblemKind.LAYOUT, "has no agent_rule_metrics")
     names = (
         "positive_rules_matched",
         "total_positive_rules",
         "negative_rules_matched",
         "total_negative_rules",
     )
-    found = [count(metrics.get(name), name) for name in names]
+    found = [parse_count(metrics.get(name), name) for name in names]
     numbers = [number for number in found if number is not None]
     if len(numbers) != len(names):
-        raise Faulty(ProblemKind.NUMBER, f"{names[found.index(None)]} is missing")
+        raise FileProblem(ProblemKind.NUMBER, f"{names[found.index(None)]} is missing")
     counts = RuleCounts(*numbers)
     if counts.positive_matched > counts.positive_total or counts.negative_matched > counts.negative_total:
-        raise Faulty(ProblemKind.NUMBER, "more rules match than there are")
+        raise FileProblem(ProblemKind.NUMBER, "more rules match than there are")
     tests = data.get("agent_test_metrics")
     instance, agent, inference = (
         data.get(f"{name}") for name in ("instance_metadata", "agent_config", "inference_metadata")
     )
-    read = counts_of(tests)
+    read = parse_test_counts(tests)
     odd_tests = tests is not None and read is None
-    return Result(
+    return PublishedResult(
         counts,
         read,
         instance if isinstance(instance, dict) else {},
@@ -150,14 +150,14 @@ def read_result(data: Mapping[str, Any]) -> Result:
     )
 
 
-def result_values(result: Result, *, tests_ran: bool) -> Values:
+def scores_of_result(result: PublishedResult, *, tests_ran: bool) -> TrialScores:
     """Return the scores of a complete published evaluation; a test run without results is a crash (0, 0)."""
-    counts = result.counts
+    counts = result.rule_counts
     rules = counts.positive_total + counts.negative_total
-    return Values(
+    return TrialScores(
         TrialStatus.SCORED,
         "" if rules else "no rules: IFR is not defined",
-        result.tests or (CRASHED if tests_ran else None),
+        result.tests or (CRASHED_RUN if tests_ran else None),
         ifr=ifr(counts),
         ifr_plus=ifr_plus(counts),
         ifr_minus=ifr_minus(counts),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import ConfigError
 from codetaste.flows import passes as discovery
-from codetaste.flows.scorings import scorings
-from codetaste.flows.trials import StepKind, Trial, trials, with_needed
-from codetaste.mistakes import suggestion
+from codetaste.flows.scorings import evaluation_tasks
+from codetaste.flows.trials import StepKind, Trial, plan_trials, with_previous_steps
+from codetaste.mistakes import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
-    from codetaste.flows.passes import DiscoverConfig, Pass
-    from codetaste.flows.scorings import Scoring
+    from codetaste.flows.passes import DiscoverConfig, DiscoveryPass
+    from codetaste.flows.scorings import EvaluationTask
     from codetaste.flows.trials import Step, TrackConfig
     from codetaste.harness.config import AgentConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Sections:
+class FlowSections:
     """The config sections that select work: rule discovery, agents, tracks and evaluation."""
 
     discover: DiscoverConfig | None = None
@@ -37,16 +37,16 @@ class Sections:
 
 
 @dataclass(frozen=True, slots=True)
-class Agenda:
+class FlowPlan:
     """The discovery passes, trial steps and evaluations of a run, including prerequisites.
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
     """
 
-    passes: tuple[Pass, ...] = ()
+    passes: tuple[DiscoveryPass, ...] = ()
     steps: tuple[Step, ...] = ()
-    scorings: tuple[Scoring, ...] = ()
-    chosen: frozenset[str] = frozenset()
+    evaluations: tuple[EvaluationTask, ...] = ()
+    selected_keys: frozenset[str] = frozenset()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -83,9 +83,9 @@ class Agenda:
             yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
 
 
-def agenda(
-    sections: Sections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
-) -> Agenda:
+def plan_flows(
+    sections: FlowSections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
+) -> FlowPlan:
     """List the work of a run.
 
     Args:
@@ -97,11 +97,11 @@ def agenda(
     Raises:
         ConfigError: a glob matches no job.
     """
-    passes = discovery.plan(sections.discover, instances, labels) if sections.discover is not None else ()
+    passes = discovery.plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
     steps = [
-        step for trial in trials(sections.agents, sections.tracks, instances, labels) for step in trial.steps
+        step for trial in plan_trials(sections.agents, sections.tracks, instances, labels) for step in trial.steps
     ]
-    evaluations = scorings(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
+    evaluations = evaluation_tasks(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
     keys = [
         *(each.key for each in passes),
         *(step.key for step in steps),
@@ -109,13 +109,13 @@ def agenda(
     ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
-            raise ConfigError(f"--only {glob}: matches no job{suggestion(glob, keys)}")
+            raise ConfigError(f"--only {glob}: matches no job{did_you_mean(glob, keys)}")
     chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
     evaluations = tuple(each for each in evaluations if each.key in chosen)
     needed = chosen.union(*(each.needs for each in evaluations))
-    return Agenda(
+    return FlowPlan(
         tuple(each for each in passes if each.key in needed),
-        with_needed(step for step in steps if step.key in needed),
+        with_previous_steps(step for step in steps if step.key in needed),
         evaluations,
         chosen,
     )

@@ -5,39 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
-from codetaste.flows.effort import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT, UNKNOWN, now
-from codetaste.flows.players import player_for
-from codetaste.harness.testbed import prepared_testbed, testbed_archive
-from codetaste.orchestration.retry import give_up
+from codetaste.flows.effort import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT, UNKNOWN, utc_now
+from codetaste.flows.players import runner_for
+from codetaste.harness.testbed import prepare_testbed, testbed_archive
+from codetaste.orchestration.retry import mark_given_up
 from codetaste.sandbox.box import TASK
-from codetaste.sandbox.boxes import box_spec
+from codetaste.sandbox.boxes import sandbox_spec
 from codetaste.source.tree import Tree
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from codetaste.flows.effort import Effort
-    from codetaste.flows.site import Site
+    from codetaste.flows.effort import AgentRunResult
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Step
     from codetaste.harness.testbed import Testbed
     from codetaste.orchestration.job import JobContext
-    from codetaste.sandbox.box import Box
+    from codetaste.sandbox.box import Sandbox
 
-DESCRIPTION = f"{TASK}/description.md"
+DESCRIPTION_PATH = f"{TASK}/description.md"
 """Path of the task description in the sandbox; the agent's prompt has the same text."""
 _LEAST_LIFETIME_S = 6 * 3600.0
 _OWN_FAULTS = ("out of memory", "disk full")
 """Beginnings of a sandbox's end reason for which its agent is to blame."""
 
 
-async def work(
+async def run_agent_in_sandbox(
     step: Step,
     task: str,
-    context: Site,
+    context: InferenceContext,
     job: JobContext,
-    result: Effort,
-    collect: Callable[[Box, Testbed], Awaitable[None]],
+    result: AgentRunResult,
+    collect: Callable[[Sandbox, Testbed], Awaitable[None]],
     name: str = "",
 ) -> None:
     """Run the agent of ``step`` on ``task`` in a new sandbox, and ``collect`` its output.
@@ -58,49 +58,49 @@ async def work(
         SandboxError: the sandbox could not be opened, or died for a reason that is not the agent's fault.
         ModelError: the provider stayed unusable after all retries.
     """
-    trees = await materialise(context.benchmark.origin(step.trial.instance), context.cache)
-    testbed = await prepared_testbed(Tree(trees.base, trees.base_digest), context.cache)
-    runner = await player_for(step, context)
+    trees = await checkout_trees(context.benchmark.origin(step.trial.instance), context.cache)
+    testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), context.cache)
+    runner = await runner_for(step, context)
     lifetime_s = max(_LEAST_LIFETIME_S, 4 * step.trial.agent.time_limit)
-    spec = box_spec(
-        context.sandbox, job.key, mounts=runner.mounts, egress=runner.egress, lifetime_s=lifetime_s
+    spec = sandbox_spec(
+        context.sandbox_config, job.key, mounts=runner.mounts, egress=runner.egress, lifetime_s=lifetime_s
     )
     collected: list[CodetasteError | None] = []
-    async with context.boxes.open(spec) as sandbox:
-        await sandbox.put(testbed_archive(testbed, {DESCRIPTION: f"{task}\n".encode()}))
+    async with context.sandboxes.open(spec) as sandbox:
+        await sandbox.put(testbed_archive(testbed, {DESCRIPTION_PATH: f"{task}\n".encode()}))
         try:
             with job.budget.deadline() as scope:
-                await runner.play(sandbox, task, result, job, name)
+                await runner.run(sandbox, task, result, job, name)
             if scope.cancelled_caught:
                 result.finish_reason = TIMEOUT
             else:
                 collected.append(await _collect(sandbox, testbed, collect, result))
         except SandboxError:
-            if not sandbox.ended:
+            if not sandbox.end_reason:
                 raise
         finally:
             if not collected:
-                with job.cleaning_up():
+                with job.cleanup_scope():
                     collected.append(await _collect(sandbox, testbed, collect, result))
     if _agent_fault(sandbox) and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {sandbox.ended}"
+        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {sandbox.end_reason}"
     if not collected:
         raise SandboxError("the agent's output could not be collected from its sandbox in time")
     if collected[0] is not None:
         raise collected[0]
-    if sandbox.ended and not _agent_fault(sandbox):
-        raise SandboxError(f"the sandbox ended: {sandbox.ended}")
+    if sandbox.end_reason and not _agent_fault(sandbox):
+        raise SandboxError(f"the sandbox ended: {sandbox.end_reason}")
     # A CLI agent may report success although no model call was answered.
     worked = result.finish_reason in {BUDGET, TIMEOUT} or (result.finish_reason == SUCCESS and result.turns)
-    if result.failed and not worked:
-        raise give_up(ModelUnavailable(result.failed))
+    if result.provider_error and not worked:
+        raise mark_given_up(ModelUnavailable(result.provider_error))
 
 
 async def _collect(
-    sandbox: Box, testbed: Testbed, collect: Callable[[Box, Testbed], Awaitable[None]], result: Effort
+    sandbox: Sandbox, testbed: Testbed, collect: Callable[[Sandbox, Testbed], Awaitable[None]], result: AgentRunResult
 ) -> CodetasteError | None:
     """Stop the sandbox and collect the output; return an error, which must not hide why the run ended."""
-    result.finished = result.finished or now()
+    result.finished_at = result.finished_at or utc_now()
     try:
         await sandbox.stop()
         await collect(sandbox, testbed)
@@ -109,6 +109,6 @@ async def _collect(
     return None
 
 
-def _agent_fault(sandbox: Box) -> bool:
+def _agent_fault(sandbox: Sandbox) -> bool:
     """Whether the agent caused the end of its sandbox, so that a retry would end the same way."""
-    return sandbox.ended.startswith(_OWN_FAULTS)
+    return sandbox.end_reason.startswith(_OWN_FAULTS)

@@ -22,19 +22,19 @@ _LOCAL_PROVIDERS = frozenset({"scripted", "replay"})
 
 
 @dataclass(frozen=True, slots=True)
-class Adapters:
+class ResolvedAgents:
     """The adapters of CLI agents by agent id, and one line for each problem."""
 
-    by_agent: Mapping[str, Adapter]
+    adapters: Mapping[str, Adapter]
     problems: tuple[str, ...]
 
 
-def adapters_of(
+def resolve_agents(
     agents: Iterable[AgentConfig],
     tracks: Iterable[TrackConfig],
     models: Iterable[ModelConfig],
     base_dir: Path,
-) -> Adapters:
+) -> ResolvedAgents:
     """Load the adapters that ``agents`` name; the agents' models are among ``models``.
 
     Trials have budgets in US dollars, so the models of agents and judges must have a price.
@@ -46,14 +46,14 @@ def adapters_of(
     for agent in agents:
         model_ids.append(agent.model)
         try:
-            if not agent.own:
+            if not agent.uses_own_loop:
                 adapters[agent.id] = _load_checked_adapter(agent, by_id[agent.model], base_dir)
         except ConfigError as error:
             problems.extend(_with_agent(agent, problem) for problem in error.problems)
     model_ids.extend(track.judge for track in tracks if track.judge is not None)
     for name in dict.fromkeys(model_ids):
         problems.extend(budget_problems(by_id[name]))
-    return Adapters(adapters, tuple(problems))
+    return ResolvedAgents(adapters, tuple(problems))
 
 
 def _with_agent(agent: AgentConfig, problem: str) -> str:
@@ -66,8 +66,8 @@ def _load_checked_adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path
     from codetaste.harness.adapter import load_adapter  # noqa: PLC0415 - only where a CLI agent is used
 
     adapter = load_adapter(agent.harness, base_dir)
-    adapter.version(agent.version)
-    adapter.options(agent.options)
+    adapter.choose_version(agent.version)
+    adapter.resolve_options(agent.options)
     if adapter.protocol not in {"none", model.provider} and model.provider not in _LOCAL_PROVIDERS:
         raise ConfigError(
             f"model: {agent.harness} speaks the protocol of provider {adapter.protocol!r}, but the "

@@ -9,9 +9,9 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, ConfigError
-from codetaste.rules.check import check_rules
+from codetaste.rules.check import recount_rules
 from codetaste.rules.verdict import Direction
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,49 +19,49 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.rules.check import Report
+    from codetaste.rules.check import RecountReport
     from codetaste.rules.scan import Scanner
 
-AT_ONCE = 2
+MAX_CONCURRENT_CHECKS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class RuleCheckResult:
     """The recount of one instance: its report, the reason why it was skipped, or the error."""
 
     instance: str
-    report: Report | None = None
-    skipped: str = ""
-    failed: str = ""
+    report: RecountReport | None = None
+    skip_reason: str = ""
+    error: str = ""
 
     @property
     def agrees(self) -> bool:
         """Whether no count differs from the published one."""
-        return not self.failed and (self.report is None or self.report.agrees)
+        return not self.error and (self.report is None or self.report.all_match)
 
 
-async def check_all(
+async def check_published_rules(
     benchmark: Benchmark,
     instances: Sequence[Instance],
     scanner: Scanner,
     cache: Path,
-    done: Callable[[Checked], None],
-) -> list[Checked]:
+    on_result: Callable[[RuleCheckResult], None],
+) -> list[RuleCheckResult]:
     """Recount the rules of ``instances``, a few concurrently; return the results in the given order.
 
     ``done`` is called with each result as soon as it is there.
     """
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-    checked: dict[str, Checked] = {}
+    limiter = anyio.CapacityLimiter(MAX_CONCURRENT_CHECKS)
+    checked: dict[str, RuleCheckResult] = {}
 
     async def one(instance: Instance) -> None:
         async with limiter:
             try:
                 result = await _check(benchmark, instance, scanner, cache)
             except CodetasteError as error:
-                result = Checked(instance.id, failed=str(error))
+                result = RuleCheckResult(instance.id, error=str(error))
             checked[instance.id] = result
-            done(result)
+            on_result(result)
 
     async with anyio.create_task_group() as tasks:
         for instance in instances:
@@ -69,15 +69,15 @@ async def check_all(
     return [checked[instance.id] for instance in instances]
 
 
-async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cache: Path) -> Checked:
+async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cache: Path) -> RuleCheckResult:
     paths = [benchmark.rules_path(instance, direction) for direction in Direction]
     if not any(path.is_file() for path in paths):
-        return Checked(instance.id, skipped="no rules")
-    if reason := benchmark.lacks_clone(instance):
-        return Checked(instance.id, skipped=reason)
-    trees = await materialise(benchmark.origin(instance), cache)
+        return RuleCheckResult(instance.id, skip_reason="no rules")
+    if reason := benchmark.describe_missing_clone(instance):
+        return RuleCheckResult(instance.id, skip_reason=reason)
+    trees = await checkout_trees(benchmark.origin(instance), cache)
     positive, negative = [await to_thread.run_sync(_read_if_present, path) for path in paths]
-    return Checked(instance.id, await check_rules(scanner, trees.base, trees.golden, positive, negative))
+    return RuleCheckResult(instance.id, await recount_rules(scanner, trees.base, trees.golden, positive, negative))
 
 
 def _read_if_present(path: Path) -> bytes:
@@ -87,16 +87,16 @@ def _read_if_present(path: Path) -> bytes:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def render(checked: Checked) -> str:
+def format_rule_check(checked: RuleCheckResult) -> str:
     """Format one instance as a line, and each disagreement as one more."""
-    if checked.skipped:
-        return f"{checked.instance}: skipped: {checked.skipped}"
-    if checked.failed or checked.report is None:
-        return f"{checked.instance}: FAILED: {checked.failed}"
+    if checked.skip_reason:
+        return f"{checked.instance}: skipped: {checked.skip_reason}"
+    if checked.error or checked.report is None:
+        return f"{checked.instance}: FAILED: {checked.error}"
     report = checked.report
-    wrong = len(report.disagreements)
-    lines = [f"{checked.instance}: {report.rules - wrong} of {report.rules} rules agree"]
-    for each in report.disagreements:
+    wrong = len(report.mismatches)
+    lines = [f"{checked.instance}: {report.rule_count - wrong} of {report.rule_count} rules agree"]
+    for each in report.mismatches:
         stated = f"states {_count(each.stated_base)} in R and {_count(each.stated_golden)} in R∘X*"
         counted = f"counted {_count(each.base)} and {_count(each.golden)}"
         why = f" ({each.reason})" if each.reason else ""
@@ -108,17 +108,17 @@ def _count(count: int | None) -> str:
     return "nothing" if count is None else str(count)
 
 
-def as_json(checked: Sequence[Checked]) -> dict[str, Any]:
+def rule_checks_to_json(checked: Sequence[RuleCheckResult]) -> dict[str, Any]:
     """Return the results as JSON data."""
     return {
         "agree": all(each.agrees for each in checked),
         "instances": [
             {
                 "instance": each.instance,
-                "skipped": each.skipped or None,
-                "failed": each.failed or None,
-                "rules": each.report.rules if each.report else None,
-                "disagreements": [asdict(item) for item in each.report.disagreements] if each.report else [],
+                "skipped": each.skip_reason or None,
+                "failed": each.error or None,
+                "rules": each.report.rule_count if each.report else None,
+                "disagreements": [asdict(item) for item in each.report.mismatches] if each.report else [],
                 "problems": [{"tree": side, **asdict(problem)} for side, problem in each.report.problems]
                 if each.report
                 else [],

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import read_outputs
-from codetaste.evaluation.records import Records
+from codetaste.evaluation.records import TrialRecords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from codetaste.benchmark.catalog import Benchmark
-    from codetaste.flows.scorings import Scoring
+    from codetaste.flows.scorings import EvaluationTask
     from codetaste.flows.trials import Trial
 
 _MAX_NOTES = 5
 
 
-def comparables(
-    out: Path, benchmark: Benchmark, tasks: Sequence[Scoring], *, references: bool
-) -> tuple[Records, list[str]]:
+def read_comparison_records(
+    out: Path, benchmark: Benchmark, tasks: Sequence[EvaluationTask], *, references: bool
+) -> tuple[TrialRecords, list[str]]:
     """Return the records of ``tasks`` in the run folder ``out``, and notes on problems in them.
 
     Trials left by another config with the same run name are excluded. With ``references``, the pseudo agents
@@ -30,7 +30,7 @@ def comparables(
     try:
         outputs = read_outputs(out, benchmark)
     except ConfigError as error:
-        return Records(), list(error.problems)
+        return TrialRecords(), list(error.problems)
     wanted = {_trial_key(task.trial) for task in tasks if task.trial is not None}
     instances = {task.instance.id for task in tasks} if references else set()
     records = tuple(
@@ -43,7 +43,7 @@ def comparables(
     if len(outputs.problems) > _MAX_NOTES:
         more = len(outputs.problems) - _MAX_NOTES
         notes.append(f"… and {more} more problems; `codetaste report` lists all of them")
-    return Records(records, outputs.problems), notes
+    return TrialRecords(records, outputs.problems), notes
 
 
 def _trial_key(trial: Trial) -> tuple[str, str, str, str, int]:

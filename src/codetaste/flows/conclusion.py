@@ -6,27 +6,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import JournalError
-from codetaste.flows.effort import BUDGET, ERROR, TIMEOUT, now
-from codetaste.flows.metadata import Ending, inference_metadata, without_plans
-from codetaste.flows.outputs import Prediction, fetched, interrupted, left_something, write_prediction
+from codetaste.flows.effort import BUDGET, ERROR, TIMEOUT, utc_now
+from codetaste.flows.metadata import TrialEnd, inference_metadata, without_plans
+from codetaste.flows.outputs import Prediction, load_prediction, is_partial, has_outcome, write_prediction
 from codetaste.flows.trials import StepKind
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from codetaste.flows.site import Site
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Step
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.job import Outcome
-    from codetaste.orchestration.money import Snapshot
+    from codetaste.orchestration.money import BudgetSnapshot
     from codetaste.orchestration.storage import Blobs
 
 _REASONS = {Status.BUDGET_EXCEEDED: BUDGET, Status.TIMEOUT: TIMEOUT}
 
 
-async def conclude(
-    steps: Iterable[Step], outcomes: Mapping[str, Outcome], context: Site, budget: Budget, blobs: Blobs
+async def finish_trials(
+    steps: Iterable[Step], outcomes: Mapping[str, Outcome], context: InferenceContext, budget: Budget, blobs: Blobs
 ) -> dict[str, Outcome]:
     """Return the outcome of each trial whose execute step is among ``steps``, by trial key.
 
@@ -53,12 +53,12 @@ async def conclude(
         if step.kind is not StepKind.EXECUTE:
             continue
         trial = step.trial
-        money = budget.child(trial.node).snapshot()
+        money = budget.child(trial.budget_name).snapshot()
         trials[trial.key] = outcome = await _outcome(step, outcomes, money, context, blobs)
         if outcome.usable and outcome.value is not None:
             try:
                 value: Any = outcome.value
-                await write_prediction(context.out, trial, await fetched(value, blobs), context)
+                await write_prediction(context.out, trial, await load_prediction(value, blobs), context)
             except JournalError as error:
                 failures.append(error)
         elif outcome.status is Status.FAILED:
@@ -72,10 +72,10 @@ async def conclude(
 
 
 async def _outcome(
-    step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, context: Site, blobs: Blobs
+    step: Step, outcomes: Mapping[str, Outcome], money: BudgetSnapshot, context: InferenceContext, blobs: Blobs
 ) -> Outcome:
     trial, last = step.trial, outcomes[step.key]
-    chain = [outcomes[each.key] for each in (*step.before, step)]
+    chain = [outcomes[each.key] for each in (*step.previous_steps, step)]
     resumed = all(each.resumed for each in chain)
     combined = replace(last, key=trial.key, cost=money, resumed=resumed)
     if last.usable or last.status is Status.CANCELLED:
@@ -84,30 +84,30 @@ async def _outcome(
     combined = replace(combined, status=first.status, cause=first.cause, error=first.error)
     began = any(each.attempts for each in chain)
     # A partial prediction, from an execute step that was interrupted even during clean-up, must stay.
-    if first.status not in _REASONS or not began or await interrupted(context.out, trial):
+    if first.status not in _REASONS or not began or await is_partial(context.out, trial):
         return replace(combined, traceback=first.traceback)
     # The execute step never began.
     metadata, plans = _failure_metadata(step, outcomes, money, context)
-    value: Any = {"patch": await blobs.keep(""), "plans": plans, "metadata": metadata}
+    value: Any = {"patch": await blobs.store(""), "plans": plans, "metadata": metadata}
     return replace(combined, value=value)
 
 
 async def _record_failure(
-    step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, context: Site
+    step: Step, outcomes: Mapping[str, Outcome], money: BudgetSnapshot, context: InferenceContext
 ) -> None:
     """Write an empty patch and the error of a failed trial, unless a prediction is already there."""
-    if not await left_something(context.out, step.trial):
+    if not await has_outcome(context.out, step.trial):
         metadata, _ = _failure_metadata(step, outcomes, money, context)
         await write_prediction(context.out, step.trial, Prediction(b"", metadata), context)
 
 
 def _failure_metadata(
-    step: Step, outcomes: Mapping[str, Outcome], money: Snapshot, context: Site
+    step: Step, outcomes: Mapping[str, Outcome], money: BudgetSnapshot, context: InferenceContext
 ) -> tuple[dict[str, Any], Sequence[str]]:
     """Return the metadata of a trial without an executed step, and the digests of its plans."""
-    values: dict[str, Any] = {each.kind.value: outcomes[each.key].value for each in step.before}
+    values: dict[str, Any] = {each.kind.value: outcomes[each.key].value for each in step.previous_steps}
     steps = {kind: without_plans(value) for kind, value in values.items() if value is not None}
-    first = next(outcomes[each.key] for each in (*step.before, step) if not outcomes[each.key].usable)
-    ending = Ending(_REASONS.get(first.status, ERROR), now(), first.error)
+    first = next(outcomes[each.key] for each in (*step.previous_steps, step) if not outcomes[each.key].usable)
+    ending = TrialEnd(_REASONS.get(first.status, ERROR), utc_now(), first.error)
     plans = (values.get(StepKind.PLAN) or {}).get("plans", [])
     return inference_metadata(step.trial, context, steps, money, ending), plans

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import Brief, Conversation, End, converse
+from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.products import write_found
-from codetaste.flows.sources import digest, sources_job
+from codetaste.flows.products import write_pass_rules
+from codetaste.flows.sources import digest_parts, sources_job
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.prompts import load_prompt
 from codetaste.orchestration.job import Job
-from codetaste.orchestration.money import Limits
+from codetaste.orchestration.money import BudgetLimits
 from codetaste.rules.dump import dump_rules
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from codetaste.agent.tool import Tool
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.flows.passes import DiscoverConfig, Pass
+    from codetaste.flows.passes import DiscoverConfig, DiscoveryPass
     from codetaste.llm.metered import MeteredModel
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.job import JobContext, Json, Outcome
     from codetaste.rules.scan import Scanner
     from codetaste.rules.verdict import Direction
-    from codetaste.sandbox.sandbox import Sandbox
+    from codetaste.sandbox.sandbox import Shell
     from codetaste.source.trees import Trees
 
 VERSION = 1
@@ -46,7 +46,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DiscoveryContext:
     """The context that all discovery passes of a run share.
 
     Attributes:
@@ -66,68 +66,68 @@ class Surroundings:
     out: Path
     cache: Path
     scanner: Scanner
-    shell: Callable[[Path], Sandbox]
+    open_shell: Callable[[Path], Shell]
     command_memory: int
     engine_version: str
-    engine: str
-    ignore: str
+    engine_label: str
+    ignore_text: str
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class DiscoveryModels:
     """Models by id, a fingerprint of what determines each model's replies, and the rule agent's tools."""
 
     models: Mapping[str, MeteredModel]
-    digests: Mapping[str, str]
+    fingerprints: Mapping[str, str]
     tools: tuple[Tool, ...]
 
 
-def jobs(
-    config: DiscoverConfig, passes: Iterable[Pass], models: Crew, context: Surroundings, budget: Budget
+def discovery_jobs(
+    config: DiscoverConfig, passes: Iterable[DiscoveryPass], models: DiscoveryModels, context: DiscoveryContext, budget: Budget
 ) -> list[Job]:
     """Return the jobs of ``passes``, and one job for the sources of each instance, under ``budget``."""
     made: dict[str, Job] = {}
-    limits = Limits(usd=config.budget_usd, working_s=config.time_limit)
+    limits = BudgetLimits(usd=config.budget_usd, working_s=config.time_limit)
     for each in passes:
-        if each.sources not in made:
-            made[each.sources] = sources_job(
-                each.sources, each.instance, context.benchmark, context.cache, budget
+        if each.sources_key not in made:
+            made[each.sources_key] = sources_job(
+                each.sources_key, each.instance, context.benchmark, context.cache, budget
             )
         node = budget.child(f"{each.model_id}/{each.instance.id}", limits)
         made[each.key] = _pass_job(each, config, models, context, node)
     return list(made.values())
 
 
-def _pass_job(each: Pass, config: DiscoverConfig, models: Crew, context: Surroundings, node: Budget) -> Job:
+def _pass_job(each: DiscoveryPass, config: DiscoverConfig, models: DiscoveryModels, context: DiscoveryContext, node: Budget) -> Job:
     settings = _loop_settings(config, each, models, context)
     model = models.models[each.model_id]
     return Job(
         each.key,
         lambda job: _run_pass(each, settings, model, context, job),
         node,
-        fingerprint=digest(
+        fingerprint=digest_parts(
             str(VERSION),
             settings.system,
             settings.task,
             f"{settings.max_turns} {settings.max_output_tokens}",
-            models.digests[each.model_id],
+            models.fingerprints[each.model_id],
             context.engine_version,
-            context.ignore,
+            context.ignore_text,
             *(f"{tool.spec.name} {tool.digest}" for tool in settings.tools),
         ),
-        needs=(each.sources,),
+        needs=(each.sources_key,),
         resources={"sandbox": 1},
-        lane=each.label,
+        lane=each.model_label,
         title=each.title,
-        least=model.least_cost(settings.request(settings.opening())),
+        min_cost=model.min_cost(settings.build_request(settings.first_messages())),
     )
 
 
-def _loop_settings(config: DiscoverConfig, each: Pass, models: Crew, context: Surroundings) -> Brief:
+def _loop_settings(config: DiscoverConfig, each: DiscoveryPass, models: DiscoveryModels, context: DiscoveryContext) -> LoopSettings:
     """Return the loop's settings; the prompt has the instructed description, nothing of the golden patch."""
     direction = each.direction.value
-    return Brief(
+    return LoopSettings(
         system=load_prompt("discover_system").render(direction=direction, overlap="0.95"),
         task=load_prompt("discover_task").render(
             direction=direction,
@@ -141,12 +141,12 @@ def _loop_settings(config: DiscoverConfig, each: Pass, models: Crew, context: Su
 
 
 @asynccontextmanager
-async def rule_context(
-    instance: Instance, direction: Direction, context: Surroundings, note: Callable[[str], None]
+async def open_rule_context(
+    instance: Instance, direction: Direction, context: DiscoveryContext, note: Callable[[str], None]
 ) -> AsyncIterator[RuleContext]:
     """Open the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
-    trees: Trees = await materialise(context.benchmark.origin(instance), context.cache)
-    shell = context.shell(trees.base)
+    trees: Trees = await checkout_trees(context.benchmark.origin(instance), context.cache)
+    shell = context.open_shell(trees.base)
     try:
         yield RuleContext(
             instance=instance,
@@ -157,7 +157,7 @@ async def rule_context(
             shell=shell,
             facts=Facts(),
             note=note,
-            command_memory=context.command_memory,
+            command_memory_bytes=context.command_memory,
         )
     finally:
         with anyio.move_on_after(5, shield=True):
@@ -165,38 +165,38 @@ async def rule_context(
 
 
 async def _run_pass(
-    each: Pass, settings: Brief, model: MeteredModel, context: Surroundings, job: JobContext
+    each: DiscoveryPass, settings: LoopSettings, model: MeteredModel, context: DiscoveryContext, job: JobContext
 ) -> Json:
     """Run the agent loop until it ends for any reason; the rules found by then are the result."""
-    state = Conversation(settings.opening())
-    async with rule_context(each.instance, each.direction, context, job.note) as tool_context:
+    state = AgentState(settings.first_messages())
+    async with open_rule_context(each.instance, each.direction, context, job.note) as tool_context:
         try:
             with job.budget.deadline() as scope:
-                await converse(settings, model, tool_context, job, state)
+                await run_loop(settings, model, tool_context, job, state)
             if scope.cancelled_caught:
-                state.end = End.TIMEOUT
+                state.end = LoopEnd.TIMEOUT
         finally:
-            with job.cleaning_up():
-                await write_transcript(context.out, job.key, each.label, settings, state)
-    if state.end is End.TIMEOUT:
-        job.cut_short(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
-    elif state.end is End.BUDGET_EXCEEDED:
-        job.cut_short(BudgetExceeded(f"the budget was used up after {state.turns} turns"))
+            with job.cleanup_scope():
+                await write_transcript(context.out, job.key, each.model_label, settings, state)
+    if state.end is LoopEnd.TIMEOUT:
+        job.end_early(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
+    elif state.end is LoopEnd.BUDGET_EXCEEDED:
+        job.end_early(BudgetExceeded(f"the budget was used up after {state.turns} turns"))
     rules = registered_rules(tool_context.facts)
-    with job.cleaning_up():
+    with job.cleanup_scope():
         text = dump_rules(rule.to_rule() for rule in rules)
-        await write_found(each, context, text)
+        await write_pass_rules(each, context, text)
         return {
             "finish_reason": str(state.end),
             "turns": state.turns,
             "tool_calls": state.tool_calls,
             "rules": len(rules),
-            "engine": context.engine,
-            "yaml": await job.keep(text),
+            "engine": context.engine_label,
+            "yaml": await job.store_text(text),
         }
 
 
-def found(outcome: Outcome) -> str:
+def describe_pass(outcome: Outcome) -> str:
     """Describe the result of a pass in one line; "" where it has none."""
     value: Any = outcome.value
     if not outcome.usable or value is None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import JournalError
-from codetaste.harness.harvest import Harvest
+from codetaste.harness.harvest import ExtractedPatch
 
 if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext, Json
 
 
-async def remember(job: JobContext, extracted: Harvest) -> None:
+async def store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:
     """Store the patch of this attempt in the journal.
 
     Raises:
@@ -23,7 +23,7 @@ async def remember(job: JobContext, extracted: Harvest) -> None:
     """
 
     async def stored() -> Json:
-        patch = await job.keep(extracted.patch.decode("utf-8", "surrogateescape"))
+        patch = await job.store_text(extracted.patch.decode("utf-8", "surrogateescape"))
         return {
             "patch": patch,
             "files": extracted.files,
@@ -34,18 +34,18 @@ async def remember(job: JobContext, extracted: Harvest) -> None:
     await job.effect(_effect_name(job.attempt), stored)
 
 
-async def left_before(job: JobContext) -> Harvest | None:
+async def load_partial_patch(job: JobContext) -> ExtractedPatch | None:
     """Return the patch of the last earlier attempt that stored one; None where no attempt did.
 
     Raises:
         JournalError: the journal cannot be read.
     """
     for attempt in range(job.attempt - 1, 0, -1):
-        if job.recorded(_effect_name(attempt)):
+        if job.is_recorded(_effect_name(attempt)):
             value: Any = await job.effect(_effect_name(attempt), _must_be_recorded)
-            patch = (await job.fetch(value["patch"])).encode("utf-8", "surrogateescape")
+            patch = (await job.load_text(value["patch"])).encode("utf-8", "surrogateescape")
             note = f"taken from attempt {attempt}: no budget or time was left for a new attempt"
-            return Harvest(patch, value["files"], value["problem"], (*value["notes"], note))
+            return ExtractedPatch(patch, value["files"], value["problem"], (*value["notes"], note))
     return None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
-from codetaste.units import exact_usd
+from codetaste.units import format_exact_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,13 +25,13 @@ _NOTABLE = 0.01
 """Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the current time as the published layout writes it: ISO 8601 with the time zone."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(slots=True)
-class Effort:
+class AgentRunResult:
     """The result of one agent's run on one task.
 
     ``metered_usd`` is the cost that the gateway measured, None where no gateway was used; ``reported_usd`` is
@@ -45,31 +45,31 @@ class Effort:
     usage: Usage = field(default_factory=Usage)
     exit_code: int | None = None
     metered_usd: Decimal | None = None
-    told_usd: Decimal | None = None
-    failed: str = ""
+    reported_usd: Decimal | None = None
+    provider_error: str = ""
     """Why calls to the model's provider were given up; "" if they were not."""
-    started: str = field(default_factory=now)
-    finished: str = ""
+    started_at: str = field(default_factory=utc_now)
+    finished_at: str = ""
 
-    def count(self, usage: Usage | None) -> None:
+    def add_usage(self, usage: Usage | None) -> None:
         """Add the tokens of one reply."""
         if usage is not None:
-            self.usage = total((self.usage, usage))
+            self.usage = sum_usage((self.usage, usage))
 
-    def difference(self) -> float | None:
+    def cost_mismatch(self) -> float | None:
         """Return |reported - metered| / metered; None where either is unknown."""
-        if self.metered_usd is None or self.told_usd is None:
+        if self.metered_usd is None or self.reported_usd is None:
             return None
         if not self.metered_usd:
-            return 0.0 if not self.told_usd else float("inf")
-        return float(abs(self.told_usd - self.metered_usd) / self.metered_usd)
+            return 0.0 if not self.reported_usd else float("inf")
+        return float(abs(self.reported_usd - self.metered_usd) / self.metered_usd)
 
-    def notable(self) -> str:
+    def cost_mismatch_note(self) -> str:
         """Return a note if reported and metered cost differ by more than one per cent, "" otherwise."""
-        share = self.difference()
-        if share is None or share <= _NOTABLE or self.told_usd is None or self.metered_usd is None:
+        share = self.cost_mismatch()
+        if share is None or share <= _NOTABLE or self.reported_usd is None or self.metered_usd is None:
             return ""
-        reported, metered = exact_usd(self.told_usd), exact_usd(self.metered_usd)
+        reported, metered = format_exact_usd(self.reported_usd), format_exact_usd(self.metered_usd)
         return f"the agent reports a cost of ${reported}; ${metered} was measured"
 
     def to_json(self) -> dict[str, Any]:
@@ -79,23 +79,23 @@ class Effort:
             "turns": self.turns,
             "tool_calls": self.tool_calls,
             "tokens": usage_to_json(self.usage),
-            "start_time": self.started,
-            "finish_time": self.finished or now(),
+            "start_time": self.started_at,
+            "finish_time": self.finished_at or utc_now(),
         }
         if self.message:
             data["message"] = self.message
         if self.exit_code is not None:
             data["exit_code"] = self.exit_code
         if self.metered_usd is not None:
-            data["cost_usd"] = exact_usd(self.metered_usd)
-        if self.told_usd is not None:
-            data["program_cost_usd"] = exact_usd(self.told_usd)
-        if self.notable():
-            data["cost_difference"] = self.notable()
+            data["cost_usd"] = format_exact_usd(self.metered_usd)
+        if self.reported_usd is not None:
+            data["program_cost_usd"] = format_exact_usd(self.reported_usd)
+        if self.cost_mismatch_note():
+            data["cost_difference"] = self.cost_mismatch_note()
         return data
 
 
-def total(usages: Iterable[Usage]) -> Usage:
+def sum_usage(usages: Iterable[Usage]) -> Usage:
     """Add up tokens by kind."""
     listed = list(usages)
     return Usage(

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.evaluation import score
-from codetaste.evaluation.evaluate import Status
-from codetaste.flows.effort import now
-from codetaste.flows.scored import Materials, recorded_for, scored, write_scored
-from codetaste.flows.sources import digest, sources_job
-from codetaste.llm.codec import canonical
+from codetaste.evaluation.evaluate import EvaluationStatus
+from codetaste.flows.effort import utc_now
+from codetaste.flows.scored import EvaluationInputs, recorded_test_counts, evaluate_prediction, write_evaluated_prediction
+from codetaste.flows.sources import digest_parts, sources_job
+from codetaste.llm.codec import canonical_json
 from codetaste.orchestration.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.flows.laboratory import Laboratory
-    from codetaste.flows.scorings import Scoring
+    from codetaste.flows.laboratory import EvaluationContext
+    from codetaste.flows.scorings import EvaluationTask
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.job import JobContext, Json
 
@@ -33,20 +33,20 @@ _MAX_CONCURRENT = 4
 """Limit for any number of CPUs: agents and their gateway run in the same process and take precedence."""
 
 
-async def jobs(tasks: Sequence[Scoring], context: Laboratory, budget: Budget, cpus: int) -> list[Job]:
+async def evaluation_jobs(tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: Budget, cpus: int) -> list[Job]:
     """Return the jobs of ``tasks`` and of their sources, under ``budget``, for a host with ``cpus`` CPUs."""
     fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
     made: dict[str, Job] = {}
     for task in tasks:
-        if task.sources not in made:
-            made[task.sources] = sources_job(
-                task.sources, task.instance, context.benchmark, context.cache, budget
+        if task.sources_key not in made:
+            made[task.sources_key] = sources_job(
+                task.sources_key, task.instance, context.benchmark, context.cache, budget
             )
         made[task.key] = _job(task, context, fingerprints[task.key], budget, max(1.0, cpus / _MAX_CONCURRENT))
     return list(made.values())
 
 
-def _job(task: Scoring, context: Laboratory, fingerprint: str, budget: Budget, cpu: float) -> Job:
+def _job(task: EvaluationTask, context: EvaluationContext, fingerprint: str, budget: Budget, cpu: float) -> Job:
     async def run(job: JobContext) -> Json:
         return await _evaluate(task, context, job)
 
@@ -58,45 +58,45 @@ def _job(task: Scoring, context: Laboratory, fingerprint: str, budget: Budget, c
         needs=task.needs,
         resources={"cpu": cpu},
         title=task.title,
-        free=True,
+        costs_nothing=True,
     )
 
 
-def _fingerprints(tasks: Sequence[Scoring], context: Laboratory) -> dict[str, str]:
+def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -> dict[str, str]:
     """Fingerprint each evaluation's inputs, except results of other jobs: the patch and discovered rules."""
     common = (
         str(VERSION),
-        str(score.VERSION),
+        str(score.METRICS_VERSION),
         context.engine_version,
-        context.ignore,
+        context.ignore_text,
         context.config.exclusions,
     )
     fingerprints: dict[str, str] = {}
     for task in tasks:
-        reference, instance = context.yardsticks[task.instance.id], task.instance
-        tests, _ = recorded_for(task, context)
-        baseline = canonical([tests and list(astuple(tests)), repr(reference.baseline), reference.problem])
-        fingerprints[task.key] = digest(
+        reference, instance = context.references[task.instance.id], task.instance
+        tests, _ = recorded_test_counts(task, context)
+        baseline = canonical_json([tests and list(astuple(tests)), repr(reference.baseline), reference.problem])
+        fingerprints[task.key] = digest_parts(
             *common, instance.commit_hash, instance.golden_commit_hash, reference.digest, baseline
         )
     return fingerprints
 
 
-async def _evaluate(task: Scoring, context: Laboratory, job: JobContext) -> Json:
-    inputs = Materials(job.needs, job.fetch, now())
-    result = await scored(task, context, inputs)
-    with job.cleaning_up():
-        value = await to_thread.run_sync(write_scored, task, context, result, inputs.timestamp)
+async def _evaluate(task: EvaluationTask, context: EvaluationContext, job: JobContext) -> Json:
+    inputs = EvaluationInputs(job.needs, job.load_text, utc_now())
+    result = await evaluate_prediction(task, context, inputs)
+    with job.cleanup_scope():
+        value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)
     for note in result.evaluation.notes:
         job.note(note)
     return value
 
 
-def found(value: Any) -> str:  # noqa: ANN401 - a job's value
+def describe_evaluation(value: Any) -> str:  # noqa: ANN401 - a job's value
     """Return the one-line summary in an evaluation's value; "" where there is none."""
     return "" if value is None else str(value["said"])
 
 
-def routine(value: Any) -> bool:  # noqa: ANN401 - a job's value
+def is_expected_score(value: Any) -> bool:  # noqa: ANN401 - a job's value
     """Whether a prediction was scored and, for a pseudo agent, has the score that it must have."""
-    return value is not None and value["status"] == Status.SCORED and value["sound"] is not False
+    return value is not None and value["status"] == EvaluationStatus.SCORED and value["sound"] is not False

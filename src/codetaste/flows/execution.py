@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
-from codetaste.flows.boxed import work
-from codetaste.flows.earlier import left_before, remember
-from codetaste.flows.effort import BUDGET, TIMEOUT, UNKNOWN, Effort, now
-from codetaste.flows.metadata import Ending, inference_metadata, without_plans
+from codetaste.flows.boxed import run_agent_in_sandbox
+from codetaste.flows.earlier import load_partial_patch, store_partial_patch
+from codetaste.flows.effort import BUDGET, TIMEOUT, UNKNOWN, AgentRunResult, utc_now
+from codetaste.flows.metadata import TrialEnd, inference_metadata, without_plans
 from codetaste.flows.outputs import Prediction, write_prediction
 from codetaste.flows.trials import StepKind
-from codetaste.harness.harvest import Harvest, HarvestLimits, harvest
+from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.llm.prompts import load_prompt
 from codetaste.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codetaste.flows.site import Site
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Step
     from codetaste.harness.testbed import Testbed
     from codetaste.orchestration.job import JobContext, Json
-    from codetaste.sandbox.box import Box
+    from codetaste.sandbox.box import Sandbox
 
 
-def execute_task(step: Step, context: Site, plan: str | None) -> str:
+def execution_prompt(step: Step, context: InferenceContext, plan: str | None) -> str:
     """Return the executing agent's prompt: its track's description or the plan, and nothing else."""
     trial = step.trial
     if trial.track.mode != "direct":
@@ -55,44 +55,44 @@ class _PriorSteps:
     steps: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def execute(step: Step, context: Site, job: JobContext) -> Json:
+async def execute(step: Step, context: InferenceContext, job: JobContext) -> Json:
     """Run the agent on the task and return the job's value, which has the whole prediction.
 
     Raises:
         SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
-    prior, result, patches = await _prior_steps(step, job), Effort(), list[Harvest]()
+    prior, result, patches = await _prior_steps(step, job), AgentRunResult(), list[ExtractedPatch]()
     if prior.reason:
         result.finish_reason, result.message = prior.reason, prior.message
         return await _finish(step, context, job, prior, result, None)
 
-    async def collect(sandbox: Box, testbed: Testbed) -> None:
-        async with context.harvests:
-            patches.append(await harvest(sandbox, testbed, HarvestLimits()))
+    async def collect(sandbox: Sandbox, testbed: Testbed) -> None:
+        async with context.extraction_limiter:
+            patches.append(await extract_patch(sandbox, testbed, ExtractionLimits()))
 
     try:
-        await work(step, execute_task(step, context, prior.plan), context, job, result, collect)
+        await run_agent_in_sandbox(step, execution_prompt(step, context, prior.plan), context, job, result, collect)
     except BaseException as error:
         if patches:
-            with job.cleaning_up():
+            with job.cleanup_scope():
                 await _save_partial(step, context, job, prior, result, patches[0], error)
         raise
-    with job.cleaning_up():
+    with job.cleanup_scope():
         extracted = patches[0]
         if result.finish_reason in {BUDGET, TIMEOUT} and not result.turns:
-            extracted = await left_before(job) or extracted
+            extracted = await load_partial_patch(job) or extracted
         return await _finish(step, context, job, prior, result, extracted)
 
 
 async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
     """Read the results of the earlier steps; the judge's result has only the number of a plan."""
-    values: dict[StepKind, Any] = {each.kind: job.needs[each.key] for each in step.before}
+    values: dict[StepKind, Any] = {each.kind: job.needs[each.key] for each in step.previous_steps}
     planned, judged = values.get(StepKind.PLAN), values.get(StepKind.JUDGE)
     if planned is None:
         return _PriorSteps()
     steps = {kind.value: without_plans(value) for kind, value in values.items()}
-    plans = tuple([await job.fetch(digest) for digest in planned["plans"]])
+    plans = tuple([await job.load_text(digest) for digest in planned["plans"]])
     if not plans:
         return _PriorSteps(planned["finish_reason"], planned["problem"], steps=steps)
     if judged is None:
@@ -103,28 +103,28 @@ async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
 
 
 async def _finish(
-    step: Step, context: Site, job: JobContext, prior: _PriorSteps, result: Effort, extracted: Harvest | None
+    step: Step, context: InferenceContext, job: JobContext, prior: _PriorSteps, result: AgentRunResult, extracted: ExtractedPatch | None
 ) -> Json:
     if extracted is not None and result.finish_reason == BUDGET:
-        job.cut_short(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
+        job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
     elif extracted is not None and result.finish_reason == TIMEOUT:
-        job.cut_short(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
-    if result.notable():
-        job.note(result.notable())
+        job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
+    if result.cost_mismatch_note():
+        job.note(result.cost_mismatch_note())
     if extracted is not None and extracted.problem:
         job.note(f"the patch: {extracted.problem}")
     prediction = _prediction(step, context, job, prior, result, extracted)
     await write_prediction(context.out, step.trial, prediction, context)
-    return await prediction.kept(job)
+    return await prediction.store(job)
 
 
 async def _save_partial(
     step: Step,
-    context: Site,
+    context: InferenceContext,
     job: JobContext,
     prior: _PriorSteps,
-    result: Effort,
-    extracted: Harvest,
+    result: AgentRunResult,
+    extracted: ExtractedPatch,
     error: BaseException,
 ) -> None:
     """Write the partial patch of a job without a result; an error here must not hide the job's own error."""
@@ -133,30 +133,30 @@ async def _save_partial(
     prediction = _prediction(step, context, job, prior, result, extracted, interrupted=why)
     try:
         await write_prediction(context.out, step.trial, prediction, context)
-        await remember(job, extracted)
+        await store_partial_patch(job, extracted)
     except CodetasteError as problem:
         job.note(f"the partial patch could not be written: {problem}")
 
 
 def _prediction(
     step: Step,
-    context: Site,
+    context: InferenceContext,
     job: JobContext,
     prior: _PriorSteps,
-    result: Effort,
-    extracted: Harvest | None,
+    result: AgentRunResult,
+    extracted: ExtractedPatch | None,
     *,
     interrupted: str = "",
 ) -> Prediction:
-    result.finished = result.finished or now()
+    result.finished_at = result.finished_at or utc_now()
     steps = {**prior.steps, **({StepKind.EXECUTE.value: result.to_json()} if extracted else {})}
-    ending = Ending(result.finish_reason, result.finished, result.message, extracted, interrupted)
+    ending = TrialEnd(result.finish_reason, result.finished_at, result.message, extracted, interrupted)
     money = job.budget.chain[-2].snapshot()
     metadata = inference_metadata(step.trial, context, steps, money, ending)
     return Prediction(extracted.patch if extracted else b"", metadata, prior.plans)
 
 
-def found(value: Any) -> str:  # noqa: ANN401 - a job's value
+def describe_trial(value: Any) -> str:  # noqa: ANN401 - a job's value
     """Describe a trial's outcome in one line, from the value of its execute step; "" where there is none."""
     if value is None:
         return ""

@@ -8,104 +8,104 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.agent.loop import Brief, Conversation
+from codetaste.agent.loop import LoopSettings, AgentState
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.effort import BUDGET, SUCCESS, TIMEOUT, Effort
+from codetaste.flows.effort import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
 from codetaste.flows.selection import selected_plan
 from codetaste.flows.transcript import write_transcript
-from codetaste.llm.messages import Message, Stop, Text
+from codetaste.llm.messages import Message, StopReason, TextBlock
 from codetaste.llm.prompts import load_prompt
-from codetaste.units import exact_usd
+from codetaste.units import format_exact_usd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.flows.site import Site
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Step
     from codetaste.llm.messages import Request
     from codetaste.orchestration.job import JobContext, Json
 
-ERROR = "error_judge"
-ASKS = 3
+JUDGE_ERROR = "error_judge"
+MAX_JUDGE_CALLS = 3
 """Judge calls without a usable answer before the step fails."""
 _OUTPUT_TOKENS = 4096
 
 
-def judge_brief(step: Step, plans: Sequence[str], context: Site) -> Brief:
+def judge_settings(step: Step, plans: Sequence[str], context: InferenceContext) -> LoopSettings:
     """Return the prompt and the limits of the judge's call."""
     task = load_prompt("judge").render(
         description=context.benchmark.description(step.trial.instance), plans=list(plans)
     )
-    return Brief(system="", task=task, tools=(), max_output_tokens=_OUTPUT_TOKENS)
+    return LoopSettings(system="", task=task, tools=(), max_output_tokens=_OUTPUT_TOKENS)
 
 
-def opening_request(step: Step, context: Site) -> Request:
+def opening_request(step: Step, context: InferenceContext) -> Request:
     """Return a request without the plans, which costs less than any request that will be made."""
-    settings = judge_brief(step, [], context)
-    return settings.request(settings.opening())
+    settings = judge_settings(step, [], context)
+    return settings.build_request(settings.first_messages())
 
 
-def question_again(plans: int) -> str:
+def repeated_question(plans: int) -> str:
     """Return the question after an answer that does not name exactly one of ``plans`` plans."""
     return load_prompt("judge_again").render(plans=plans)
 
 
-async def judge(step: Step, context: Site, job: JobContext) -> Json:
+async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     """Let the judge pick a plan and return the job's value: the finish reason and the plan's number (from 0).
 
     Raises:
         ModelError: the provider stayed unusable after all retries.
     """
-    planned: Any = job.needs[step.before[0].key]
+    planned: Any = job.needs[step.previous_steps[0].key]
     if not planned["plans"]:
-        return _value(planned["finish_reason"], None, Effort(), job)
-    texts = [await job.fetch(digest) for digest in planned["plans"]]
-    settings, result = judge_brief(step, texts, context), Effort()
-    state, selected = Conversation(settings.opening()), None
+        return _value(planned["finish_reason"], None, AgentRunResult(), job)
+    texts = [await job.load_text(digest) for digest in planned["plans"]]
+    settings, result = judge_settings(step, texts, context), AgentRunResult()
+    state, selected = AgentState(settings.first_messages()), None
     try:
         with job.budget.deadline() as scope:
             selected = await _select_plan(step, settings, len(texts), state, result, context, job)
         if scope.cancelled_caught:
-            job.cut_short(DeadlineExceeded("the time limit was reached in the judge step"))
+            job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
             return _value(TIMEOUT, None, result, job)
     except BudgetExceeded as error:
-        job.cut_short(error)
+        job.end_early(error)
         return _value(BUDGET, None, result, job)
     finally:
-        with job.cleaning_up():
+        with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
         job.note(f"the judge did not name exactly one plan in {state.turns} answers")
-    return _value(ERROR if selected is None else SUCCESS, selected, result, job)
+    return _value(JUDGE_ERROR if selected is None else SUCCESS, selected, result, job)
 
 
 async def _select_plan(
     step: Step,
-    settings: Brief,
+    settings: LoopSettings,
     plans: int,
-    state: Conversation,
-    result: Effort,
-    context: Site,
+    state: AgentState,
+    result: AgentRunResult,
+    context: InferenceContext,
     job: JobContext,
 ) -> int | None:
     """Call the judge up to ``MAX_JUDGE_CALLS`` times; return a plan's number, None if no answer names one."""
     model = context.models[step.model_id]
-    while state.turns < ASKS:
+    while state.turns < MAX_JUDGE_CALLS:
         state.turns += 1
-        request = settings.request(state.messages)
+        request = settings.build_request(state.messages)
         reply = await model.complete(request, ctx=job, name=f"ask-{state.turns}/reply")
-        result.count(reply.usage)
+        result.add_usage(reply.usage)
         if reply.message.content:
             state.messages.append(reply.message)
-        if reply.stop is not Stop.REFUSAL:
+        if reply.stop is not StopReason.REFUSAL:
             selected = selected_plan(reply.message.text, plans)
             if selected is not None:
                 return selected
-        state.messages.append(Message("user", (Text(question_again(plans)),)))
+        state.messages.append(Message("user", (TextBlock(repeated_question(plans)),)))
     return None
 
 
-def _value(reason: str, selected: int | None, result: Effort, job: JobContext) -> Json:
+def _value(reason: str, selected: int | None, result: AgentRunResult, job: JobContext) -> Json:
     data = result.to_json()
     return {
         "finish_reason": reason,
@@ -113,5 +113,5 @@ def _value(reason: str, selected: int | None, result: Effort, job: JobContext) -
         "tokens": data["tokens"],
         "start_time": data["start_time"],
         "finish_time": data["finish_time"],
-        "cost_usd": exact_usd(job.budget.snapshot().spent.usd),
+        "cost_usd": format_exact_usd(job.budget.snapshot().spent.usd),
     }

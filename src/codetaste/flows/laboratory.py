@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from anyio import Lock, to_thread
 
 from codetaste.errors import CodetasteError, ConfigError
-from codetaste.evaluation.baseline import RecordedBaseline, pseudo_tests, read_baseline
+from codetaste.evaluation.baseline import RecordedBaseline, read_pseudo_agent_tests, read_baseline
 from codetaste.evaluation.pseudo import PSEUDO_AGENTS
-from codetaste.evaluation.rule_files import RuleFiles, parse_rule_files, read_rule_files
+from codetaste.evaluation.rule_files import RuleSet, parse_rule_set, read_rule_set
 from codetaste.rules.verdict import Direction
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
     from codetaste.evaluation.score import TestCounts
-    from codetaste.flows.scorings import Scoring
-    from codetaste.flows.site import Site
+    from codetaste.flows.scorings import EvaluationTask
+    from codetaste.flows.site import InferenceContext
     from codetaste.rules.scan import Scanner
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class InstanceReference:
     """The reference data that the predictions at one instance are compared with.
 
     Attributes:
@@ -47,7 +47,7 @@ class Yardstick:
 
 
 @dataclass(frozen=True, slots=True)
-class Laboratory:
+class EvaluationContext:
     """The context of a run's evaluations.
 
     Attributes:
@@ -70,12 +70,12 @@ class Laboratory:
     config: EvaluateConfig
     scanner: Scanner
     engine_version: str
-    engine: str
-    ignore: str
-    yardsticks: Mapping[str, Yardstick]
+    engine_label: str
+    ignore_text: str
+    references: Mapping[str, InstanceReference]
     warnings: tuple[str, ...] = ()
-    site: Site | None = None
-    _rules: dict[str, RuleFiles] = field(default_factory=dict)
+    inference: InferenceContext | None = None
+    _rules: dict[str, RuleSet] = field(default_factory=dict)
     _locks: dict[str, Lock] = field(default_factory=dict)
 
     @property
@@ -84,23 +84,23 @@ class Laboratory:
         name = sha256(str(self.out.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         return self.cache / "predictions" / name
 
-    def trials_site(self) -> Site:
+    def require_inference(self) -> InferenceContext:
         """Return the context of the trials.
 
         Raises:
             ConfigError: this context was built without one, which is a bug.
         """
-        if self.site is None:
+        if self.inference is None:
             raise ConfigError("internal error: a trial is evaluated without an inference context")
-        return self.site
+        return self.inference
 
-    def sweep(self) -> None:
+    def remove_scratch(self) -> None:
         """Remove what a killed process of this run left; only the process that owns the run may call this."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    async def rules(
-        self, task: Scoring, values: Mapping[str, Any], fetch: Callable[[str], Awaitable[str]]
-    ) -> RuleFiles:
+    async def load_rules(
+        self, task: EvaluationTask, values: Mapping[str, Any], load_text: Callable[[str], Awaitable[str]]
+    ) -> RuleSet:
         """Return the rules for ``task``, read once for all predictions at an instance.
 
         Args:
@@ -116,30 +116,30 @@ class Laboratory:
         instance = task.instance
         async with self._locks.setdefault(instance.id, Lock()):
             if instance.id not in self._rules:
-                if task.passes:
-                    positive, negative = [(await fetch(values[key]["yaml"])).encode() for key in task.passes]
-                    rules = await to_thread.run_sync(parse_rule_files, positive, negative)
+                if task.pass_keys:
+                    positive, negative = [(await load_text(values[key]["yaml"])).encode() for key in task.pass_keys]
+                    rules = await to_thread.run_sync(parse_rule_set, positive, negative)
                 else:
-                    rules = await to_thread.run_sync(read_rule_files, self.benchmark, instance)
+                    rules = await to_thread.run_sync(read_rule_set, self.benchmark, instance)
                 self._rules[instance.id] = rules
             return self._rules[instance.id]
 
 
-def measure(benchmark: Benchmark, tasks: Iterable[Scoring]) -> dict[str, Yardstick]:
+def load_references(benchmark: Benchmark, tasks: Iterable[EvaluationTask]) -> dict[str, InstanceReference]:
     """Read the reference data of the instances of ``tasks``; return it by instance id."""
     instances = {task.instance.id: task.instance for task in tasks}
     return {name: _load_reference(benchmark, instance) for name, instance in instances.items()}
 
 
-def _load_reference(benchmark: Benchmark, instance: Instance) -> Yardstick:
+def _load_reference(benchmark: Benchmark, instance: Instance) -> InstanceReference:
     paths = [benchmark.rules_path(instance, side) for side in Direction]
     paths.append(benchmark.golden_path(instance))
     digest = sha256("\0".join(map(_file_digest, paths)).encode()).hexdigest()
     try:
-        tests = {agent: pseudo_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
-        return Yardstick(digest, read_baseline(benchmark, instance), tests)
+        tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
+        return InstanceReference(digest, read_baseline(benchmark, instance), tests)
     except CodetasteError as error:
-        return Yardstick(digest, RecordedBaseline(), problem=str(error))
+        return InstanceReference(digest, RecordedBaseline(), problem=str(error))
 
 
 def _file_digest(path: Path) -> str:

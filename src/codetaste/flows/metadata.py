@@ -6,31 +6,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste import __version__
-from codetaste.flows.effort import total
+from codetaste.flows.effort import sum_usage
 from codetaste.flows.trials import StepKind
 from codetaste.llm.codec import usage_from_json, usage_to_json
 from codetaste.llm.messages import Usage
-from codetaste.units import exact_usd
+from codetaste.units import format_exact_usd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codetaste.flows.site import Site
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Trial
-    from codetaste.harness.harvest import Harvest
-    from codetaste.orchestration.money import Snapshot
+    from codetaste.harness.harvest import ExtractedPatch
+    from codetaste.orchestration.money import BudgetSnapshot
 
 
-def agent_config(trial: Trial, context: Site) -> dict[str, Any]:
+def agent_config(trial: Trial, context: InferenceContext) -> dict[str, Any]:
     """Return ``agent_config.json`` in the format of the published harness."""
-    agent, model = trial.agent, context.settings[trial.agent.model]
-    limits = {"budget_usd": exact_usd(agent.budget_usd), "time_limit_s": agent.time_limit}
+    agent, model = trial.agent, context.model_configs[trial.agent.model]
+    limits = {"budget_usd": format_exact_usd(agent.budget_usd), "time_limit_s": agent.time_limit}
     return {
         "id": agent.id,
         "agent": {
-            "name": agent.harness if agent.own else context.adapters[agent.id].name,
+            "name": agent.harness if agent.uses_own_loop else context.adapters[agent.id].name,
             "version": context.version(agent),
-            "provider": "codetaste" if agent.own else context.adapters[agent.id].protocol,
+            "provider": "codetaste" if agent.uses_own_loop else context.adapters[agent.id].protocol,
             "additional": {**limits, "max_turns": agent.max_turns, "options": agent.options},
         },
         "model": {
@@ -42,7 +42,7 @@ def agent_config(trial: Trial, context: Site) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class TrialEnd:
     """How a trial ended.
 
     Attributes:
@@ -53,44 +53,44 @@ class Ending:
         interruption: why this is a partial prediction and not an outcome; "" for an outcome.
     """
 
-    reason: str
-    finished: str
+    finish_reason: str
+    finished_at: str
     message: str = ""
-    taken: Harvest | None = None
-    interrupted: str = ""
+    patch: ExtractedPatch | None = None
+    interruption: str = ""
 
 
 def inference_metadata(
-    trial: Trial, context: Site, steps: Mapping[str, Any], money: Snapshot, end: Ending
+    trial: Trial, context: InferenceContext, steps: Mapping[str, Any], money: BudgetSnapshot, end: TrialEnd
 ) -> dict[str, Any]:
     """Return ``inference_metadata.json`` of a trial; ``steps`` has the results of its finished steps by name.
 
     ``cost_usd`` is the measured cost of the calls of all steps together; a call of unknown cost counts with
     the amount that was reserved for it.
     """
-    patch = end.taken
+    patch = end.patch
     # A plan step has one agent run for each of its attempts.
     attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
-    usage = total(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
+    usage = sum_usage(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),
-        "finish_reason": end.reason,
-        "start_time": (str(attempts[0]["start_time"]) if attempts else "") or end.finished,
-        "finish_time": end.finished,
+        "finish_reason": end.finish_reason,
+        "start_time": (str(attempts[0]["start_time"]) if attempts else "") or end.finished_at,
+        "finish_time": end.finished_at,
         "description_type": str(trial.track.track),
         "mode": trial.track.mode,
         "additional": {
             "turns": sum(attempt.get("turns", 0) for attempt in attempts),
             "tool_calls": sum(attempt.get("tool_calls", 0) for attempt in attempts),
             "tokens": usage_to_json(usage),
-            "settled_usd": exact_usd(money.settled.usd),
-            "unknown_usd": exact_usd(money.unknown.usd),
+            "settled_usd": format_exact_usd(money.settled.usd),
+            "unknown_usd": format_exact_usd(money.unknown.usd),
             "attempt": trial.attempt,
             "harness": trial.agent.harness,
             "harness_version": context.version(trial.agent),
             "codetaste_version": __version__,
-            "box": context.boxes.kind,
-            "image": context.sandbox.image,
+            "box": context.sandboxes.kind,
+            "image": context.sandbox_config.image,
             "patch_bytes": len(patch.patch) if patch else 0,
             "patch_files": patch.files if patch else 0,
             "patch_problem": patch.problem if patch else "",
@@ -98,7 +98,7 @@ def inference_metadata(
             "selected_plan": steps.get(StepKind.JUDGE, {}).get("selected"),
             "steps": dict(steps),
             **({"message": end.message} if end.message else {}),
-            **({"interrupted": end.interrupted} if end.interrupted else {}),
+            **({"interrupted": end.interruption} if end.interruption else {}),
         },
     }
 

@@ -16,18 +16,18 @@ from anyio import to_thread
 from codetaste.atomic import write_atomically
 from codetaste.flows.effort import ERROR
 from codetaste.flows.metadata import agent_config
-from codetaste.flows.plan_files import MANY, ONE
+from codetaste.flows.plan_files import PLAN_FILES, PLAN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.flows.site import Site
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Trial
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.storage import Blobs
 
-PATCH, METADATA, AGENT = "prediction.diff", "inference_metadata.json", "agent_config.json"
+PATCH_FILE, METADATA_FILE, AGENT_CONFIG_FILE = "prediction.diff", "inference_metadata.json", "agent_config.json"
 
 
 def outputs_root(out: Path) -> Path:
@@ -50,50 +50,50 @@ class Prediction:
     metadata: Mapping[str, Any]
     plans: Sequence[str] = ()
 
-    async def kept(self, job: JobContext) -> dict[str, Any]:
+    async def store(self, job: JobContext) -> dict[str, Any]:
         """Return JSON data with the digests of the long texts, which are stored in the journal's blobs."""
         return {
-            "patch": await job.keep(self.patch.decode("utf-8", "surrogateescape")),
-            "plans": [await job.keep(text) for text in self.plans],
+            "patch": await job.store_text(self.patch.decode("utf-8", "surrogateescape")),
+            "plans": [await job.store_text(text) for text in self.plans],
             "metadata": dict(self.metadata),
         }
 
 
-async def fetched(data: Mapping[str, Any], blobs: Blobs) -> Prediction:
+async def load_prediction(data: Mapping[str, Any], blobs: Blobs) -> Prediction:
     """Load the prediction whose JSON data ``Prediction.store`` returned.
 
     Raises:
         JournalError: a text is missing or damaged.
     """
-    patch = (await blobs.fetch(data["patch"])).encode("utf-8", "surrogateescape")
-    return Prediction(patch, data["metadata"], [await blobs.fetch(digest) for digest in data["plans"]])
+    patch = (await blobs.load(data["patch"])).encode("utf-8", "surrogateescape")
+    return Prediction(patch, data["metadata"], [await blobs.load(digest) for digest in data["plans"]])
 
 
-async def write_prediction(out: Path, trial: Trial, prediction: Prediction, context: Site) -> None:
+async def write_prediction(out: Path, trial: Trial, prediction: Prediction, context: InferenceContext) -> None:
     """Write the files of ``trial``; a file that already has its content is not touched.
 
     Raises:
         JournalError: a file cannot be written; StorageFull is one of these.
     """
-    names = (ONE,) if len(prediction.plans) == 1 else MANY
+    names = (PLAN_FILE,) if len(prediction.plans) == 1 else PLAN_FILES
     files = {
-        PATCH: prediction.patch,
+        PATCH_FILE: prediction.patch,
         **{name: text.encode() for name, text in zip(names, prediction.plans, strict=False)},
-        AGENT: _json(agent_config(trial, context)),
-        METADATA: _json(prediction.metadata),
+        AGENT_CONFIG_FILE: _json(agent_config(trial, context)),
+        METADATA_FILE: _json(prediction.metadata),
     }
     await to_thread.run_sync(_write, output_folder(out, trial), files)
 
 
-async def interrupted(out: Path, trial: Trial) -> bool:
+async def is_partial(out: Path, trial: Trial) -> bool:
     """Whether the files of ``trial`` are a partial prediction of an interrupted execute step."""
-    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA)
+    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA_FILE)
     return metadata is not None and "interrupted" in metadata["additional"]
 
 
-async def left_something(out: Path, trial: Trial) -> bool:
+async def has_outcome(out: Path, trial: Trial) -> bool:
     """Whether the files of ``trial`` are an outcome or a partial prediction, not a record of a failure."""
-    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA)
+    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA_FILE)
     return metadata is not None and metadata["finish_reason"] != ERROR
 
 

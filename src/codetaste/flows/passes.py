@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.instance import Instance
 
-OWN_TOOLS = tuple(f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish"))
+DEFAULT_TOOLS = tuple(f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish"))
 
 
 class DiscoverConfig(Section):
@@ -25,7 +25,7 @@ class DiscoverConfig(Section):
 
     models: tuple[str, ...] = Field(min_length=1)
     """Ids of ``[[models]]``; each model discovers its own set of rules."""
-    tools: tuple[str, ...] = Field(default=OWN_TOOLS, min_length=1)
+    tools: tuple[str, ...] = Field(default=DEFAULT_TOOLS, min_length=1)
     """Import paths of tools, or ``file.py:name`` beside the config file."""
     budget_usd: Usd | None = None
     """US dollars for one instance and model, both passes together."""
@@ -39,13 +39,13 @@ class DiscoverConfig(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class DiscoveryPass:
     """One discovery job: an instance, a model and a direction."""
 
     instance: Instance
     model_id: str
     direction: Direction
-    label: str
+    model_label: str
     """Display name of the model; that of a scripted model says that it is scripted."""
 
     @property
@@ -54,29 +54,29 @@ class Pass:
         return f"discover/{self.model_id}/{self.instance.id}/{self.direction.value}"
 
     @property
-    def sources(self) -> str:
+    def sources_key(self) -> str:
         """The key of the job that checks out the instance's two trees."""
         return f"sources/{self.instance.id}"
 
     @property
     def title(self) -> str:
         """The job's display name."""
-        return f"{self.instance.id} {self.direction.value} ({self.label})"
+        return f"{self.instance.id} {self.direction.value} ({self.model_label})"
 
 
-def plan(
+def plan_passes(
     config: DiscoverConfig, instances: Iterable[Instance], labels: Mapping[str, str]
-) -> tuple[Pass, ...]:
+) -> tuple[DiscoveryPass, ...]:
     """List the passes: two for each instance and model; ``labels`` are display names by model id."""
     return tuple(
-        Pass(instance, model_id, direction, labels[model_id])
+        DiscoveryPass(instance, model_id, direction, labels[model_id])
         for instance in instances
         for model_id in dict.fromkeys(config.models)
         for direction in Direction
     )
 
 
-def worst_case_usd(config: DiscoverConfig, passes: Iterable[Pass]) -> Decimal | None:
+def worst_case_usd(config: DiscoverConfig, passes: Iterable[DiscoveryPass]) -> Decimal | None:
     """Return the maximum cost of ``passes`` under the section's budget; None where it sets none."""
     if config.budget_usd is None:
         return None

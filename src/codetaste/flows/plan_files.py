@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from anyio import to_thread
 
-from codetaste.flows.trials import PLANS
+from codetaste.flows.trials import PLAN_COUNT
 from codetaste.sandbox.box import OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.sandbox.box import Box
+    from codetaste.sandbox.box import Sandbox
 
-PLAN_BYTES = 256 * 1024
+MAX_PLAN_BYTES = 256 * 1024
 """Longer plans are rejected, because a plan becomes part of a prompt."""
 _MAX_OUTPUT_BYTES = 64 * 1024**2
 _MAX_MEMBERS = 20_000
-ONE = "refactoring_plan.md"
-MANY = tuple(f"refactoring_plans/refactoring_plan{number}.md" for number in range(PLANS))
+PLAN_FILE = "refactoring_plan.md"
+PLAN_FILES = tuple(f"refactoring_plans/refactoring_plan{number}.md" for number in range(PLAN_COUNT))
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
+class AgentPlans:
     """The texts of all requested plans in their order; empty where there is a ``problem``."""
 
     texts: tuple[str, ...] = ()
     problem: str = ""
 
 
-async def read_plans(sandbox: Box, mode: str) -> Plans:
+async def read_plans(sandbox: Sandbox, mode: str) -> AgentPlans:
     """Read the plans for ``mode``, "plan" or "multiplan"; also works on a stopped sandbox.
 
     A file that is not a regular file, too long or blank counts as missing. Bytes that are not valid UTF-8 are
@@ -50,10 +50,10 @@ async def read_plans(sandbox: Box, mode: str) -> Plans:
                 left -= len(chunk)
                 if left <= 0:
                     break
-        texts, problem = await to_thread.run_sync(_read_plan_texts, file, (ONE,) if mode == "plan" else MANY)
+        texts, problem = await to_thread.run_sync(_read_plan_texts, file, (PLAN_FILE,) if mode == "plan" else PLAN_FILES)
     if left <= 0 and problem:
         problem += f" within the first {_MAX_OUTPUT_BYTES:,} bytes of {OUTPUT}"
-    return Plans(problem=problem) if problem else Plans(texts)
+    return AgentPlans(problem=problem) if problem else AgentPlans(texts)
 
 
 def _read_plan_texts(file: BinaryIO, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -81,7 +81,7 @@ def _problem(wanted: tuple[str, ...], texts: Mapping[str, str], problems: Mappin
     if not missing:
         return ""
     first = missing[0]
-    others = ", ".join(sorted(name for name in problems if name not in missing)[: 2 * PLANS])
+    others = ", ".join(sorted(name for name in problems if name not in missing)[: 2 * PLAN_COUNT])
     problem = f"{OUTPUT}/{first} {problems.get(first) or 'is missing'}"
     more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
     return problem + more + (f" (found: {others})" if others else "")
@@ -101,7 +101,7 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, tarfile.TarInfo, tarfile.Tar
 def _fault(member: tarfile.TarInfo) -> str:
     if not member.isreg() or member.sparse is not None:
         return "is not a regular file"
-    return f"is longer than {PLAN_BYTES:,} bytes" if member.size > PLAN_BYTES else ""
+    return f"is longer than {MAX_PLAN_BYTES:,} bytes" if member.size > MAX_PLAN_BYTES else ""
 
 
 def _read_text(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
@@ -109,4 +109,4 @@ def _read_text(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
     if content is None:
         return ""
     with content:
-        return content.read(PLAN_BYTES).decode("utf-8-sig", "replace").replace("\0", "\ufffd")
+        return content.read(MAX_PLAN_BYTES).decode("utf-8-sig", "replace").replace("\0", "\ufffd")

@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.boxed import work
-from codetaste.flows.effort import BUDGET, SUCCESS, TIMEOUT, Effort
-from codetaste.flows.plan_files import Plans, read_plans
-from codetaste.flows.trials import PLANS
+from codetaste.flows.boxed import run_agent_in_sandbox
+from codetaste.flows.effort import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
+from codetaste.flows.plan_files import AgentPlans, read_plans
+from codetaste.flows.trials import PLAN_COUNT
 from codetaste.llm.prompts import load_prompt
-from codetaste.units import exact_usd
+from codetaste.units import format_exact_usd
 
 if TYPE_CHECKING:
-    from codetaste.flows.site import Site
+    from codetaste.flows.site import InferenceContext
     from codetaste.flows.trials import Step
     from codetaste.harness.testbed import Testbed
     from codetaste.orchestration.job import JobContext, Json
-    from codetaste.sandbox.box import Box
+    from codetaste.sandbox.box import Sandbox
 
-FAILED = {"plan": "error_planmode", "multiplan": "error_multiplan"}
+PLAN_ERRORS = {"plan": "error_planmode", "multiplan": "error_multiplan"}
 
 
-def plan_task(step: Step, context: Site) -> str:
+def planning_prompt(step: Step, context: InferenceContext) -> str:
     """Return the planning agent's prompt, which has only the open-track description of the task."""
     area = context.benchmark.description(step.trial.instance, Track.OPEN)
     if step.trial.track.mode == "plan":
         return load_prompt("plan").render(task=area)
-    return load_prompt("multiplan").render(task=area, plans=PLANS)
+    return load_prompt("multiplan").render(task=area, plans=PLAN_COUNT)
 
 
-async def plan(step: Step, context: Site, job: JobContext) -> Json:
+async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
     """Run the planning agent and return the job's value: the finish reason and the digests of the plans.
 
     Raises:
@@ -45,12 +45,12 @@ async def plan(step: Step, context: Site, job: JobContext) -> Json:
         ModelError: the provider stayed unusable after all retries.
     """
     track = step.trial.track
-    task = plan_task(step, context)
+    task = planning_prompt(step, context)
     attempts: list[Any] = []
     for number in range(1, track.plan_attempts + 1):
         name = f"go-{number}"
         record, early_end = None, ""
-        if not job.recorded(name):
+        if not job.is_recorded(name):
             result, plans = await _attempt(step, task, context, job, name)
             record = await _attempt_record(result, plans, job)
             early_end = "" if plans.texts else _early_end(result, track.mode, job)
@@ -60,39 +60,39 @@ async def plan(step: Step, context: Site, job: JobContext) -> Json:
             return _value(early_end or SUCCESS, attempts, job)
         problem = attempts[-1]["problem"]
         job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {problem}")
-    return _value(FAILED[track.mode], attempts, job)
+    return _value(PLAN_ERRORS[track.mode], attempts, job)
 
 
-async def _attempt(step: Step, task: str, context: Site, job: JobContext, name: str) -> tuple[Effort, Plans]:
-    result, plans = Effort(), Plans(problem="no plan was written")
+async def _attempt(step: Step, task: str, context: InferenceContext, job: JobContext, name: str) -> tuple[AgentRunResult, AgentPlans]:
+    result, plans = AgentRunResult(), AgentPlans(problem="no plan was written")
 
-    async def collect(sandbox: Box, _testbed: Testbed) -> None:
+    async def collect(sandbox: Sandbox, _testbed: Testbed) -> None:
         nonlocal plans
         plans = await read_plans(sandbox, step.trial.track.mode)
 
-    await work(step, task, context, job, result, collect, name)
-    if result.notable():
-        job.note(result.notable())
+    await run_agent_in_sandbox(step, task, context, job, result, collect, name)
+    if result.cost_mismatch_note():
+        job.note(result.cost_mismatch_note())
     return result, plans
 
 
-def _early_end(result: Effort, mode: str, job: JobContext) -> str:
+def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> str:
     """Return the finish reason of a trial that ended early by its budget or a time limit; "" if none did.
 
     The step's own time limit counts as a failure of planning; the time limit of the trial or run is a
     timeout.
     """
     if result.finish_reason == BUDGET:
-        job.cut_short(BudgetExceeded(f"the budget was used up by planning after {result.turns} turns"))
+        job.end_early(BudgetExceeded(f"the budget was used up by planning after {result.turns} turns"))
         return BUDGET
     if result.finish_reason == TIMEOUT:
-        job.cut_short(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))
-        return TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else FAILED[mode]
+        job.end_early(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))
+        return TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else PLAN_ERRORS[mode]
     return ""
 
 
-async def _attempt_record(result: Effort, plans: Plans, job: JobContext) -> Json:
-    digests = [await job.keep(text) for text in plans.texts]
+async def _attempt_record(result: AgentRunResult, plans: AgentPlans, job: JobContext) -> Json:
+    digests = [await job.store_text(text) for text in plans.texts]
     return {**result.to_json(), "plans": digests, "problem": plans.problem}
 
 
@@ -106,5 +106,5 @@ def _value(reason: str, attempts: list[Any], job: JobContext) -> Json:
         "plans": attempts[-1]["plans"],
         "problem": attempts[-1]["problem"],
         "goes": attempts,
-        "cost_usd": exact_usd(job.budget.snapshot().spent.usd),
+        "cost_usd": format_exact_usd(job.budget.snapshot().spent.usd),
     }

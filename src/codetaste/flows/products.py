@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.benchmark.catalog import rules_path
-from codetaste.benchmark.publish import write_product, write_rules
+from codetaste.benchmark.publish import write_benchmark, write_rules
 from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.flows.discover import Surroundings
-    from codetaste.flows.passes import Pass
+    from codetaste.flows.discover import DiscoveryContext
+    from codetaste.flows.passes import DiscoveryPass
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.storage import Blobs
 
 
-def product(each: Pass, context: Surroundings) -> Path:
+def discovery_folder(each: DiscoveryPass, context: DiscoveryContext) -> Path:
     """Return the folder, in the published layout, for all rules that a pass's model discovers."""
     return context.out / "discover" / each.model_id
 
 
-def rules_file(each: Pass, context: Surroundings) -> Path:
+def rules_file(each: DiscoveryPass, context: DiscoveryContext) -> Path:
     """Return the path of the rule file of a pass, in its model's folder."""
-    return rules_path(product(each, context), each.instance, each.direction)
+    return rules_path(discovery_folder(each, context), each.instance, each.direction)
 
 
-async def write_found(each: Pass, context: Surroundings, text: str) -> None:
+async def write_pass_rules(each: DiscoveryPass, context: DiscoveryContext, text: str) -> None:
     """Write the rules of a pass.
 
     Raises:
         JournalError: the file cannot be written; StorageFull is one of these.
     """
-    await write_rules(product(each, context), each.instance, each.direction, text)
+    await write_rules(discovery_folder(each, context), each.instance, each.direction, text)
 
 
-async def write_products(
-    passes: Sequence[Pass], outcomes: Mapping[str, Outcome], context: Surroundings, blobs: Blobs
+async def write_discovered_benchmarks(
+    passes: Sequence[DiscoveryPass], outcomes: Mapping[str, Outcome], context: DiscoveryContext, blobs: Blobs
 ) -> None:
     """Complete each model's folder to a benchmark of its own with the rules of ``outcomes``.
 
@@ -55,13 +55,13 @@ async def write_products(
     for model_id in dict.fromkeys(each.model_id for each in usable):
         of_model = [each for each in usable if each.model_id == model_id]
         instances = {each.instance.id: each.instance for each in of_model}
-        await write_product(product(of_model[0], context), context.benchmark, list(instances.values()))
+        await write_benchmark(discovery_folder(of_model[0], context), context.benchmark, list(instances.values()))
     failures: list[JournalError] = []
     for each in usable:
         value: Any = outcomes[each.key].value
         if value and not await to_thread.run_sync(_has_digest, rules_file(each, context), value["yaml"]):
             try:
-                await write_found(each, context, await blobs.fetch(value["yaml"]))
+                await write_pass_rules(each, context, await blobs.load(value["yaml"]))
             except JournalError as error:
                 failures.append(error)
     if failures:

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, JournalError
-from codetaste.flows.effort import now
-from codetaste.flows.scored import Materials, holds, scored, scored_folder, write_scored
+from codetaste.flows.effort import utc_now
+from codetaste.flows.scored import EvaluationInputs, files_unchanged, evaluate_prediction, prediction_folder, write_evaluated_prediction
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codetaste.flows.laboratory import Laboratory
-    from codetaste.flows.scorings import Scoring
+    from codetaste.flows.laboratory import EvaluationContext
+    from codetaste.flows.scorings import EvaluationTask
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.storage import Blobs
 
 
-async def conclude_scores(
-    tasks: Sequence[Scoring],
+async def finish_evaluations(
+    tasks: Sequence[EvaluationTask],
     outcomes: Mapping[str, Outcome],
     trials: Mapping[str, Outcome],
-    context: Laboratory,
+    context: EvaluationContext,
     blobs: Blobs,
 ) -> dict[str, Outcome]:
     """Return the outcome of each evaluation, by key.
@@ -52,24 +52,24 @@ async def conclude_scores(
             values[task.execution.key] = trials[task.execution.trial.key].value
         if await _must_evaluate(task, outcome, outcomes, trials, context):
             value: Any = outcome.value
-            at = value["timestamp"] if outcome.usable else now()
-            inputs = Materials(values, blobs.fetch, at)
+            at = value["timestamp"] if outcome.usable else utc_now()
+            inputs = EvaluationInputs(values, blobs.load, at)
             outcome = await _evaluate_again(task, context, inputs, outcome)
         finished[task.key] = outcome
     return finished
 
 
 async def _must_evaluate(
-    task: Scoring,
+    task: EvaluationTask,
     outcome: Outcome,
     outcomes: Mapping[str, Outcome],
     trials: Mapping[str, Outcome],
-    context: Laboratory,
+    context: EvaluationContext,
 ) -> bool:
     if outcome.usable:
         value: Any = outcome.value
-        folder = scored_folder(context.out, task)
-        return outcome.resumed and not await to_thread.run_sync(holds, folder, value["files"])
+        folder = prediction_folder(context.out, task)
+        return outcome.resumed and not await to_thread.run_sync(files_unchanged, folder, value["files"])
     if outcome.status is not Status.SKIPPED or task.execution is None:
         return False
     trial = trials[task.execution.trial.key]
@@ -77,10 +77,10 @@ async def _must_evaluate(
     return trial.usable and trial.value is not None and all(other.usable for other in others)
 
 
-async def _evaluate_again(task: Scoring, context: Laboratory, inputs: Materials, outcome: Outcome) -> Outcome:
+async def _evaluate_again(task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, outcome: Outcome) -> Outcome:
     try:
-        result = await scored(task, context, inputs)
-        value = await to_thread.run_sync(write_scored, task, context, result, inputs.timestamp)
+        result = await evaluate_prediction(task, context, inputs)
+        value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)
     except JournalError:
         raise
     except CodetasteError as error:

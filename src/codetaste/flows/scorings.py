@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Scoring:
+class EvaluationTask:
     """One evaluation job: a prediction at an instance. ``execution`` is its step; None for a pseudo agent."""
 
     instance: Instance
     agent_id: str
     execution: Step | None = None
-    rules_by: str | None = None
+    rules_model_id: str | None = None
     """Id of the model that discovers the rules in this run; None for the benchmark's rules."""
 
     @property
@@ -39,7 +39,7 @@ class Scoring:
     def key(self) -> str:
         """The job's key."""
         trial = self.trial
-        return f"evaluate/{self.agent_id}/{self.instance.id}" if trial is None else f"evaluate/{trial.node}"
+        return f"evaluate/{self.agent_id}/{self.instance.id}" if trial is None else f"evaluate/{trial.budget_name}"
 
     @property
     def title(self) -> str:
@@ -47,37 +47,37 @@ class Scoring:
         trial = self.trial
         if trial is None:
             return f"{self.instance.id} scores of {self.agent_id}"
-        return trial.title_of(f"{trial.track.name} scores")
+        return trial.describe(f"{trial.track.name} scores")
 
     @property
-    def sources(self) -> str:
+    def sources_key(self) -> str:
         """The key of the job that checks out the instance's trees."""
         return f"sources/{self.instance.id}"
 
     @property
-    def passes(self) -> tuple[str, ...]:
+    def pass_keys(self) -> tuple[str, ...]:
         """The keys of the jobs that discover the rules; empty where the benchmark's rules are used."""
-        if self.rules_by is None:
+        if self.rules_model_id is None:
             return ()
-        return tuple(f"discover/{self.rules_by}/{self.instance.id}/{side.value}" for side in Direction)
+        return tuple(f"discover/{self.rules_model_id}/{self.instance.id}/{side.value}" for side in Direction)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the jobs that must have a result first."""
         execution = () if self.execution is None else (self.execution.key,)
-        return (self.sources, *execution, *self.passes)
+        return (self.sources_key, *execution, *self.pass_keys)
 
 
-def scorings(
+def evaluation_tasks(
     config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
-) -> tuple[Scoring, ...]:
+) -> tuple[EvaluationTask, ...]:
     """List the evaluations; those of pseudo agents come first, since their predictions need no agent run."""
-    by = config.discovered_by
+    by = config.discovery_model
     pseudo = (
-        Scoring(instance, agent_id, rules_by=by)
+        EvaluationTask(instance, agent_id, rules_model_id=by)
         for instance in (instances if config.references else ())
         for agent_id in (GOLDEN, NULL)
     )
     executions = (step for step in steps if step.kind is StepKind.EXECUTE)
-    trials = (Scoring(step.trial.instance, step.trial.agent.id, step, by) for step in executions)
+    trials = (EvaluationTask(step.trial.instance, step.trial.agent.id, step, by) for step in executions)
     return (*pseudo, *trials)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from anyio import CapacityLimiter, to_thread
 
 from codetaste.errors import ConfigError
-from codetaste.harness.install import installed
-from codetaste.sandbox.boxes import open_boxes
+from codetaste.harness.install import install_agent
+from codetaste.sandbox.boxes import open_sandboxes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from codetaste.gateway.gateway import Gateway
     from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig
-    from codetaste.harness.install import Installed
+    from codetaste.harness.install import InstalledAgent
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
-    from codetaste.sandbox.box import Boxes
+    from codetaste.sandbox.box import SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
 
 _MAX_EXTRACTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class InferenceContext:
     """The context of a run's trials.
 
     Attributes:
@@ -54,24 +54,24 @@ class Site:
     benchmark: Benchmark
     out: Path
     cache: Path
-    boxes: Boxes
-    box_facts: str
-    sandbox: SandboxConfig
+    sandboxes: SandboxProvider
+    sandbox_fingerprint: str
+    sandbox_config: SandboxConfig
     models: Mapping[str, MeteredModel]
-    settings: Mapping[str, ModelConfig]
-    digests: Mapping[str, str]
+    model_configs: Mapping[str, ModelConfig]
+    model_fingerprints: Mapping[str, str]
     adapters: Mapping[str, Adapter]
     gateway: Gateway | None
-    install: Callable[[AgentConfig], Awaitable[Installed]]
-    harvests: CapacityLimiter
+    install_agent: Callable[[AgentConfig], Awaitable[InstalledAgent]]
+    extraction_limiter: CapacityLimiter
 
     def version(self, agent: AgentConfig) -> str:
         """Return the version of the agent: codetaste's own, or the CLI agent's release."""
-        if agent.own:
+        if agent.uses_own_loop:
             from codetaste import __version__  # noqa: PLC0415 - the package itself
 
             return __version__
-        return self.adapters[agent.id].version(agent.version)
+        return self.adapters[agent.id].choose_version(agent.version)
 
     def require_gateway(self) -> Gateway:
         """Return the gateway.
@@ -85,25 +85,25 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class ModelSet:
     """The open models of a run by id, their configs, and hashes of what determines their replies."""
 
     models: Mapping[str, MeteredModel]
-    settings: Sequence[ModelConfig]
-    digests: Mapping[str, str]
+    configs: Sequence[ModelConfig]
+    fingerprints: Mapping[str, str]
     adapters: Mapping[str, Adapter]
     """The adapters of CLI agents, by agent id."""
 
 
 @asynccontextmanager
-async def open_site(
+async def open_inference_context(
     benchmark: Benchmark,
     out: Path,
     cache: Path,
     sandbox: SandboxConfig,
-    model_set: Cast,
+    model_set: ModelSet,
     warn: Callable[[str], None],
-) -> AsyncIterator[Site]:
+) -> AsyncIterator[InferenceContext]:
     """Open the sandbox provider, and a gateway if a CLI agent calls a model.
 
     Args:
@@ -120,30 +120,30 @@ async def open_site(
     """
     absolute = await to_thread.run_sync(out.absolute)  # container engines accept only absolute paths
     async with AsyncExitStack() as stack:
-        sandboxes = await stack.enter_async_context(open_boxes(sandbox, cache, absolute, out.name, warn))
+        sandboxes = await stack.enter_async_context(open_sandboxes(sandbox, cache, absolute, out.name, warn))
         gateway: Gateway | None = None
         if any(adapter.protocol != "none" for adapter in model_set.adapters.values()):
             from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only for CLI agents
-            from codetaste.gateway.served import served  # noqa: PLC0415
+            from codetaste.gateway.served import gateway_model  # noqa: PLC0415
 
-            serving = {model.id: served(model, model_set.models[model.id]) for model in model_set.settings}
+            serving = {model.id: gateway_model(model, model_set.models[model.id]) for model in model_set.configs}
             gateway = await stack.enter_async_context(open_gateway(serving, absolute))
 
-        async def install(agent: AgentConfig) -> Installed:
-            return await installed(model_set.adapters[agent.id], agent.version, cache, warn)
+        async def install(agent: AgentConfig) -> InstalledAgent:
+            return await install_agent(model_set.adapters[agent.id], agent.version, cache, warn)
 
-        yield Site(
+        yield InferenceContext(
             benchmark=benchmark,
             out=out,
             cache=cache,
-            boxes=sandboxes,
-            box_facts=f"{sandbox.engine} {sandbox.image}",
-            sandbox=sandbox,
+            sandboxes=sandboxes,
+            sandbox_fingerprint=f"{sandbox.engine} {sandbox.image}",
+            sandbox_config=sandbox,
             models=model_set.models,
-            settings={model.id: model for model in model_set.settings},
-            digests=model_set.digests,
+            model_configs={model.id: model for model in model_set.configs},
+            model_fingerprints=model_set.fingerprints,
             adapters=model_set.adapters,
             gateway=gateway,
-            install=install,
-            harvests=CapacityLimiter(_MAX_EXTRACTIONS),
+            install_agent=install,
+            extraction_limiter=CapacityLimiter(_MAX_EXTRACTIONS),
         )

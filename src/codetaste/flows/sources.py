@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from codetaste.orchestration.job import Job
-from codetaste.source.trees import materialise
+from codetaste.source.trees import checkout_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,21 +23,21 @@ def sources_job(key: str, instance: Instance, benchmark: Benchmark, cache: Path,
     """Return the job ``key`` that checks out R and R∘X* of ``instance`` into ``cache``."""
 
     async def run(_job: JobContext) -> Json:
-        trees = await materialise(benchmark.origin(instance), cache)
+        trees = await checkout_trees(benchmark.origin(instance), cache)
         return {"base": trees.base_digest, "golden": trees.golden_digest}
 
     return Job(
         key,
         run,
         budget,
-        fingerprint=digest("sources", instance.commit_hash, instance.golden_commit_hash),
+        fingerprint=digest_parts("sources", instance.commit_hash, instance.golden_commit_hash),
         resources={"cpu": _CPU},
         title=f"sources of {instance.id}",
-        free=True,
-        for_others=True,
+        costs_nothing=True,
+        prerequisite_only=True,
     )
 
 
-def digest(*parts: str) -> str:
+def digest_parts(*parts: str) -> str:
     """Return the SHA-256 of ``parts``, for use in a fingerprint."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,10 +13,10 @@ from codetaste.llm.codec import message_to_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.agent.loop import Brief, Conversation
+    from codetaste.agent.loop import LoopSettings, AgentState
 
 
-async def write_transcript(out: Path, key: str, model: str, settings: Brief, state: Conversation) -> Path:
+async def write_transcript(out: Path, key: str, model: str, settings: LoopSettings, state: AgentState) -> Path:
     """Write ``transcripts/<job key>.jsonl``: model and system prompt, then one message a line."""
     lines = [
         json.dumps(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.harness.config import AgentConfig
 
-PLANS = 5
+PLAN_COUNT = 5
 """Number of plans in the mode multiplan (CodeTaste, Figure 16)."""
 
 
@@ -62,7 +62,7 @@ class TrackConfig(Section):
         """The display name, such as "open/plan"."""
         return f"{self.track}/{self.mode}"
 
-    def takes(self, agent_id: str) -> bool:
+    def includes(self, agent_id: str) -> bool:
         """Whether the agent takes part in this track."""
         return self.agents is None or agent_id in self.agents
 
@@ -90,11 +90,11 @@ class Trial:
     track: TrackConfig
     instance: Instance
     attempt: int
-    labels: Mapping[str, str]
+    model_labels: Mapping[str, str]
     """Display names of models by id; that of a scripted model says that it is scripted."""
 
     @property
-    def node(self) -> str:
+    def budget_name(self) -> str:
         """The name of the budget that all its steps share."""
         again = f"/attempt-{self.attempt}" if self.attempt > 1 else ""
         return f"{self.agent.id}/{self.track.name}/{self.instance.id}{again}"
@@ -102,14 +102,14 @@ class Trial:
     @property
     def key(self) -> str:
         """The prefix of its jobs' keys."""
-        return f"infer/{self.node}"
+        return f"infer/{self.budget_name}"
 
     @property
     def title(self) -> str:
         """The display name."""
-        return self.title_of(self.track.name)
+        return self.describe(self.track.name)
 
-    def title_of(self, what: str) -> str:
+    def describe(self, what: str) -> str:
         """Return a display name with ``what``, which comes early because the end may be truncated."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
         return f"{self.instance.id} {what} by {self.agent_label}{again}"
@@ -117,7 +117,7 @@ class Trial:
     @property
     def agent_label(self) -> str:
         """The display name of the agent."""
-        label = self.labels[self.agent.model]
+        label = self.model_labels[self.agent.model]
         scripted = label.endswith("scripted") and not self.agent.id.endswith("scripted")
         return f"{self.agent.id}, scripted" if scripted else self.agent.id
 
@@ -143,7 +143,7 @@ class Step:
     def title(self) -> str:
         """The job's display name."""
         track = self.trial.track
-        return self.trial.title_of(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
+        return self.trial.describe(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
 
     @property
     def model_id(self) -> str:
@@ -154,34 +154,34 @@ class Step:
     @property
     def lane(self) -> str:
         """The display name of that model; jobs of one model share a lane of the scheduler."""
-        return self.trial.labels[self.model_id]
+        return self.trial.model_labels[self.model_id]
 
     @property
-    def before(self) -> tuple[Step, ...]:
+    def previous_steps(self) -> tuple[Step, ...]:
         """The earlier steps of the trial, whose results this one needs."""
         kinds = _STEPS[self.trial.track.mode]
         return tuple(Step(self.trial, kind) for kind in kinds[: kinds.index(self.kind)])
 
     @property
-    def sources(self) -> str:
+    def sources_key(self) -> str:
         """The key of the job that checks out the instance's trees."""
         return f"sources/{self.trial.instance.id}"
 
     @property
-    def install(self) -> str:
+    def install_key(self) -> str:
         """The key of the job that installs the CLI agent; "" for the own agent."""
-        return "" if self.trial.agent.own else f"install/{self.trial.agent.id}"
+        return "" if self.trial.agent.uses_own_loop else f"install/{self.trial.agent.id}"
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the jobs that must have a result first."""
-        earlier = tuple(step.key for step in self.before)
+        earlier = tuple(step.key for step in self.previous_steps)
         if self.kind is StepKind.JUDGE:
             return earlier
-        return tuple(filter(None, (self.sources, self.install, *earlier)))
+        return tuple(filter(None, (self.sources_key, self.install_key, *earlier)))
 
 
-def trials(
+def plan_trials(
     agents: Sequence[AgentConfig],
     tracks: Sequence[TrackConfig],
     instances: Iterable[Instance],
@@ -193,11 +193,11 @@ def trials(
         for instance in instances
         for track in tracks
         for agent in agents
-        if track.takes(agent.id)
+        if track.includes(agent.id)
         for attempt in range(1, track.attempts + 1)
     )
 
 
-def with_needed(steps: Iterable[Step]) -> tuple[Step, ...]:
+def with_previous_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Add the earlier steps of the same trials, each before the steps that need it."""
-    return tuple({each.key: each for step in steps for each in (*step.before, step)}.values())
+    return tuple({each.key: each for step in steps for each in (*step.previous_steps, step)}.values())

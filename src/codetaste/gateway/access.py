@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from codetaste.gateway.tally import Tally
+from codetaste.gateway.tally import SessionUsage
 from codetaste.gateway.transcript import Transcript
-from codetaste.llm.wire.refusal import Refused
+from codetaste.llm.wire.refusal import ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from codetaste.gateway.bound import JobCounts
+    from codetaste.gateway.bound import SessionTokenCounts
     from codetaste.gateway.exchange import Exchange
-    from codetaste.gateway.served import Served
-    from codetaste.llm.wire.request import Protocol, WireRequest
+    from codetaste.gateway.served import GatewayModel
+    from codetaste.llm.wire.request import ProtocolName, WireRequest
     from codetaste.orchestration.job import JobContext
 
-AT_ONCE = 32
+MAX_CONCURRENT_REQUESTS = 32
 """Requests of one job that are processed at the same time."""
 _MAX_WAITING = 256
 """Requests of one job that may wait for one of these places."""
@@ -32,7 +32,7 @@ _MAX_BODY_BYTES = 128 * 1024 * 1024
 """Limit on the bodies of one job's open requests together."""
 
 
-class Access:
+class GatewaySession:
     """One job's session at the gateway. ``finish`` ends it; later requests are rejected.
 
     Args:
@@ -47,55 +47,55 @@ class Access:
     def __init__(
         self,
         ctx: JobContext,
-        models: Sequence[Served],
+        models: Sequence[GatewayModel],
         others: frozenset[str],
         *,
-        protocol: Protocol,
+        protocol: ProtocolName,
         transcript: Path,
         name_call: Callable[[], str],
     ) -> None:
         self.ctx, self.protocol, self.name_call = ctx, protocol, name_call
         self.token, self.base_path = f"ct-{secrets.token_urlsafe(32)}", ""
-        self.tally = Tally(ctx.budget)
+        self.usage = SessionUsage(ctx.budget)
         self.transcript = Transcript(transcript, ctx)
         self.failure: Exception | None = None
-        self.over = False
+        self.closed = False
         self._models, self._others = tuple(models), others
-        self._counts: dict[str, JobCounts] = {model.id: model.counts.of_a_job() for model in models}
-        self._permits, self._waiting, self._body_bytes = anyio.Semaphore(AT_ONCE, fast_acquire=True), 0, 0
+        self._counts: dict[str, SessionTokenCounts] = {model.id: model.token_counts.for_session() for model in models}
+        self._permits, self._waiting, self._body_bytes = anyio.Semaphore(MAX_CONCURRENT_REQUESTS, fast_acquire=True), 0, 0
         self._tracked: dict[anyio.CancelScope, Callable[[], bool]] = {}
         self._idle = anyio.Event()
         self._tasks: TaskGroup
 
-    def model_for(self, name: str) -> Served | None:
+    def model_for(self, name: str) -> GatewayModel | None:
         """Return the model for the name in a request, None if the job may not use that model."""
         for model in self._models:
             if name in {model.id, model.name}:
                 return model
         return None if name in self._others else self._models[0]
 
-    def counts_of(self, model: Served) -> JobCounts:
+    def token_counts_for(self, model: GatewayModel) -> SessionTokenCounts:
         """Return this session's token counts for ``model``."""
         return self._counts[model.id]
 
-    def why_not(self) -> tuple[Refused, str] | None:
+    def rejection(self) -> tuple[ErrorKind, str] | None:
         """Return why further requests are rejected; None while they are accepted."""
-        if self.over:
-            return Refused.BAD_TOKEN, "the job of this token has ended"
+        if self.closed:
+            return ErrorKind.BAD_TOKEN, "the job of this token has ended"
         if self.failure is not None:
-            return Refused.BUDGET, f"journal write failed: {self.failure}"
-        if self.tally.refused:
-            return Refused.BUDGET, self.tally.refused
+            return ErrorKind.BUDGET, f"journal write failed: {self.failure}"
+        if self.usage.budget_refusal:
+            return ErrorKind.BUDGET, self.usage.budget_refusal
         return None
 
-    def apart(self, wire: WireRequest) -> str:
+    def unbounded_cost_problem(self, wire: WireRequest) -> str:
         """Return which options of a request have an unbounded cost under a US dollar budget, "" if none."""
-        if not wire.apart or all(node.limits.usd is None for node in self.ctx.budget.chain):
+        if not wire.separately_billed or all(node.limits.usd is None for node in self.ctx.budget.chain):
             return ""
-        return f"not allowed under a US dollar budget, as the cost cannot be bounded: {', '.join(wire.apart)}"
+        return f"not allowed under a US dollar budget, as the cost cannot be bounded: {', '.join(wire.separately_billed)}"
 
     @property
-    def crowded(self) -> bool:
+    def overloaded(self) -> bool:
         """Whether the maximum number of requests is waiting."""
         return self._waiting >= _MAX_WAITING
 
@@ -112,9 +112,9 @@ class Access:
         try:
             await exchange.run()
         finally:
-            self.leave_place(body_bytes)
+            self.release(body_bytes)
 
-    async def take_place(self) -> None:
+    async def acquire(self) -> None:
         """Wait for a permit to process a request; ``release`` returns it."""
         self._waiting += 1
         try:
@@ -122,25 +122,25 @@ class Access:
         finally:
             self._waiting -= 1
 
-    def leave_place(self, body_bytes: int) -> None:
+    def release(self, body_bytes: int) -> None:
         """Return a permit, and ``body_bytes`` reserved bytes."""
         self._body_bytes -= body_bytes
         self._permits.release()
 
-    def hold(self, more: int) -> bool:
+    def reserve_bytes(self, more: int) -> bool:
         """Reserve ``more`` bytes for a body; False if the job's requests would exceed their limit."""
         if self._body_bytes + more > _MAX_BODY_BYTES:
             return False
         self._body_bytes += more
         return True
 
-    def broke(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Record that the job cannot continue; ``Gateway.admit`` raises the error."""
         self.failure = self.failure or error
-        self.tally.stopped.set()
+        self.usage.stopped.set()
 
     @contextmanager
-    def under_way(self, in_flight: Callable[[], bool]) -> Iterator[anyio.CancelScope]:
+    def track(self, in_flight: Callable[[], bool]) -> Iterator[anyio.CancelScope]:
         """Yield the cancel scope of one exchange; it is shielded, and only ``finish`` cancels it.
 
         ``in_flight`` returns whether the provider may be processing the request; then ``finish`` waits.
@@ -159,7 +159,7 @@ class Access:
 
         Requests still in flight when this is cancelled are abandoned, and stay charged.
         """
-        self.over = True
+        self.closed = True
         for scope, in_flight in tuple(self._tracked.items()):
             if not in_flight():
                 scope.cancel()
@@ -176,4 +176,4 @@ class Access:
             try:
                 await self.transcript.run()
             except Exception as error:  # noqa: BLE001 - raised by Gateway.admit
-                self.broke(error)
+                self.fail(error)

@@ -16,25 +16,25 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from codetaste.errors import MalformedRequest
-from codetaste.gateway.asked import read_asked
+from codetaste.gateway.asked import parse_request
 from codetaste.gateway.exchange import Exchange
-from codetaste.gateway.outlet import Outlet
-from codetaste.llm.wire.refusal import Refused, refusal
+from codetaste.gateway.outlet import ResponseStream
+from codetaste.llm.wire.refusal import ErrorKind, error_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.types import Receive, Scope, Send
 
-    from codetaste.gateway.access import Access
-    from codetaste.gateway.asked import Asked
-    from codetaste.llm.wire.request import Protocol
+    from codetaste.gateway.access import GatewaySession
+    from codetaste.gateway.asked import GatewayRequest
+    from codetaste.llm.wire.request import ProtocolName
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """Limit on one request body; providers accept no more."""
 _CHUNK_TIMEOUT_S = 30.0
 """Maximum wait for the next chunk of a request body."""
-_ROUTES: dict[str, Protocol] = {
+_ROUTES: dict[str, ProtocolName] = {
     "/v1/messages": "anthropic",
     "/v1/responses": "openai",
     "/v1/chat/completions": "openai-chat",
@@ -47,22 +47,22 @@ _BYTES_PER_TOKEN = 4
 class _Reject(Exception):
     """A rejected request; ``status`` replaces the default status of its kind if not 0."""
 
-    def __init__(self, kind: Refused, why: str, status: int = 0) -> None:
+    def __init__(self, kind: ErrorKind, why: str, status: int = 0) -> None:
         super().__init__(why)
         self.kind, self.why, self.status = kind, why, status
 
 
-class App:
+class GatewayApp:
     """The ASGI application; ``open`` and ``close`` add and remove valid tokens."""
 
     def __init__(self) -> None:
-        self._sessions: dict[bytes, Access] = {}
+        self._sessions: dict[bytes, GatewaySession] = {}
 
-    def open(self, access: Access) -> None:
+    def open(self, access: GatewaySession) -> None:
         """Accept the session's token."""
         self._sessions[_digest(access.token)] = access
 
-    def close(self, access: Access) -> None:
+    def close(self, access: GatewaySession) -> None:
         """Reject the session's token from now on."""
         self._sessions.pop(_digest(access.token), None)
 
@@ -79,9 +79,9 @@ class App:
         try:
             await self._serve(request, send, token, path)
         except _Reject as reject:
-            answer = refusal(protocol, reject.kind, reject.why, retry=reject.kind is Refused.RATE_LIMIT)
+            answer = error_response(protocol, reject.kind, reject.why, retry=reject.kind is ErrorKind.RATE_LIMIT)
             response = Response(answer.body, reject.status or answer.status, {**answer.headers})
-            if reject.kind in {Refused.TOO_LARGE, Refused.BAD_TOKEN}:
+            if reject.kind in {ErrorKind.TOO_LARGE, ErrorKind.BAD_TOKEN}:
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
         except ClientDisconnect:
@@ -89,34 +89,34 @@ class App:
 
     async def _serve(self, request: Request, send: Send, token: str, path: str) -> None:
         if path not in _ROUTES and path != _COUNT_PATH:
-            raise _Reject(Refused.BAD_REQUEST, f"no such endpoint: {request.method} {path[:100]}", 404)
+            raise _Reject(ErrorKind.BAD_REQUEST, f"no such endpoint: {request.method} {path[:100]}", 404)
         if request.method != "POST":
-            raise _Reject(Refused.BAD_REQUEST, f"{path} accepts only POST", 405)
+            raise _Reject(ErrorKind.BAD_REQUEST, f"{path} accepts only POST", 405)
         access = self._sessions.get(_digest(token))
         if access is None or not hmac.compare_digest(access.token.encode(), token.encode()):
-            raise _Reject(Refused.BAD_TOKEN, "invalid token, or its job has ended")
+            raise _Reject(ErrorKind.BAD_TOKEN, "invalid token, or its job has ended")
         if path != _COUNT_PATH and _ROUTES[path] != access.protocol:
             raise _Reject(
-                Refused.BAD_REQUEST,
+                ErrorKind.BAD_REQUEST,
                 f"this job uses the protocol {access.protocol}, which has no endpoint {path}",
                 404,
             )
         _check_open(access)
-        if access.crowded:
-            raise _Reject(Refused.RATE_LIMIT, "too many requests of this job are waiting")
-        await access.take_place()
+        if access.overloaded:
+            raise _Reject(ErrorKind.RATE_LIMIT, "too many requests of this job are waiting")
+        await access.acquire()
         await _answer_request(request, send, access, path)
 
 
-async def _answer_request(request: Request, send: Send, access: Access, path: str) -> None:
+async def _answer_request(request: Request, send: Send, access: GatewaySession, path: str) -> None:
     """Answer a request that has a permit of its session, and make sure that the permit is released."""
     body_bytes, outlet = 0, None
     try:
         body = bytearray()
         async for chunk in _body_chunks(request):
             body += chunk
-            if len(body) > MAX_REQUEST_BYTES or not access.hold(len(chunk)):
-                raise _Reject(Refused.TOO_LARGE, f"a request may have at most {MAX_REQUEST_BYTES} bytes")
+            if len(body) > MAX_REQUEST_BYTES or not access.reserve_bytes(len(chunk)):
+                raise _Reject(ErrorKind.TOO_LARGE, f"a request may have at most {MAX_REQUEST_BYTES} bytes")
             body_bytes += len(chunk)
         # The request may have waited long, so the session's state is checked again.
         _check_open(access)
@@ -126,29 +126,29 @@ async def _answer_request(request: Request, send: Send, access: Access, path: st
             )
             return
         parsed = _parsed_request(request, access, bytes(body))
-        outlet = Outlet()
+        outlet = ResponseStream()
         access.start(Exchange(access, parsed, outlet), body_bytes)
     finally:
         if outlet is None:
-            access.leave_place(body_bytes)
+            access.release(body_bytes)
     await _deliver(outlet, request.receive, send)
 
 
-def _parsed_request(request: Request, access: Access, data: bytes) -> Asked:
+def _parsed_request(request: Request, access: GatewaySession, data: bytes) -> GatewayRequest:
     try:
         query = request.scope["query_string"].decode("latin-1")
-        parsed = read_asked(access, data, request.headers, query)
+        parsed = parse_request(access, data, request.headers, query)
     except MalformedRequest as error:
-        raise _Reject(Refused.BAD_REQUEST, str(error)) from error
+        raise _Reject(ErrorKind.BAD_REQUEST, str(error)) from error
     if parsed is None:
-        raise _Reject(Refused.NOT_ALLOWED_MODEL, "this job may not use that model")
-    if problem := access.apart(parsed.wire):
-        raise _Reject(Refused.BAD_REQUEST, problem)
+        raise _Reject(ErrorKind.NOT_ALLOWED_MODEL, "this job may not use that model")
+    if problem := access.unbounded_cost_problem(parsed.wire):
+        raise _Reject(ErrorKind.BAD_REQUEST, problem)
     return parsed
 
 
-def _check_open(access: Access) -> None:
-    if (rejection := access.why_not()) is not None:
+def _check_open(access: GatewaySession) -> None:
+    if (rejection := access.rejection()) is not None:
         raise _Reject(*rejection)
 
 
@@ -159,36 +159,36 @@ async def _body_chunks(request: Request) -> Any:  # noqa: ANN401 - an iterator o
         with anyio.move_on_after(_CHUNK_TIMEOUT_S) as waiting:
             chunk = await anext(chunks, None)
         if waiting.cancelled_caught:
-            raise _Reject(Refused.TOO_LARGE, f"the request body stalled for {_CHUNK_TIMEOUT_S:g} s", 408)
+            raise _Reject(ErrorKind.TOO_LARGE, f"the request body stalled for {_CHUNK_TIMEOUT_S:g} s", 408)
         if chunk is None:
             return
         yield chunk
 
 
-async def _deliver(outlet: Outlet, receive: Receive, send: Send) -> None:
+async def _deliver(outlet: ResponseStream, receive: Receive, send: Send) -> None:
     """Send the response until it ends or the client disconnects."""
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        outlet.leave()
+        outlet.abandon()
         tasks.cancel_scope.cancel()
 
     try:
         await anyio.lowlevel.checkpoint()  # the exchange's task runs first
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
-            await outlet.begun.wait()
+            await outlet.started.wait()
             head = [
                 (name.encode(), text.encode("latin-1", "replace")) for name, text in outlet.headers.items()
             ]
             await send({"type": "http.response.start", "status": outlet.status or 503, "headers": head})
             async for piece in outlet.pieces:
-                await send({"type": "http.response.body", "body": piece + outlet.rest(), "more_body": True})
+                await send({"type": "http.response.body", "body": piece + outlet.drain(), "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             tasks.cancel_scope.cancel()
     finally:
-        outlet.leave()
+        outlet.abandon()
 
 
 def _token_and_path(request: Request) -> tuple[str, str]:

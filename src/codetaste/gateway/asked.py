@@ -6,35 +6,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedRequest
-from codetaste.gateway.parts import SAID
+from codetaste.gateway.parts import CONVERSATION_KEYS
 from codetaste.llm.messages import Request, ToolSpec
-from codetaste.llm.wire.openai_chat import CAPS
-from codetaste.llm.wire.prompt import apart_in
+from codetaste.llm.wire.openai_chat import CAP_NAMES
+from codetaste.llm.wire.prompt import separately_billed_features
 from codetaste.llm.wire.request import (
-    UNCAPPED,
+    DEFAULT_CAP,
     WireRequest,
     cap_of,
-    flag,
-    optional_rows,
+    optional_flag,
+    optional_objects,
     parse_body,
-    string,
-    table,
+    require_text,
+    require_object,
 )
-from codetaste.llm.wire.serving import SERVING
+from codetaste.llm.wire.serving import SERVER_CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codetaste.gateway.access import Access
-    from codetaste.gateway.served import Served
-    from codetaste.llm.wire.request import Protocol
+    from codetaste.gateway.access import GatewaySession
+    from codetaste.gateway.served import GatewayModel
+    from codetaste.llm.wire.request import ProtocolName
 
-_CAPS = {"anthropic": ("max_tokens",), "openai": ("max_output_tokens",), "openai-chat": CAPS}
+_CAPS = {"anthropic": ("max_tokens",), "openai": ("max_output_tokens",), "openai-chat": CAP_NAMES}
 _ANY_TOOL = ToolSpec("", "", {})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GatewayRequest:
     """A CLI agent's request.
 
     Attributes:
@@ -45,50 +45,50 @@ class Asked:
     """
 
     wire: WireRequest
-    model: Served
+    model: GatewayModel
     headers: Mapping[str, str]
     query: str
 
 
-def read_asked(access: Access, data: bytes, headers: Mapping[str, str], query: str) -> Asked | None:
+def parse_request(access: GatewaySession, data: bytes, headers: Mapping[str, str], query: str) -> GatewayRequest | None:
     """Parse a CLI agent's request; None if the job may not use the model.
 
     Raises:
         MalformedRequest: the body is invalid.
     """
     try:
-        body = table(parse_body(data), "the body")
-        model = access.model_for(string(body.get("model"), "model"))
+        body = require_object(parse_body(data), "the body")
+        model = access.model_for(require_text(body.get("model"), "model"))
         if model is None:
             return None
         if model.upstream is None:
-            wire = SERVING[access.protocol].read_request(body)
+            wire = SERVER_CODECS[access.protocol].read_request(body)
         else:
             wire = _parse_forwarded(access.protocol, body)
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
     without_token = {name: value for name, value in headers.items() if access.token not in value}
-    return Asked(wire, model, without_token, query)
+    return GatewayRequest(wire, model, without_token, query)
 
 
-def _parse_forwarded(protocol: Protocol, body: dict[str, Any]) -> WireRequest:
+def _parse_forwarded(protocol: ProtocolName, body: dict[str, Any]) -> WireRequest:
     """Parse the fields that decide model and cost; the provider validates all others."""
     cap = cap_of(body, _CAPS[protocol])
     thinking = body.get("thinking")
-    table(body.get("stream_options") or {}, "stream_options")
+    require_object(body.get("stream_options") or {}, "stream_options")
     request = Request(
         system="",
         messages=(),
-        tools=(_ANY_TOOL,) if optional_rows(body.get("tools"), "tools") else (),
-        max_output_tokens=cap or UNCAPPED,
+        tools=(_ANY_TOOL,) if optional_objects(body.get("tools"), "tools") else (),
+        max_output_tokens=cap or DEFAULT_CAP,
         options={"thinking": thinking} if isinstance(thinking, dict) else {},
     )
     return WireRequest(
         protocol=protocol,
         body=body,
         request=request,
-        model=string(body.get("model"), "model"),
-        stream=flag(body.get("stream"), "stream"),
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
         cap=cap,
-        apart=apart_in(body, SAID[protocol]),
+        separately_billed=separately_billed_features(body, CONVERSATION_KEYS[protocol]),
     )

@@ -11,21 +11,21 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.gateway.parts import said_parts
-from codetaste.llm.bound import PER_CALL
-from codetaste.llm.prefix import believable
+from codetaste.gateway.parts import reply_parts
+from codetaste.llm.bound import TOKENS_PER_CALL
+from codetaste.llm.prefix import is_plausible_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.gateway.parts import Part
+    from codetaste.gateway.parts import PromptPart
     from codetaste.llm.messages import Reply, Request
 
 _MAX_COUNTS = 16
 """Counts stored per session: its last eight requests, with and without their replies."""
 _MAX_FIRST_COUNTS = 4
 """First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
-Key = int
+PartKey = int
 """Hash of a part's name and the number of equal parts before it."""
 
 
@@ -33,38 +33,38 @@ Key = int
 class _PromptCount:
     """A provider's token count of a prompt with these parts."""
 
-    keys: frozenset[Key]
+    keys: frozenset[PartKey]
     tokens: int
 
 
-class Counts:
+class TokenCounts:
     """Token counts of a model, shared by all sessions."""
 
     def __init__(self) -> None:
         self._first_counts: deque[_PromptCount] = deque(maxlen=_MAX_FIRST_COUNTS)
 
-    def of_a_job(self) -> JobCounts:
+    def for_session(self) -> SessionTokenCounts:
         """Return the counts of a new session, which start with the shared ones."""
-        return JobCounts(self._first_counts)
+        return SessionTokenCounts(self._first_counts)
 
 
-class JobCounts:
+class SessionTokenCounts:
     """Token counts of one session and one model."""
 
     def __init__(self, first_counts: deque[_PromptCount]) -> None:
         self._first_counts, self._has_first = first_counts, False
         self._counts: deque[_PromptCount] = deque(first_counts, maxlen=_MAX_COUNTS)
 
-    def tokens(self, sizes: dict[Key, int]) -> int:
+    def tokens(self, sizes: dict[PartKey, int]) -> int:
         """Return an upper bound of a prompt's tokens, given the maximum size of each part."""
-        bounds = [PER_CALL + sum(sizes.values())]
+        bounds = [TOKENS_PER_CALL + sum(sizes.values())]
         keys = sizes.keys()
         bounds.extend(
-            count.tokens + PER_CALL + sum(map(sizes.__getitem__, keys - count.keys)) for count in self._counts
+            count.tokens + TOKENS_PER_CALL + sum(map(sizes.__getitem__, keys - count.keys)) for count in self._counts
         )
         return min(bounds)
 
-    def learn(self, keys: frozenset[Key], tokens: int) -> None:
+    def learn(self, keys: frozenset[PartKey], tokens: int) -> None:
         """Store a provider's count."""
         count = _PromptCount(keys, tokens)
         self._counts.append(count)
@@ -73,11 +73,11 @@ class JobCounts:
             self._first_counts.append(count)
 
 
-class WireBound:
+class PartBound:
     """Bounds the prompt tokens of one request by its parts."""
 
-    def __init__(self, parts: Iterable[Part], counts: JobCounts) -> None:
-        self._sizes, self._seen = dict[Key, int](), Counter[str]()
+    def __init__(self, parts: Iterable[PromptPart], counts: SessionTokenCounts) -> None:
+        self._sizes, self._seen = dict[PartKey, int](), Counter[str]()
         self._add(parts, self._sizes)
         self._counts, self._bound = counts, counts.tokens(self._sizes)
 
@@ -88,21 +88,21 @@ class WireBound:
     def learn(self, request: Request, reply: Reply) -> None:
         """Store the provider's counts of the prompt alone and with the reply, if they are plausible."""
         usage = reply.usage
-        if usage is None or not believable(usage, self.tokens(request), request.max_output_tokens):
+        if usage is None or not is_plausible_usage(usage, self.tokens(request), request.max_output_tokens):
             return
         self._counts.learn(frozenset(self._sizes), usage.prompt)
         if reply.message.raw is not None:
             whole = dict(self._sizes)
-            self._add(said_parts(raw_said(reply)), whole)
+            self._add(reply_parts(raw_reply_messages(reply)), whole)
             self._counts.learn(frozenset(whole), usage.prompt + usage.output)
 
-    def _add(self, parts: Iterable[Part], sizes: dict[Key, int]) -> None:
+    def _add(self, parts: Iterable[PromptPart], sizes: dict[PartKey, int]) -> None:
         for part in parts:
             sizes[hash((part.name, self._seen[part.name]))] = part.size
             self._seen[part.name] += 1
 
 
-def raw_said(reply: Reply) -> list[object]:
+def raw_reply_messages(reply: Reply) -> list[object]:
     """Return a reply as the messages that its provider's protocol has for it."""
     raw = reply.message.raw
     if raw is None:

@@ -23,7 +23,7 @@ _NEXT_S = 2.0
 """How long one address of several is tried before the next one."""
 
 
-class Dial:
+class PlainConnector:
     """Makes connections to one server.
 
     Args:
@@ -37,7 +37,7 @@ class Dial:
         self._numeric = _numeric(host, port)
         self._worked: _Address | None = None
 
-    async def connect(self) -> Dialled:
+    async def connect(self) -> PlainConnection:
         """Return a connection that nothing was sent on.
 
         Raises:
@@ -54,7 +54,7 @@ class Dial:
                     continue
             return await self._connected(found[-1])
 
-    async def _connected(self, address: _Address) -> Dialled:
+    async def _connected(self, address: _Address) -> PlainConnection:
         family, place = address
         raw = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -67,10 +67,10 @@ class Dial:
             raw.close()
             raise
         self._worked = address
-        return Dialled(raw)
+        return PlainConnection(raw)
 
 
-class Dialled:
+class PlainConnection:
     """A connection that is there, for one request."""
 
     def __init__(self, raw: socket.socket) -> None:

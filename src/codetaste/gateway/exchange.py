@@ -13,25 +13,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
-from codetaste.gateway.bound import WireBound, raw_said
-from codetaste.gateway.parts import parts_of, said_parts, written
-from codetaste.gateway.passage import REFUSED, Passage
-from codetaste.gateway.told import turn_told
+from codetaste.gateway.bound import PartBound, raw_reply_messages
+from codetaste.gateway.parts import request_parts, reply_parts, encode_body
+from codetaste.gateway.passage import PROVIDER_ERROR, ForwardedCall
+from codetaste.gateway.told import format_turn
 from codetaste.llm.wire.http import one_line
-from codetaste.llm.wire.lowering import lowered
-from codetaste.llm.wire.refusal import Refused, refusal
-from codetaste.llm.wire.serving import SERVING
-from codetaste.orchestration.retry import give_up
+from codetaste.llm.wire.lowering import capped_body
+from codetaste.llm.wire.refusal import ErrorKind, error_response
+from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import anyio
 
-    from codetaste.gateway.access import Access
-    from codetaste.gateway.asked import Asked
-    from codetaste.gateway.outlet import Outlet
-    from codetaste.gateway.parts import Part
+    from codetaste.gateway.access import GatewaySession
+    from codetaste.gateway.asked import GatewayRequest
+    from codetaste.gateway.outlet import ResponseStream
+    from codetaste.gateway.parts import PromptPart
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.model import Model
     from codetaste.orchestration.budget import Budget
@@ -49,9 +49,9 @@ class _TrackedModel:
         cap: the maximum output tokens of the last call.
     """
 
-    def __init__(self, model: Model, outlet: Outlet, budget: Budget) -> None:
+    def __init__(self, model: Model, outlet: ResponseStream, budget: Budget) -> None:
         self._model, self._outlet, self._budget = model, outlet, budget
-        self.id, self.remembers = model.id, model.remembers
+        self.id, self.has_ledger = model.id, model.has_ledger
         self.in_flight = self.answered = False
         self.cap = 0
 
@@ -62,16 +62,16 @@ class _TrackedModel:
             with self._budget.busy():
                 reply = await self._model.complete(request, call=call)
         except ModelError as error:
-            if self._outlet.gone:
-                give_up(error)
+            if self._outlet.abandoned:
+                mark_given_up(error)
             raise
         finally:
             self.in_flight = False
         self.answered = True
         return reply
 
-    async def recall(self, call: str) -> Reply | None:
-        return await self._model.recall(call)
+    async def lookup(self, call: str) -> Reply | None:
+        return await self._model.lookup(call)
 
     async def aclose(self) -> None:
         """Do nothing: the owner of the wrapped model closes it."""
@@ -80,22 +80,22 @@ class _TrackedModel:
 class Exchange:
     """One request and what becomes of it."""
 
-    def __init__(self, access: Access, client_request: Asked, outlet: Outlet) -> None:
+    def __init__(self, access: GatewaySession, client_request: GatewayRequest, outlet: ResponseStream) -> None:
         self._access, self._request, self._outlet = access, client_request, outlet
-        access.tally.requests += 1
-        self._number = access.tally.requests
+        access.usage.requests += 1
+        self._number = access.usage.requests
         self._name = access.name_call()
         self._began_s = time.monotonic()
-        self._parts = parts_of(client_request.wire.protocol, client_request.wire.body)
+        self._parts = request_parts(client_request.wire.protocol, client_request.wire.body)
         self._forwarded = self._forwarded_call()
         model = self._forwarded or client_request.model.metered.model
         self._model = _TrackedModel(model, outlet, access.ctx.budget)
 
-    def _forwarded_call(self) -> Passage | None:
+    def _forwarded_call(self) -> ForwardedCall | None:
         client_request, upstream = self._request, self._request.model.upstream
         if upstream is None:
             return None
-        return Passage(
+        return ForwardedCall(
             client_request.model.id,
             upstream,
             partial(_body, client_request, self._parts),
@@ -107,21 +107,21 @@ class Exchange:
 
     async def run(self) -> None:
         """Answer the request; every failure is sent to the client in its own protocol."""
-        with self._access.under_way(lambda: self._model.in_flight or self._model.answered) as scope:
-            self._outlet.on_leaving = lambda: self._client_gone(scope)
+        with self._access.track(lambda: self._model.in_flight or self._model.answered) as scope:
+            self._outlet.on_abandon = lambda: self._client_gone(scope)
             try:
                 await self._answer()
             except BudgetExceeded as error:
-                self._access.tally.refuse(one_line(str(error)))
-                await self._refuse(Refused.BUDGET, str(error))
+                self._access.usage.record_refusal(one_line(str(error)))
+                await self._refuse(ErrorKind.BUDGET, str(error))
             except ModelError as error:
                 await self._failed(error)
             except JournalError as error:
-                self._access.broke(error)
-                await self._refuse(Refused.BUDGET, f"journal write failed: {error}")
+                self._access.fail(error)
+                await self._refuse(ErrorKind.BUDGET, f"journal write failed: {error}")
             except Exception as error:  # noqa: BLE001 - a bug in the gateway ends the job, with its traceback
-                self._access.broke(error)
-                await self._refuse(Refused.GIVEN_UP, "the gateway failed; see the run's log")
+                self._access.fail(error)
+                await self._refuse(ErrorKind.GIVEN_UP, "the gateway failed; see the run's log")
         if scope.cancelled_caught:
             self._log_reply(499, error="abandoned" if self._model.cap else "abandoned before it was sent")
         self._outlet.close()
@@ -136,18 +136,18 @@ class Exchange:
     async def _answer(self) -> None:
         access, client_request, wire = self._access, self._request, self._request.wire
         self._write_request()
-        bound = WireBound(self._parts, access.counts_of(client_request.model))
+        bound = PartBound(self._parts, access.token_counts_for(client_request.model))
         self._parts = ()
-        ready = None if self._forwarded is None else self._forwarded.get_ready
-        metered = client_request.model.metered.through(self._model, bound, meanwhile=ready)
+        ready = None if self._forwarded is None else self._forwarded.prepare
+        metered = client_request.model.metered.with_backend(self._model, bound, meanwhile=ready)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
-        access.tally.answered(reply, main=wire.main)
-        if wire.main:
-            access.ctx.note(turn_told(access.tally.turns, reply))
+        access.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
+        if wire.is_agent_turn:
+            access.ctx.note(format_turn(access.usage.turns, reply))
         if self._forwarded is None:
             messages = await self._send_reply(reply)
         else:
-            messages = raw_said(reply)
+            messages = raw_reply_messages(reply)
         price = client_request.model.metered.price
         usage = reply.usage
         cost = None if usage is None or price is None else str(price.cost_usd(usage))
@@ -164,12 +164,12 @@ class Exchange:
 
     async def _send_reply(self, reply: Reply) -> list[Any]:
         """Send a model's reply in the client's protocol; return it as messages of that protocol."""
-        wire, serving = self._request.wire, SERVING[self._request.wire.protocol]
+        wire, serving = self._request.wire, SERVER_CODECS[self._request.wire.protocol]
         name = f"{self._access.ctx.attempt}-{self._number}"
-        head = {serving.request_id: f"req_{name}", "cache-control": "no-store"}
+        head = {serving.request_id_header: f"req_{name}", "cache-control": "no-store"}
         whole = serving.write_reply(reply, wire, name=name)
         if wire.stream:
-            self._outlet.begin(200, {"content-type": "text/event-stream", **head})
+            self._outlet.start(200, {"content-type": "text/event-stream", **head})
             for event in serving.stream_reply(reply, wire, name=name):
                 await self._outlet.write(event)
         else:
@@ -179,25 +179,25 @@ class Exchange:
 
     async def _failed(self, error: ModelError) -> None:
         """Report a provider's failure to the client in a way that stops it from retrying."""
-        own = getattr(error, REFUSED, None)
+        own = getattr(error, PROVIDER_ERROR, None)
         if isinstance(error, ModelRefused) and own is not None and own[0] in _REQUEST_ERRORS:
             status, kind, body = own
             await self._outlet.respond(status, {"content-type": kind, "x-should-retry": "false"}, body)
             self._log_reply(status, error=str(error))
             return
-        self._access.tally.failed = one_line(str(error))
+        self._access.usage.provider_failure = one_line(str(error))
         # A reply that broke off may succeed when retried; otherwise the retries are used up.
-        kind = Refused.UNAVAILABLE if self._outlet.begun.is_set() else Refused.GIVEN_UP
+        kind = ErrorKind.UNAVAILABLE if self._outlet.started.is_set() else ErrorKind.GIVEN_UP
         await self._refuse(kind, f"the model is unavailable: {error}")
 
-    async def _refuse(self, kind: Refused, message: str) -> None:
-        started = self._outlet.begun.is_set()
-        answer = refusal(
+    async def _refuse(self, kind: ErrorKind, message: str) -> None:
+        started = self._outlet.started.is_set()
+        answer = error_response(
             self._request.wire.protocol, kind, one_line(message), retry=False, stream_started=started
         )
         if not started:
             await self._outlet.respond(answer.status, answer.headers, answer.body)
-        elif self._forwarded is None or not self._forwarded.told:
+        elif self._forwarded is None or not self._forwarded.end_delivered:
             await self._outlet.write(answer.body)
         self._log_reply(answer.status, error=message)
 
@@ -205,34 +205,34 @@ class Exchange:
         client_request, wire = self._request, self._request.wire
         line = {
             "t": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "side": not wire.main,
+            "side": not wire.is_agent_turn,
             "model": client_request.model.id,
             "asked": wire.model,
             "effect": self._name,
             "stream": wire.stream,
             "cap": wire.cap,
         }
-        self._access.transcript.request(self._number, self._parts, line)
+        self._access.transcript.add_request(self._number, self._parts, line)
 
     def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
         took_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
         cap = {"cap": self._model.cap} if self._model.cap else {}
-        self._access.transcript.reply(
-            self._number, said_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
+        self._access.transcript.add_reply(
+            self._number, reply_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
         )
 
 
 _KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
-def _body(client_request: Asked, parts: Sequence[Part], request: Request) -> bytes:
+def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: Request) -> bytes:
     """Return the body sent to the provider: the client's own, with model, cap and priced options set."""
     wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
     used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = lowered(wire, request.max_output_tokens, model=client_request.model.name, caps=used or caps)
-    return written(wire.protocol, wire.body, parts, {**body, **client_request.model.fixed})
+    body = capped_body(wire, request.max_output_tokens, model=client_request.model.name, caps=used or caps)
+    return encode_body(wire.protocol, wire.body, parts, {**body, **client_request.model.fixed_options})
 
 
 def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:

@@ -17,18 +17,18 @@ import anyio
 import anyio.to_thread
 
 from codetaste.errors import ConfigError, JournalError
-from codetaste.gateway.access import Access
+from codetaste.gateway.access import GatewaySession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.gateway.app import App
-    from codetaste.gateway.served import Served
-    from codetaste.llm.wire.request import Protocol
+    from codetaste.gateway.app import GatewayApp
+    from codetaste.gateway.served import GatewayModel
+    from codetaste.llm.wire.request import ProtocolName
     from codetaste.orchestration.job import JobContext
 
-__all__ = ["Access", "Gateway", "open_gateway"]
+__all__ = ["GatewaySession", "Gateway", "open_gateway"]
 
 _FOLDER, _SOCKET = "gateway", "gateway.sock"
 _CALL_PREFIX = "gateway/"
@@ -43,15 +43,15 @@ class Gateway:
         port: the port at 127.0.0.1, 0 without ``loopback``.
     """
 
-    def __init__(self, app: App, models: Mapping[str, Served], socket: Path, port: int) -> None:
+    def __init__(self, app: GatewayApp, models: Mapping[str, GatewayModel], socket: Path, port: int) -> None:
         self.socket, self.port = socket, port
         self._app, self._models = app, dict(models)
         self._calls: Counter[tuple[str, int]] = Counter()
 
     @asynccontextmanager
     async def admit(
-        self, ctx: JobContext, *, models: Sequence[str], protocol: Protocol, transcript: Path
-    ) -> AsyncIterator[Access]:
+        self, ctx: JobContext, *, models: Sequence[str], protocol: ProtocolName, transcript: Path
+    ) -> AsyncIterator[GatewaySession]:
         """Open a session for a job's CLI agent until the end of the block.
 
         At the end, replies in flight are read to their end within half of the clean-up grace; calls still in
@@ -71,7 +71,7 @@ class Gateway:
         others = frozenset(self._models) - set(models)
         name_call = partial(self._name_call, ctx)
         await self._settle_unsettled(ctx)
-        access = Access(ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call)
+        access = GatewaySession(ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call)
         access.transcript.begin(protocol)
         error: Exception | None = None
         async with anyio.create_task_group() as tasks:
@@ -83,7 +83,7 @@ class Gateway:
                 error = raised
             finally:
                 self._app.close(access)
-                with ctx.cleaning_up() as grace:
+                with ctx.cleanup_scope() as grace:
                     # The rest of the grace is for the job's other clean-up: the patch is extracted then.
                     grace.deadline -= _RESERVED_SHARE * (grace.deadline - anyio.current_time())
                     await access.finish()
@@ -91,7 +91,7 @@ class Gateway:
         if error is not None or access.failure is not None:
             raise error or access.failure or JournalError("unreachable")
 
-    def _model(self, name: str, protocol: Protocol) -> Served:
+    def _model(self, name: str, protocol: ProtocolName) -> GatewayModel:
         model = self._models.get(name)
         if model is None:
             known = ", ".join(self._models)
@@ -110,17 +110,17 @@ class Gateway:
 
     async def _settle_unsettled(self, ctx: JobContext) -> None:
         """Settle unsettled calls of earlier attempts, if the model has a ledger; replies are not replayed."""
-        for name in ctx.unsettled():
-            notes = [call.note for call in ctx.dangling(name)] if name.startswith(_CALL_PREFIX) else []
+        for name in ctx.unsettled_effects():
+            notes = [call.note for call in ctx.unsettled_calls(name)] if name.startswith(_CALL_PREFIX) else []
             ids = {note["model"] for note in notes if isinstance(note, dict)}
             for model in self._models.values():
                 if model.id in ids:
-                    await model.metered.settle_lost(ctx, name)
+                    await model.metered.settle_unsettled(ctx, name)
 
 
 @asynccontextmanager
 async def open_gateway(
-    models: Mapping[str, Served], folder: Path, *, loopback: bool = False
+    models: Mapping[str, GatewayModel], folder: Path, *, loopback: bool = False
 ) -> AsyncIterator[Gateway]:
     """Serve ``models`` until the end of the block.
 
@@ -132,8 +132,8 @@ async def open_gateway(
     Raises:
         JournalError: the socket cannot be created.
     """
-    from codetaste.gateway.app import App  # noqa: PLC0415 - heavy
-    from codetaste.gateway.server import closing, loopback_socket, serving, unix_socket  # noqa: PLC0415 - heavy
+    from codetaste.gateway.app import GatewayApp  # noqa: PLC0415 - heavy
+    from codetaste.gateway.server import close_on_exit, loopback_socket, open_server, unix_socket  # noqa: PLC0415 - heavy
 
     async with AsyncExitStack() as stack:
         for model in models.values():
@@ -149,12 +149,12 @@ async def open_gateway(
             raise JournalError(
                 f"{socket_folder / _SOCKET}: cannot be created: {error.strerror or error}"
             ) from error
-        stack.enter_context(closing(sockets))
+        stack.enter_context(close_on_exit(sockets))
         if loopback:
             sockets.append(loopback_socket())
         port = sockets[-1].getsockname()[1] if loopback else 0
-        app = App()
-        await stack.enter_async_context(serving(app, sockets))
+        app = GatewayApp()
+        await stack.enter_async_context(open_server(app, sockets))
         yield Gateway(app, models, socket_folder / _SOCKET, port)
 
 

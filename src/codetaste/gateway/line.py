@@ -16,8 +16,8 @@ import h11
 import httpcore2
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.gateway.dial import Dial, Dialled
-from codetaste.llm.connection import named
+from codetaste.gateway.dial import PlainConnector, PlainConnection
+from codetaste.llm.connection import describe_exception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -35,7 +35,7 @@ _ANY_HEAD = 47
 """Tells zlib to find out by itself which of its formats it reads."""
 
 
-class Lines:
+class ProviderConnector:
     """The way to one provider.
 
     Args:
@@ -46,18 +46,18 @@ class Lines:
 
     def __init__(self, origin: httpcore2.Origin, tls: SSLContext | None, connect_s: float) -> None:
         # Slots bound the requests in flight, so the pool needs no bound of its own.
-        self._way: Dial | _Pool = (
-            Dial(origin.host.decode("ascii"), origin.port, connect_s) if tls is None else _Pool(tls)
+        self._way: PlainConnector | _Pool = (
+            PlainConnector(origin.host.decode("ascii"), origin.port, connect_s) if tls is None else _Pool(tls)
         )
 
-    async def ready(self) -> Line:
+    async def connect(self) -> ProviderConnection:
         """Return a line; where connections are not kept, a new one is made now.
 
         Raises:
             ModelUnavailable: the provider cannot be reached; nothing was billed.
         """
         try:
-            return Line(await self._way.connect(), ages=isinstance(self._way, Dial))
+            return ProviderConnection(await self._way.connect(), ages=isinstance(self._way, PlainConnector))
         except OSError as error:
             raise _lost(error, unsent=True) from error
 
@@ -67,7 +67,7 @@ class Lines:
             await self._way.pool.aclose()
 
 
-class Line:
+class ProviderConnection:
     """A line for one request.
 
     Attributes:
@@ -75,12 +75,12 @@ class Line:
         headers: of the answer, names in lower case.
     """
 
-    def __init__(self, way: Dialled | _Pooled, *, ages: bool) -> None:
+    def __init__(self, way: PlainConnection | _Pooled, *, ages: bool) -> None:
         self.status, self.headers = 0, dict[str, str]()
         self._way, self._ages, self._made_s = way, ages, time.monotonic()
 
     @property
-    def fresh(self) -> bool:
+    def usable(self) -> bool:
         """Whether it is young enough for a server to wait for a request on it."""
         return not self._ages or time.monotonic() - self._made_s < _FRESH_S
 
@@ -104,7 +104,7 @@ class Line:
         """
         headers = [*headers, (b"content-length", b"%d" % len(content))]
         try:
-            if isinstance(self._way, Dialled):
+            if isinstance(self._way, PlainConnection):
                 self.status, found = await self._way.post(url.target, headers, content, quiet_s)
             else:
                 self.status, found = await self._way.post(url, headers, content, quiet_s)
@@ -128,7 +128,7 @@ class Line:
             raise ModelUnavailable("the provider fell silent in the middle of the reply") from error
         except _LOST as error:
             raise ModelUnavailable(
-                f"the connection was lost in the middle of the reply ({named(error)})"
+                f"the connection was lost in the middle of the reply ({describe_exception(error)})"
             ) from error
         except zlib.error as error:
             raise MalformedReply(f"the reply cannot be unpacked ({error})") from error
@@ -193,4 +193,4 @@ class _Pooled:
 def _lost(error: Exception, *, unsent: bool) -> ModelUnavailable:
     """Return the error for a request without an answer; unbilled when it was certainly never sent."""
     what = "cannot be reached" if unsent else "was lost before it answered"
-    return ModelUnavailable(f"the provider {what} ({named(error)})", unbilled=unsent)
+    return ModelUnavailable(f"the provider {what} ({describe_exception(error)})", unbilled=unsent)

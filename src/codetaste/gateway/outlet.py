@@ -15,24 +15,24 @@ _STALL_TIMEOUT_S = 60.0
 """A client that reads no byte for this long counts as disconnected, so that the provider does not wait."""
 
 
-class Outlet:
+class ResponseStream:
     """One response. The producer ends it by ``close``; the sender may ``abandon`` it."""
 
     def __init__(self) -> None:
         self.status, self.headers = 0, dict[str, str]()
-        self.begun, self.gone = anyio.Event(), False
-        self.on_leaving: Callable[[], None] = lambda: None
+        self.started, self.abandoned = anyio.Event(), False
+        self.on_abandon: Callable[[], None] = lambda: None
         self._send_stream, self.pieces = anyio.create_memory_object_stream[bytes](_MAX_QUEUED)
 
-    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+    def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Set status and headers; only the first call counts."""
-        if not self.begun.is_set():
+        if not self.started.is_set():
             self.status, self.headers = status, dict(headers)
-            self.begun.set()
+            self.started.set()
 
     async def write(self, piece: bytes) -> None:
         """Add the next piece of the body; it is dropped if the client has disconnected."""
-        if self.gone or not piece:
+        if self.abandoned or not piece:
             return
         try:
             try:
@@ -41,9 +41,9 @@ class Outlet:
                 with anyio.fail_after(_STALL_TIMEOUT_S):
                     await self._send_stream.send(piece)
         except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self.leave()
+            self.abandon()
 
-    def rest(self) -> bytes:
+    def drain(self) -> bytes:
         """Return all queued pieces joined, so that they are sent as one."""
         pieces = []
         with suppress(anyio.WouldBlock, anyio.EndOfStream):
@@ -53,17 +53,17 @@ class Outlet:
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Send a whole response."""
-        self.begin(status, {**headers, "content-length": str(len(body))})
+        self.start(status, {**headers, "content-length": str(len(body))})
         await self.write(body)
 
     def close(self) -> None:
         """End the body."""
         self._send_stream.close()
-        self.begun.set()
+        self.started.set()
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Record that the client has disconnected."""
-        if not self.gone:
-            self.gone = True
+        if not self.abandoned:
+            self.abandoned = True
             self.pieces.close()
-            self.on_leaving()
+            self.on_abandon()

@@ -26,14 +26,14 @@ _NAME_DIGITS = 32
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _MAX_MARKER_CHARS = 100
 """Maximum length of a cache marker; a longer value is not one."""
-SAID = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
+CONVERSATION_KEYS = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
 """The key of the conversation, by protocol."""
-INSTRUCTIONS = {"anthropic": "system", "openai": "instructions"}
-_NOT_SETTINGS = frozenset({*SAID.values(), *INSTRUCTIONS.values(), "tools", "metadata", "stream"})
+INSTRUCTION_KEYS = {"anthropic": "system", "openai": "instructions"}
+_NOT_SETTINGS = frozenset({*CONVERSATION_KEYS.values(), *INSTRUCTION_KEYS.values(), "tools", "metadata", "stream"})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """A part of a request's prompt.
 
     Attributes:
@@ -51,18 +51,18 @@ class Part:
     data: bytes
 
 
-def parts_of(protocol: str, body: Mapping[str, Any]) -> tuple[Part, ...]:
+def request_parts(protocol: str, body: Mapping[str, Any]) -> tuple[PromptPart, ...]:
     """Return all parts of a request in ``protocol``, in order; settings come first."""
     return tuple(_parts(protocol, body))
 
 
-def said_parts(reply: object) -> tuple[Part, ...]:
+def reply_parts(reply: object) -> tuple[PromptPart, ...]:
     """Return the parts of a reply: a list of messages or items, or a text."""
     return tuple(_part("message", each) for each in _listed(reply))
 
 
-def written(
-    protocol: str, received: Mapping[str, Any], parts: Sequence[Part], sent: Mapping[str, Any]
+def encode_body(
+    protocol: str, received: Mapping[str, Any], parts: Sequence[PromptPart], sent: Mapping[str, Any]
 ) -> bytes:
     """Encode the body to be sent, from the JSON of the parts where they are unchanged.
 
@@ -72,7 +72,7 @@ def written(
         parts: all of its parts, in order.
         sent: the same body with the changed options.
     """
-    kinds = {INSTRUCTIONS.get(protocol): "system", SAID[protocol]: "message", "tools": "tool"}
+    kinds = {INSTRUCTION_KEYS.get(protocol): "system", CONVERSATION_KEYS[protocol]: "message", "tools": "tool"}
     pieces = [b"{"]
     for name, value in sent.items():
         kind = kinds.get(name)
@@ -87,13 +87,13 @@ def written(
     return b"".join(pieces)
 
 
-def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[Part]:
+def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
     yield _part("settings", {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
     for tool in _listed(body.get("tools")):
         yield _part("tool", tool)
-    for block in _listed(body.get(INSTRUCTIONS.get(protocol, ""))):
+    for block in _listed(body.get(INSTRUCTION_KEYS.get(protocol, ""))):
         yield _part("system", block)
-    for each in _listed(body.get(SAID[protocol])):
+    for each in _listed(body.get(CONVERSATION_KEYS[protocol])):
         yield _part("message", each)
 
 
@@ -101,7 +101,7 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _part(kind: str, value: Any) -> Part:  # noqa: ANN401 - JSON data
+def _part(kind: str, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
     text = _to_json(value)
     named = data = text.encode("utf-8", "surrogatepass")
     size = _OVERHEAD_TOKENS + len(data)
@@ -113,7 +113,7 @@ def _part(kind: str, value: Any) -> Part:  # noqa: ANN401 - JSON data
     name = sha256(named).hexdigest()[:_NAME_DIGITS]
     if not text.isascii():
         data = text.encode("utf-8", "replace")
-    return Part(kind, name, size, value, data)
+    return PromptPart(kind, name, size, value, data)
 
 
 def _to_json(value: Any) -> str:  # noqa: ANN401 - JSON data

@@ -14,18 +14,18 @@ import anyio
 import anyio.lowlevel
 
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.wire.http import one_line, read_json, without
-from codetaste.llm.wire.sse import MOST_BYTES
-from codetaste.orchestration.retry import give_up
+from codetaste.llm.wire.http import one_line, read_json, redact
+from codetaste.llm.wire.sse import MAX_REPLY_BYTES
+from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
-    from codetaste.gateway.line import Line
-    from codetaste.gateway.outlet import Outlet
+    from codetaste.gateway.line import ProviderConnection
+    from codetaste.gateway.outlet import ResponseStream
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
-    from codetaste.llm.wire.tap import Tap
+    from codetaste.llm.wire.tap import UsageTap
 
 _CLOSE_TIMEOUT_S = 5.0
 _TRAILING_TIMEOUT_S = 0.25
@@ -37,11 +37,11 @@ _OK, _REDIRECT = 200, 300
 _EVENT_STREAM, _JSON_BODY = "text/event-stream", "application/json"
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 """The end of an event."""
-REFUSED = "_codetaste_answer"
+PROVIDER_ERROR = "_codetaste_answer"
 """Attribute of an error with the provider's own error response, to be forwarded."""
 
 
-class Passage:
+class ForwardedCall:
     """One request forwarded to ``upstream``, its response to ``outlet``; may be sent again after a failure.
 
     Args:
@@ -54,7 +54,7 @@ class Passage:
         outlet: the response to the client.
     """
 
-    remembers = False
+    has_ledger = False
 
     def __init__(
         self,
@@ -65,21 +65,21 @@ class Passage:
         headers: Mapping[str, str],
         query: str,
         streamed: bool,
-        outlet: Outlet,
+        outlet: ResponseStream,
     ) -> None:
         self.id = model_id
         self._upstream, self._encode, self._outlet = upstream, encode, outlet
         self._headers, self._query, self._streamed = headers, query, streamed
-        self._connection: Line | ModelUnavailable | None = None
+        self._connection: ProviderConnection | ModelUnavailable | None = None
         self._body: tuple[Request, bytes] | None = None
-        self.told = False
+        self.end_delivered = False
         """Whether the client has received the provider's own end of the stream."""
 
-    async def get_ready(self, request: Request) -> None:
+    async def prepare(self, request: Request) -> None:
         """Connect and encode the body while the reservation is journalled; nothing is sent."""
         await self.aclose()
         try:
-            self._connection = await self._upstream.ready()
+            self._connection = await self._upstream.connect()
         except ModelUnavailable as error:
             self._connection = error
         self._body = (request, self._encode(request))
@@ -96,12 +96,12 @@ class Passage:
                 return await self._send(self._take_body(request))
             raise ModelUnavailable(f"no complete reply within {timeout_s:g} s")
         except ModelError as error:
-            error.args = (without(self._upstream.secret, str(error)),)
-            if self._outlet.begun.is_set() or self._outlet.gone:
-                give_up(error)
+            error.args = (redact(self._upstream.api_key, str(error)),)
+            if self._outlet.started.is_set() or self._outlet.abandoned:
+                mark_given_up(error)
             raise
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no ledger
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no ledger
         """Return None: the provider has no ledger."""
         return None
 
@@ -119,7 +119,7 @@ class Passage:
         headers = [(b"host", host), *((name.encode(), text.encode()) for name, text in sent)]
         line = await self._take_connection()
         try:
-            await line.post(url, headers, content, upstream.quiet_s(streamed=self._streamed))
+            await line.post(url, headers, content, upstream.timeouts_s(streamed=self._streamed))
             del content  # replies take minutes, and prompts are large
             return await self._read(line)
         finally:
@@ -131,38 +131,38 @@ class Passage:
         body, self._body = self._body, None
         return body[1] if body is not None and body[0] == request else self._encode(request)
 
-    async def _take_connection(self) -> Line:
+    async def _take_connection(self) -> ProviderConnection:
         """Return an unused connection: the prepared one if it is still usable, or a new one."""
         line, self._connection = self._connection, None
         if isinstance(line, ModelUnavailable):
             raise line
-        if line is not None and not line.fresh:
+        if line is not None and not line.usable:
             self._connection = line
             await self.aclose()
             line = None
-        return line or await self._upstream.ready()
+        return line or await self._upstream.connect()
 
-    async def _read(self, line: Line) -> Reply:
-        serving = self._upstream.serving
-        name = line.headers.get(serving.request_id, "")
+    async def _read(self, line: ProviderConnection) -> Reply:
+        serving = self._upstream.wire_protocol
+        name = line.headers.get(serving.request_id_header, "")
         kind = line.headers.get("content-type", "").partition(";")[0].strip().lower()
         streamed = kind == _EVENT_STREAM
         head = {"content-type": line.headers.get("content-type", "")}
-        head |= {serving.request_id: name} if name else {}
+        head |= {serving.request_id_header: name} if name else {}
         async with aclosing(line.chunks()) as chunks:
             if not _OK <= line.status < _REDIRECT:
                 raise self._provider_error(line, await _read_body(chunks, _MAX_ERROR_BYTES))
             if not streamed and kind != _JSON_BODY:
                 shown = one_line((await _read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
-            tap = serving.tap(streamed=streamed, request_id=name)
+            tap = serving.usage_tap(streamed=streamed, request_id=name)
             if streamed:
                 await self._stream(chunks, tap, head)
-                tapped = tap.tapped()
+                tapped = tap.result()
             else:
-                body = await _read_body(chunks, MOST_BYTES)
+                body = await _read_body(chunks, MAX_REPLY_BYTES)
                 tap.feed(body)
-                tapped = tap.tapped()
+                tapped = tap.result()
                 if tapped.reply is not None:
                     await self._outlet.respond(line.status, head, body)
         if tapped.reply is None:
@@ -170,24 +170,24 @@ class Passage:
         self._outlet.close()
         return tapped.reply
 
-    async def _stream(self, chunks: AsyncGenerator[bytes, None], tap: Tap, head: Mapping[str, str]) -> None:
+    async def _stream(self, chunks: AsyncGenerator[bytes, None], tap: UsageTap, head: Mapping[str, str]) -> None:
         """Forward a stream; its beginning is buffered until the first event shows that there is a reply."""
         buffer = bytearray()
         async for chunk in chunks:
             tap.feed(chunk)
             piece = chunk
-            if not self._outlet.begun.is_set():
+            if not self._outlet.started.is_set():
                 buffer += chunk
-                if tap.ended and (error := tap.tapped().error) is not None:
+                if tap.complete and (error := tap.result().error) is not None:
                     raise error
                 if not _EVENT_END.search(buffer):
                     continue
-                self._outlet.begin(200, head)
+                self._outlet.start(200, head)
                 piece = bytes(buffer)
                 del self._encode  # frees the prompt; a reply that has begun is never requested again
             await self._outlet.write(piece)
-            if tap.ended:
-                self.told = True
+            if tap.complete:
+                self.end_delivered = True
                 # The end is sent to the client before it is parsed.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
                 await self._forward_trailing(chunks)
@@ -199,14 +199,14 @@ class Passage:
             async for chunk in chunks:
                 await self._outlet.write(chunk)
 
-    def _provider_error(self, line: Line, body: bytes) -> ModelError:
+    def _provider_error(self, line: ProviderConnection, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
         content: Any = text
         with suppress(MalformedReply):
             content = read_json(text)
-        error = self._upstream.serving.error_from(line.status, content, line.headers)
+        error = self._upstream.wire_protocol.error_from(line.status, content, line.headers)
         kind = line.headers.get("content-type", "application/json")
-        setattr(error, REFUSED, (line.status, kind, without(self._upstream.secret, text).encode()))
+        setattr(error, PROVIDER_ERROR, (line.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
 
 
@@ -215,7 +215,7 @@ async def _read_body(chunks: AsyncGenerator[bytes, None], most_bytes: int) -> by
     async for chunk in chunks:
         body += chunk
         if len(body) > most_bytes:
-            if most_bytes == MOST_BYTES:
-                raise MalformedReply(f"the reply has more than {MOST_BYTES:,} bytes; reading stopped")
+            if most_bytes == MAX_REPLY_BYTES:
+                raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
             break
     return bytes(body[:most_bytes])

@@ -10,8 +10,8 @@ import anyio
 import anyio.to_thread
 
 from codetaste.errors import JournalError
-from codetaste.llm.codec import unpack
-from codetaste.llm.record import Record
+from codetaste.llm.codec import value_from_json
+from codetaste.llm.record import JsonlFile
 from codetaste.llm.wire.calls import read_arguments
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class TranscriptEntry:
     """One request and its reply.
 
     Attributes:
@@ -42,22 +42,22 @@ class Exchanged:
     reply: Mapping[str, Any]
     tools: tuple[Any, ...]
     system: tuple[Any, ...]
-    said: tuple[Any, ...]
-    answered: tuple[Any, ...]
+    messages: tuple[Any, ...]
+    reply_messages: tuple[Any, ...]
 
     @property
-    def main(self) -> bool:
+    def is_agent_turn(self) -> bool:
         """Whether the request was a turn of the agent, not a side call."""
         return not self.request.get("side", False)
 
     @property
-    def calls(self) -> tuple[Called, ...]:
+    def tool_calls(self) -> tuple[TranscriptToolCall, ...]:
         """The tool calls of the reply, in order."""
-        return tuple(calls_in(self.protocol, self.answered))
+        return tuple(tool_calls_in(self.protocol, self.reply_messages))
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class TranscriptToolCall:
     """A tool call of a model; the text of a free-form tool is the argument ``input``."""
 
     name: str
@@ -92,10 +92,10 @@ class _TranscriptState:
             [*after.messages[: line.get("keep", 0)], *line["added"]],
         )
 
-    def entries(self) -> Iterator[Exchanged]:
+    def entries(self) -> Iterator[TranscriptEntry]:
         for number, request in self.requests.items():
             reply = self.replies.get(number, {})
-            yield Exchanged(
+            yield TranscriptEntry(
                 self.protocol,
                 self.admission,
                 number,
@@ -111,7 +111,7 @@ class _TranscriptState:
         return tuple(self.parts[name] for name in names)
 
 
-async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) -> list[Exchanged]:
+async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) -> list[TranscriptEntry]:
     """Return all requests of a transcript, in order.
 
     Args:
@@ -121,8 +121,8 @@ async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) ->
     Raises:
         JournalError: the transcript or a part of it is missing or damaged.
     """
-    file, found = _TranscriptState(), list[Exchanged]()
-    lines = await anyio.to_thread.run_sync(list, Record(path).read())
+    file, found = _TranscriptState(), list[TranscriptEntry]()
+    lines = await anyio.to_thread.run_sync(list, JsonlFile(path).read())
     if not lines:
         raise JournalError(f"{path}: the transcript is missing or empty")
     try:
@@ -132,9 +132,9 @@ async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) ->
                     found.extend(file.entries())
                     file = _TranscriptState(file.parts, protocol, file.admission + 1)
                 case {"part": name, "kept": digest}:
-                    file.parts[name] = unpack(json.loads(await fetch(digest)))
+                    file.parts[name] = value_from_json(json.loads(await fetch(digest)))
                 case {"part": name, "value": value}:
-                    file.parts[name] = unpack(value)
+                    file.parts[name] = value_from_json(value)
                 case {"request": _}:
                     file.add_request(line)
                 case {"reply": number}:
@@ -145,7 +145,7 @@ async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) ->
     return found
 
 
-def calls_in(protocol: str, messages: Iterable[Any]) -> Iterator[Called]:
+def tool_calls_in(protocol: str, messages: Iterable[Any]) -> Iterator[TranscriptToolCall]:
     """Yield the tool calls in a model's messages."""
     for each in messages:
         if protocol == "anthropic":
@@ -165,7 +165,7 @@ def calls_in(protocol: str, messages: Iterable[Any]) -> Iterator[Called]:
                 yield _tool_call(kind.get("name"), given)
 
 
-def _tool_call(name: object, arguments: object) -> Called:
+def _tool_call(name: object, arguments: object) -> TranscriptToolCall:
     if isinstance(arguments, str):
         arguments = read_arguments(arguments)[0]
-    return Called(str(name or ""), arguments if isinstance(arguments, dict) else {})
+    return TranscriptToolCall(str(name or ""), arguments if isinstance(arguments, dict) else {})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.gateway.bound import Counts
-from codetaste.gateway.upstream import PASSED_ON, Upstream
-from codetaste.llm.pricing import ROUTES, STANDARD
+from codetaste.gateway.bound import TokenCounts
+from codetaste.gateway.upstream import FORWARDED_PROVIDERS, Upstream
+from codetaste.llm.pricing import ROUTING_OPTIONS, STANDARD_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metered import MeteredModel
 
-_PRICE_OPTIONS = (*STANDARD, *ROUTES)
+_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
 """Options that decide a model's price: a value in the config overrides the client's."""
 _DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
 """Options sent if the config does not set them; without them the provider's project settings decide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class GatewayModel:
     """A model that CLI agents may use.
 
     Attributes:
@@ -36,8 +36,8 @@ class Served:
     metered: MeteredModel
     name: str
     upstream: Upstream | None = None
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
+    fixed_options: Mapping[str, Any] = field(default_factory=dict)
+    token_counts: TokenCounts = field(default_factory=TokenCounts)
 
     @property
     def id(self) -> str:
@@ -45,7 +45,7 @@ class Served:
         return self.metered.id
 
 
-def served(config: ModelConfig, metered: MeteredModel) -> Served:
+def gateway_model(config: ModelConfig, metered: MeteredModel) -> GatewayModel:
     """Return the gateway's model for one ``[[models]]`` entry; it is closed with the gateway.
 
     Scripted, replayed and recorded models are called in neutral form, so that agents of any protocol can use
@@ -54,9 +54,9 @@ def served(config: ModelConfig, metered: MeteredModel) -> Served:
     Raises:
         ConfigError: the provider's key is not set.
     """
-    if config.provider not in PASSED_ON or config.cassette is not None:
-        return Served(metered, config.model)
+    if config.provider not in FORWARDED_PROVIDERS or config.cassette is not None:
+        return GatewayModel(metered, config.model)
     upstream = Upstream(config)
     configured = {name: config.options[name] for name in _PRICE_OPTIONS if name in config.options}
     fixed = {**_DEFAULT_OPTIONS.get(upstream.host, {}), **configured}
-    return Served(metered, config.model, upstream, fixed)
+    return GatewayModel(metered, config.model, upstream, fixed)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from codetaste.gateway.app import App
+    from codetaste.gateway.app import GatewayApp
 
 _MAX_CONNECTIONS = 4096
 """Maximum open connections, if twice as many files may be open."""
@@ -103,7 +103,7 @@ def _connection_class() -> type[_Connection]:
 
 
 @asynccontextmanager
-async def serving(app: App, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
     """Serve ``app`` on ``sockets`` until the end of the block; shutdown takes seconds at most."""
     config = uvicorn.Config(
         _as_asgi(app),
@@ -143,7 +143,7 @@ async def _serve(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
         await server.serve(sockets)
 
 
-def _as_asgi(app: App) -> Any:  # noqa: ANN401 - uvicorn's own type
+def _as_asgi(app: GatewayApp) -> Any:  # noqa: ANN401 - uvicorn's own type
     async def asgi(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
         await app(scope, receive, send)
 
@@ -182,7 +182,7 @@ def loopback_socket() -> socket.socket:
 
 
 @contextmanager
-def closing(sockets: Sequence[socket.socket]) -> Iterator[None]:
+def close_on_exit(sockets: Sequence[socket.socket]) -> Iterator[None]:
     """Close the sockets at the end of the block; sockets already closed are ignored."""
     try:
         yield

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Reply
     from codetaste.orchestration.budget import Budget
-    from codetaste.orchestration.money import Snapshot
+    from codetaste.orchestration.money import BudgetSnapshot
 
 
 @dataclass(slots=True)
-class Tally:
+class SessionUsage:
     """Usage counters of one session; the cost is all that its job has spent during the session.
 
     Attributes:
@@ -36,11 +36,11 @@ class Tally:
     requests: int = 0
     turns: int = 0
     tool_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    refused: str = ""
-    failed: str = ""
+    tokens: Usage = field(default_factory=Usage)
+    budget_refusal: str = ""
+    provider_failure: str = ""
     stopped: anyio.Event = field(default_factory=anyio.Event)
-    _at_start: Snapshot = field(init=False)
+    _at_start: BudgetSnapshot = field(init=False)
 
     def __post_init__(self) -> None:
         """Record what the job had spent before."""
@@ -56,18 +56,18 @@ class Tally:
         """Upper bound of the cost that may have been billed besides, in US dollars."""
         return self.budget.unknown.usd - self._at_start.unknown.usd
 
-    def answered(self, reply: Reply, *, main: bool) -> None:
+    def count_reply(self, reply: Reply, *, is_agent_turn: bool) -> None:
         """Count a reply; it counts as a turn if ``main``, that is if its request had tools."""
-        self.failed = ""
-        if main:
+        self.provider_failure = ""
+        if is_agent_turn:
             self.turns += 1
             self.tool_calls += len(reply.message.tool_calls)
         if reply.usage is not None:
-            self.usage = _sum(self.usage, reply.usage)
+            self.tokens = _sum(self.tokens, reply.usage)
 
-    def refuse(self, why: str) -> None:
+    def record_refusal(self, why: str) -> None:
         """Record that the budget refused a request, and set ``stopped``."""
-        self.refused = self.refused or why
+        self.budget_refusal = self.budget_refusal or why
         self.stopped.set()
 
 

@@ -14,7 +14,7 @@ _MAIN_ARGUMENTS = ("command", "cmd", "file_path", "absolute_path", "path", "patt
 """Arguments that best describe a call, in the tools of the supported CLI agents."""
 
 
-def turn_told(number: int, reply: Reply) -> str:
+def format_turn(number: int, reply: Reply) -> str:
     """Format turn ``number`` (from 1), e.g. "turn 3: Edit /testbed/one.py, Bash git status"."""
     calls = reply.message.tool_calls
     if not calls:

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from codetaste.llm.codec import canonical, pack
-from codetaste.llm.record import Record
+from codetaste.llm.codec import canonical_json, value_to_json
+from codetaste.llm.record import JsonlFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.gateway.parts import Part
+    from codetaste.gateway.parts import PromptPart
     from codetaste.orchestration.job import JobContext
 
 FORMAT = 1
@@ -55,7 +55,7 @@ class Transcript:
     """Transcript writer: the ``add_*`` methods queue lines, and ``run`` writes them in order."""
 
     def __init__(self, path: Path, ctx: JobContext) -> None:
-        self._record, self._ctx = Record(path, durable=False), ctx
+        self._record, self._ctx = JsonlFile(path, durable=False), ctx
         self._names: dict[str, str] = {}
         self._sent: deque[_SentParts] = deque(maxlen=_MAX_PREDECESSORS)
         self._queue: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ class Transcript:
         ctx = self._ctx
         self._add({"transcript": FORMAT, "job": ctx.key, "attempt": ctx.attempt, "protocol": protocol})
 
-    def request(self, number: int, parts: Sequence[Part], line: Mapping[str, Any]) -> None:
+    def add_request(self, number: int, parts: Sequence[PromptPart], line: Mapping[str, Any]) -> None:
         """Add a request and its new parts."""
         for part in parts:
             self._part(part)
@@ -85,7 +85,7 @@ class Transcript:
         self._add({**written, "added": [*sent.messages[keep:]]})
         self._sent.append(sent)
 
-    def reply(self, number: int, parts: Iterable[Part], line: Mapping[str, Any]) -> None:
+    def add_reply(self, number: int, parts: Iterable[PromptPart], line: Mapping[str, Any]) -> None:
         """Add the reply to a request."""
         names = []
         for part in parts:
@@ -116,7 +116,7 @@ class Transcript:
             if self._closed.is_set() and not self._queue:
                 return
 
-    def _part(self, part: Part) -> None:
+    def _part(self, part: PromptPart) -> None:
         if part.name not in self._names:
             self._names[part.name] = part.name
             self._add({"part": part.name, "kind": part.kind, "value": part.value})
@@ -145,12 +145,12 @@ class Transcript:
     async def _stored_line(self, line: dict[str, Any]) -> dict[str, Any]:
         """Return a line as it is written; a long value is stored by its hash."""
         if "value" not in line:
-            return {name: pack(value) for name, value in line.items()}
-        value = pack(line["value"])
-        text = canonical(value)
+            return {name: value_to_json(value) for name, value in line.items()}
+        value = value_to_json(line["value"])
+        text = canonical_json(value)
         if len(text) <= _MAX_INLINE_CHARS:
             return {**line, "value": value}
-        return {"part": line["part"], "kind": line["kind"], "kept": await self._ctx.keep(text)}
+        return {"part": line["part"], "kind": line["kind"], "kept": await self._ctx.store_text(text)}
 
 
 _KINDS = ("settings", "tool", "system", "message")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from codetaste.llm.client import CONNECT_S, certificates, key_of
-from codetaste.llm.wire.openai_chat import CAPS
-from codetaste.llm.wire.serving import SERVING
+from codetaste.llm.client import CONNECT_TIMEOUT_S, trust_store, api_key_for
+from codetaste.llm.wire.openai_chat import CAP_NAMES
+from codetaste.llm.wire.serving import SERVER_CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from httpcore2 import URL
 
-    from codetaste.gateway.line import Line, Lines
+    from codetaste.gateway.line import ProviderConnection, ProviderConnector
     from codetaste.llm.config import ModelConfig
-    from codetaste.llm.wire.request import Protocol
+    from codetaste.llm.wire.request import ProtocolName
 
 _FORWARDED_HEADERS = frozenset(
     {"accept", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta", "x-app"}
@@ -28,7 +28,7 @@ _DEFAULT_HEADERS = {"accept": "*/*", "user-agent": "codetaste"}
 """Headers sent if the client has none of that name."""
 
 _PATHS = {"anthropic": "/v1/messages", "openai": "/responses", "openai-chat": "/chat/completions"}
-PASSED_ON = frozenset(_PATHS)
+FORWARDED_PROVIDERS = frozenset(_PATHS)
 """Providers whose protocol CLI agents use too, so that requests are forwarded verbatim."""
 _NEW_CAP_ONLY = (".openai.com", ".azure.com")
 """Hosts that accept only the newer name of the output cap, and reject both together."""
@@ -46,28 +46,28 @@ class Upstream:
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        self.protocol = cast("Protocol", config.provider)
-        self.serving = SERVING[self.protocol]
-        self.secret, self.timeout_s = key_of(config), config.timeout
+        self.protocol = cast("ProtocolName", config.provider)
+        self.wire_protocol = SERVER_CODECS[self.protocol]
+        self.api_key, self.timeout_s = api_key_for(config), config.timeout
         self.host = urlsplit(config.address).hostname or ""
         self._address, self._read_timeout_s = config.address.rstrip("/"), config.silence
-        self.caps = CAPS[1:] if self.host.endswith(_NEW_CAP_ONLY) else CAPS
-        self._connector: Lines | None = None
+        self.caps = CAP_NAMES[1:] if self.host.endswith(_NEW_CAP_ONLY) else CAP_NAMES
+        self._connector: ProviderConnector | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
-    async def ready(self) -> Line:
+    async def connect(self) -> ProviderConnection:
         """Return a connection for one request; this costs nothing.
 
         Raises:
             ModelUnavailable: the provider cannot be reached.
         """
         if self._connector is None:
-            from codetaste.gateway.line import Lines  # noqa: PLC0415 - heavy
+            from codetaste.gateway.line import ProviderConnector  # noqa: PLC0415 - heavy
 
             url, _ = self.url("")
-            tls = certificates() if url.scheme == b"https" else None
-            self._connector = Lines(url.origin, tls, min(self.timeout_s, CONNECT_S))
-        return await self._connector.ready()
+            tls = trust_store() if url.scheme == b"https" else None
+            self._connector = ProviderConnector(url.origin, tls, min(self.timeout_s, CONNECT_TIMEOUT_S))
+        return await self._connector.connect()
 
     def url(self, query: str) -> tuple[URL, bytes]:
         """Return the URL for a client request with the query ``query``, and the value of the host header."""
@@ -83,14 +83,14 @@ class Upstream:
         }
         own = {"content-type": "application/json", "accept-encoding": "identity"}
         if self.protocol == "anthropic":
-            return {**_DEFAULT_HEADERS, **_VERSION, **forwarded, **own, "x-api-key": self.secret}
-        key = {"authorization": f"Bearer {self.secret}"} if self.secret else {}
+            return {**_DEFAULT_HEADERS, **_VERSION, **forwarded, **own, "x-api-key": self.api_key}
+        key = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         return {**_DEFAULT_HEADERS, **forwarded, **own, **key}
 
-    def quiet_s(self, *, streamed: bool) -> dict[str, float]:
+    def timeouts_s(self, *, streamed: bool) -> dict[str, float]:
         """Return the timeouts of one request in seconds; without a stream, read and write may take it all."""
         read_s = min(self.timeout_s, self._read_timeout_s) if streamed else self.timeout_s
-        connect_s = min(self.timeout_s, CONNECT_S)
+        connect_s = min(self.timeout_s, CONNECT_TIMEOUT_S)
         return {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
 
     async def aclose(self) -> None:

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from codetaste.errors import ConfigError
-from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, Manifest
-from codetaste.mistakes import mistakes, suggestion
+from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
+from codetaste.mistakes import validation_messages, did_you_mean
 from codetaste.resources import resource_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codetaste.harness.manifest import Protocol, Scalar
+    from codetaste.harness.manifest import AgentProtocol, Scalar
 
-MANIFEST = "agent.toml"
-PUBLISHED = "agent_config.json"
+MANIFEST_FILE = "agent.toml"
+PUBLISHED_CONFIG_FILE = "agent_config.json"
 _MAX_FILES, _MAX_BYTES = 1000, 64 * 1024**2
 
 
@@ -44,16 +44,16 @@ class Adapter:
 
     name: str
     folder: Path
-    manifest: Manifest
+    manifest: AgentManifest
     digest: str
     published: bool = False
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> AgentProtocol:
         """The protocol in which it calls its model."""
         return self.manifest.protocol
 
-    def version(self, wanted: str | None = None) -> str:
+    def choose_version(self, wanted: str | None = None) -> str:
         """Return the release to install: ``wanted``, which need not be a tested one, or the default.
 
         Raises:
@@ -67,21 +67,21 @@ class Adapter:
             )
         return version
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Scalar]:
+    def resolve_options(self, given: Mapping[str, Any]) -> dict[str, Scalar]:
         """Return all options with their values.
 
         Raises:
             ConfigError: one line for each option that is unknown or of the wrong type.
         """
         try:
-            return self.manifest.settled(dict(given))
+            return self.manifest.resolve_options(dict(given))
         except ValueError as error:
             raise ConfigError(*(f"options.{line}" for line in error.args)) from None
 
 
 def adapter_names() -> list[str]:
     """Return the names of the adapters that come with codetaste."""
-    return sorted(path.parent.name for path in resource_dir("agents").glob(f"*/{MANIFEST}"))
+    return sorted(path.parent.name for path in resource_dir("agents").glob(f"*/{MANIFEST_FILE}"))
 
 
 def load_adapter(harness: str, base_dir: Path) -> Adapter:
@@ -101,7 +101,7 @@ def load_adapter(harness: str, base_dir: Path) -> Adapter:
         known = [*adapter_names(), "codetaste"]
         raise ConfigError(
             f"harness {harness!r}: neither an agent that comes with codetaste nor a folder"
-            f"{suggestion(harness, known)}"
+            f"{did_you_mean(harness, known)}"
         )
     return read_adapter(folder.resolve())
 
@@ -114,15 +114,15 @@ def read_adapter(folder: Path) -> Adapter:
     """
     if not re.fullmatch(NAME_PATTERN, name := folder.name.lower().replace("_", "-").replace(".", "-")):
         raise ConfigError(f"{folder}: the name of an agent's folder may have only letters, digits and -")
-    if not (folder / MANIFEST).is_file():
-        if (folder / PUBLISHED).is_file():
+    if not (folder / MANIFEST_FILE).is_file():
+        if (folder / PUBLISHED_CONFIG_FILE).is_file():
             from codetaste.harness.published import published_manifest  # noqa: PLC0415 - seldom
 
             return Adapter(name, folder, published_manifest(folder), _digest(folder), published=True)
-        raise ConfigError(f"{folder}: contains neither {MANIFEST} nor {PUBLISHED}")
-    manifest = _read_manifest(folder / MANIFEST)
+        raise ConfigError(f"{folder}: contains neither {MANIFEST_FILE} nor {PUBLISHED_CONFIG_FILE}")
+    manifest = _read_manifest(folder / MANIFEST_FILE)
     missing = [
-        f"{folder / MANIFEST}: {key}: there is no file {script} beside it"
+        f"{folder / MANIFEST_FILE}: {key}: there is no file {script} beside it"
         for key, script in (("install", manifest.install), ("run", manifest.run))
         if script and not (folder / script).is_file()
     ]
@@ -131,7 +131,7 @@ def read_adapter(folder: Path) -> Adapter:
     return Adapter(name, folder, manifest, _digest(folder))
 
 
-def _read_manifest(path: Path) -> Manifest:
+def _read_manifest(path: Path) -> AgentManifest:
     import tomli  # noqa: PLC0415 - only here
 
     try:
@@ -141,9 +141,9 @@ def _read_manifest(path: Path) -> Manifest:
     except (tomli.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     try:
-        return Manifest.model_validate(raw)
+        return AgentManifest.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(*(f"{path}: {line}" for line in mistakes(error, raw, Manifest))) from None
+        raise ConfigError(*(f"{path}: {line}" for line in validation_messages(error, raw, AgentManifest))) from None
 
 
 def _digest(folder: Path) -> str:

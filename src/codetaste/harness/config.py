@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.section import Section, plain
+from codetaste.section import Section, toml_to_json
 from codetaste.units import Seconds, Usd
 
 if TYPE_CHECKING:
     from typing import Self
 
-OWN = "codetaste"
+OWN_LOOP = "codetaste"
 """The harness that is codetaste's own tool-use loop instead of a CLI agent."""
-PAPERS_BUDGET_USD = Decimal(11)
+PAPER_BUDGET_USD = Decimal(11)
 """The paper's budget of one task (CodeTaste §4.2)."""
 PUBLISHED_TIME_LIMIT_S = 90 * 60.0
 """The published harness' time limit of one task."""
-OWN_TURNS, OWN_OUTPUT_TOKENS = 200, 16_384
+DEFAULT_MAX_TURNS, DEFAULT_MAX_OUTPUT_TOKENS = 200, 16_384
 
 
 class AgentConfig(Section):
@@ -34,7 +34,7 @@ class AgentConfig(Section):
     """The release to install; by default that of its adapter."""
     model: str
     """The id of one of [[models]]."""
-    budget_usd: Usd = PAPERS_BUDGET_USD
+    budget_usd: Usd = PAPER_BUDGET_USD
     """US dollars for one trial: plan, judge and execution together."""
     time_limit: Seconds = PUBLISHED_TIME_LIMIT_S
     """Working time of one trial, all its steps together; waiting for a permit, a rate limit or money does not
@@ -49,19 +49,19 @@ class AgentConfig(Section):
     @field_validator("options")
     @classmethod
     def _plain_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        json_options: dict[str, Any] = plain(options)
+        json_options: dict[str, Any] = toml_to_json(options)
         return json_options
 
     @model_validator(mode="after")
     def _of_the_own_loop(self) -> Self:
-        if self.own and self.version is not None:
+        if self.uses_own_loop and self.version is not None:
             raise ValueError('version is not for harness "codetaste", which is this program')
-        for name in () if self.own else ("max_turns", "max_output_tokens"):
+        for name in () if self.uses_own_loop else ("max_turns", "max_output_tokens"):
             if getattr(self, name) is not None:
                 raise ValueError(f'{name} is for harness "codetaste"; other programs take options')
         return self
 
     @property
-    def own(self) -> bool:
+    def uses_own_loop(self) -> bool:
         """Whether codetaste's own loop is the agent."""
-        return self.harness == OWN
+        return self.harness == OWN_LOOP

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from codetaste.harness.events import Told
-    from codetaste.harness.manifest import Manifest
+    from codetaste.harness.events import ReportedResult
+    from codetaste.harness.manifest import AgentManifest
     from codetaste.llm.messages import Usage
-    from codetaste.sandbox.sandbox import Completed
+    from codetaste.sandbox.sandbox import CommandResult
 
 FinishReason = Literal["success", "timeout", "execution_error", "error", "unknown", "budget_exceeded"]
 _STDERR_CHARS = 4000
@@ -23,7 +23,7 @@ _SIGNALLED = 128
 
 
 @dataclass(frozen=True, slots=True)
-class AgentEnd:
+class AgentResult:
     """How an agent ended, and the numbers that it reports; None is a number that it does not report.
 
     Attributes:
@@ -53,10 +53,10 @@ class AgentEnd:
     stream_bytes: int = 0
 
 
-def own_ending(completed: Completed, reported: Told, manifest: Manifest) -> tuple[FinishReason, str]:
+def result_of_exit(completed: CommandResult, reported: ReportedResult, manifest: AgentManifest) -> tuple[FinishReason, str]:
     """Return the finish reason of an agent that exited by itself, and in one line why it is not a success."""
     code = completed.exit_code
-    message = one_line(reported.message or errors_of(completed))
+    message = one_line(reported.message or stderr_tail(completed))
     meaning = manifest.exit_codes.get(str(code), "")
     if reported.outcome == "budget":
         return "budget_exceeded", "it reached its own cost limit"
@@ -72,7 +72,7 @@ def own_ending(completed: Completed, reported: Told, manifest: Manifest) -> tupl
     return "success", ""
 
 
-def errors_of(completed: Completed | None) -> str:
+def stderr_tail(completed: CommandResult | None) -> str:
     """Return the end of the agent's standard error."""
     return completed.stderr.decode(errors="replace")[-_STDERR_CHARS:] if completed else ""
 

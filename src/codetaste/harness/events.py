@@ -15,11 +15,11 @@ from codetaste.llm.messages import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from codetaste.harness.manifest import Counted, Ending, Figures, Manifest, Pick, Wanted
+    from codetaste.harness.manifest import CountPattern, EndEvent, NumberFields, AgentManifest, EventPattern, ExpectedValue
 
-LINE_BYTES = 16 * 1024**2
+MAX_LINE_BYTES = 16 * 1024**2
 """A longer line is skipped."""
-MESSAGE_CHARS = 20_000
+MAX_MESSAGE_CHARS = 20_000
 """Length to which the last message is cut."""
 _MAX_DISTINCT = 1_000_000
 _MAX_COUNT = 10**15
@@ -27,7 +27,7 @@ _MAX_USD, _USD_DIGITS = Decimal(10) ** 9, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedResult:
     """What an agent's output has reported so far; None is a number that was not reported.
 
     Attributes:
@@ -49,21 +49,21 @@ class Told:
     cost_usd: Decimal | None = None
 
 
-class EventReader:
+class OutputParser:
     """Parses a stream as it arrives, in chunks of any size.
 
     ``event_count`` is the number of parsed lines: lines that contain all words that some pattern requires.
     """
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: AgentManifest) -> None:
         self._manifest = manifest
         self._required_words = _find_required_words(manifest)
-        self.events = 0
+        self.event_count = 0
         self._line = bytearray()
         self._skipping = False
         self._turns, self._tool_calls = _PartCounter(manifest.turns), _PartCounter(manifest.tool_calls)
         self._message = ""
-        self._end: tuple[Ending, dict[str, Any]] | None = None
+        self._end: tuple[EndEvent, dict[str, Any]] | None = None
 
     def feed(self, chunk: bytes) -> None:
         """Parse the next chunk."""
@@ -77,20 +77,20 @@ class EventReader:
                     self._parse_line(line)
         self._add(rest)
 
-    def told(self) -> Told:
+    def result(self) -> ReportedResult:
         """Return what the stream has reported, including its last line if that lacks only the newline."""
         self._end_line()
         turns, tool_calls = self._turns.total, self._tool_calls.total
         if self._end is None:
-            return Told(message=self._message, turns=turns, tool_calls=tool_calls)
+            return ReportedResult(message=self._message, turns=turns, tool_calls=tool_calls)
         ending, event = self._end
         figures = self._manifest.figures
         message = self._message if ending.message is None else _text_at(event, ending.message)
         own_turns = _number(event, figures.turns)
-        return Told(
+        return ReportedResult(
             outcome=ending.outcome,
             problem=_contradiction(ending, message),
-            message=message[-MESSAGE_CHARS:],
+            message=message[-MAX_MESSAGE_CHARS:],
             turns=turns if own_turns is None else own_turns,
             tool_calls=tool_calls,
             usage=_usage(event, figures),
@@ -98,7 +98,7 @@ class EventReader:
         )
 
     def _add(self, part: bytes) -> None:
-        if self._skipping or len(self._line) + len(part) > LINE_BYTES:
+        if self._skipping or len(self._line) + len(part) > MAX_LINE_BYTES:
             self._skipping = True
             self._line.clear()
         else:
@@ -117,7 +117,7 @@ class EventReader:
         line = line.strip()
         if not line.startswith(b"{") or not self._may_match(line):
             return
-        self.events += 1
+        self.event_count += 1
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
@@ -130,10 +130,10 @@ class EventReader:
         pattern = self._manifest.message
         for part in _parts(event, pattern):
             if pattern is not None and (text := _text_at(part, pattern.text)):
-                self._message = text[-MESSAGE_CHARS:]
+                self._message = text[-MAX_MESSAGE_CHARS:]
 
 
-def _contradiction(ending: Ending, message: str) -> str:
+def _contradiction(ending: EndEvent, message: str) -> str:
     """Return what contradicts a reported success, "" if nothing does."""
     if ending.outcome != "success":
         return ""
@@ -147,7 +147,7 @@ def _contradiction(ending: Ending, message: str) -> str:
 class _PartCounter:
     """Counts the parts that a pattern matches; ``total`` is None without a pattern."""
 
-    def __init__(self, rule: Counted | None) -> None:
+    def __init__(self, rule: CountPattern | None) -> None:
         self._rule = rule
         self._seen: set[str] = set()
         self._total = 0
@@ -169,9 +169,9 @@ class _PartCounter:
                 self._seen.add(str(name)[:200])
 
 
-def _find_required_words(manifest: Manifest) -> tuple[tuple[bytes, ...], ...]:
+def _find_required_words(manifest: AgentManifest) -> tuple[tuple[bytes, ...], ...]:
     """Return for each pattern the words of every matching line; searching for them is cheap in a flood."""
-    rules: list[Mapping[str, Wanted]] = [ending.when for ending in manifest.ends]
+    rules: list[Mapping[str, ExpectedValue]] = [ending.when for ending in manifest.ends]
     rules += [pick.when for pick in (manifest.message, manifest.turns, manifest.tool_calls) if pick]
     return tuple(
         tuple(
@@ -183,7 +183,7 @@ def _find_required_words(manifest: Manifest) -> tuple[tuple[bytes, ...], ...]:
     )
 
 
-def _parts(event: dict[str, Any], pick: Pick | None) -> Iterator[Any]:
+def _parts(event: dict[str, Any], pick: EventPattern | None) -> Iterator[Any]:
     if pick is None or not _matches(event, pick.when):
         return
     members = (event,) if pick.each is None else next(_values_at(event, pick.each), None)
@@ -192,14 +192,14 @@ def _parts(event: dict[str, Any], pick: Pick | None) -> Iterator[Any]:
             yield member
 
 
-def _matches(event: Any, when: Mapping[str, Wanted]) -> bool:  # noqa: ANN401 - JSON
+def _matches(event: Any, when: Mapping[str, ExpectedValue]) -> bool:  # noqa: ANN401 - JSON
     return all(
         any(_equals_any(found, wanted) for found in _values_at(event, place))
         for place, wanted in when.items()
     )
 
 
-def _equals_any(found: Any, wanted: Wanted) -> bool:  # noqa: ANN401 - JSON
+def _equals_any(found: Any, wanted: ExpectedValue) -> bool:  # noqa: ANN401 - JSON
     choices = wanted if isinstance(wanted, tuple) else (wanted,)
     # 1 == True in Python, but not in an agent.toml.
     return any(type(found) is type(choice) and found == choice for choice in choices)
@@ -240,7 +240,7 @@ def _usd(event: Any, place: str | None) -> Decimal | None:  # noqa: ANN401 - JSO
     return round(amount, _USD_DIGITS) if amount.is_finite() and 0 <= amount <= _MAX_USD else None
 
 
-def _usage(event: Any, figures: Figures) -> Usage | None:  # noqa: ANN401 - JSON
+def _usage(event: Any, figures: NumberFields) -> Usage | None:  # noqa: ANN401 - JSON
     places = (figures.input, figures.cache_read, figures.cache_write, figures.output, figures.reasoning)
     found = [_number(event, place) for place in places]
     if found[0] is None and found[3] is None:

@@ -22,23 +22,23 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.harness.harvest_choice import Choice, choose
-from codetaste.harness.harvest_git import PrivateRepository, private_repository
+from codetaste.harness.harvest_choice import PatchSelection, select_changes
+from codetaste.harness.harvest_git import PrivateRepository, create_private_repository
 from codetaste.harness.harvest_stream import read_tree
-from codetaste.harness.harvest_tree import Base, Entry, Snapshot, SnapshotLimits
-from codetaste.harness.testbed_index import index_entries
-from codetaste.rules.scratch import new_folder
+from codetaste.harness.harvest_tree import BaseTree, TreeEntry, TreeSnapshot, SnapshotLimits
+from codetaste.harness.testbed_index import read_index
+from codetaste.rules.scratch import make_scratch_folder
 from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.harness.testbed import Testbed
-    from codetaste.sandbox.box import Box
+    from codetaste.sandbox.box import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
-class HarvestLimits:
+class ExtractionLimits:
     """Limits of one extraction. Sizes in bytes, times in seconds.
 
     Attributes:
@@ -63,7 +63,7 @@ class HarvestLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class ExtractedPatch:
     """An agent's patch.
 
     Attributes:
@@ -79,7 +79,7 @@ class Harvest:
     notes: tuple[str, ...] = ()
 
 
-async def harvest(sandbox: Box, testbed: Testbed, limits: HarvestLimits | None = None) -> Harvest:
+async def extract_patch(sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits | None = None) -> ExtractedPatch:
     """Extract the patch from a sandbox that runs, was stopped, or died.
 
     A running sandbox may change while it is read; stop it first. The content of a sandbox never causes an
@@ -94,12 +94,12 @@ async def harvest(sandbox: Box, testbed: Testbed, limits: HarvestLimits | None =
         StorageFull: no space left on the host.
         ToolMissing: git is not installed.
     """
-    limits = limits or HarvestLimits()
-    folder = await to_thread.run_sync(new_folder, None)
+    limits = limits or ExtractionLimits()
+    folder = await to_thread.run_sync(make_scratch_folder, None)
     try:
         return await _extract(sandbox, testbed, limits, folder)
     except SourceError as error:
-        return Harvest(b"", 0, f"the patch cannot be created: {error}")
+        return ExtractedPatch(b"", 0, f"the patch cannot be created: {error}")
     except OSError as error:
         raise storage_error(error, f"cannot write below {folder}") from error
     finally:
@@ -107,57 +107,57 @@ async def harvest(sandbox: Box, testbed: Testbed, limits: HarvestLimits | None =
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-async def _extract(sandbox: Box, testbed: Testbed, limits: HarvestLimits, folder: Path) -> Harvest:
+async def _extract(sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits, folder: Path) -> ExtractedPatch:
     base = await to_thread.run_sync(_base_tree, testbed)
-    repository = await to_thread.run_sync(private_repository, folder, testbed, limits.git_s)
+    repository = await to_thread.run_sync(create_private_repository, folder, testbed, limits.git_s)
     bounds = SnapshotLimits(limits.new_files, limits.file_bytes, limits.spool_bytes)
     with (folder / "spool").open("w+b") as spool:
-        snapshot = Snapshot(b"testbed", base, spool, bounds)
+        snapshot = TreeSnapshot(b"testbed", base, spool, bounds)
         read_problem = await read_tree(sandbox, snapshot, limits.stream_bytes, limits.read_s)
         await repository.add_blobs(spool)
-        selection = await choose(snapshot, repository, limits.content_bytes, whole=not read_problem)
+        selection = await select_changes(snapshot, repository, limits.content_bytes, whole=not read_problem)
     if selection.missing:
         selection = await _read_missing(sandbox, selection, snapshot, repository, limits, folder)
     return await _patch(selection, base, repository, limits, read_problem)
 
 
 async def _read_missing(
-    sandbox: Box,
-    selection: Choice,
-    first: Snapshot,
+    sandbox: Sandbox,
+    selection: PatchSelection,
+    first: TreeSnapshot,
     repository: PrivateRepository,
-    limits: HarvestLimits,
+    limits: ExtractionLimits,
     folder: Path,
-) -> Choice:
+) -> PatchSelection:
     """Read again the contents that belong to the patch but did not fit into the spool with ignored files."""
     with (folder / "spool-2").open("w+b") as spool:
-        again = Snapshot(first.root, first.base, spool, first.limits, wanted=selection.missing)
+        again = TreeSnapshot(first.root, first.base, spool, first.limits, wanted=selection.missing)
         await read_tree(sandbox, again, limits.stream_bytes, limits.read_s)
         await repository.add_blobs(spool)
     return selection.without(selection.missing - again.spooled)
 
 
 async def _patch(
-    selection: Choice, base: Base, repository: PrivateRepository, limits: HarvestLimits, read_problem: str
-) -> Harvest:
+    selection: PatchSelection, base: BaseTree, repository: PrivateRepository, limits: ExtractionLimits, read_problem: str
+) -> ExtractedPatch:
     problems = [read_problem, *selection.problems]
     patch, patch_problem = b"", ""
     try:
-        tree = await repository.tree(base.entries, selection.changed, selection.deleted)
+        tree = await repository.write_tree(base.entries, selection.changed, selection.deleted)
         for renames in (True, False):
-            patch = await repository.patch(tree, limits.patch_bytes, renames=renames)
-            patch_problem = await repository.applies(patch, tree)
+            patch = await repository.diff(tree, limits.patch_bytes, renames=renames)
+            patch_problem = await repository.check_applies(patch, tree)
             if not patch_problem:
                 break
     except SourceError as error:
         patch_problem = f"the patch cannot be created: {error}"
     problem = "; ".join(filter(None, [*problems, patch_problem]))
-    return Harvest(patch, len(selection.changed) + len(selection.deleted), problem, selection.notes)
+    return ExtractedPatch(patch, len(selection.changed) + len(selection.deleted), problem, selection.notes)
 
 
 @lru_cache(maxsize=4)
-def _base_tree(testbed: Testbed) -> Base:
+def _base_tree(testbed: Testbed) -> BaseTree:
     """Read the files of R; the result is shared by all agents on one instance."""
     content = (testbed.git_dir / "index").read_bytes()
-    entries = {name: Entry(mode, identity, size) for name, mode, identity, size in index_entries(content)}
-    return Base(entries, frozenset(entry.identity for entry in entries.values()))
+    entries = {name: TreeEntry(mode, identity, size) for name, mode, identity, size in read_index(content)}
+    return BaseTree(entries, frozenset(entry.identity for entry in entries.values()))

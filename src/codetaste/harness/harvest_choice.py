@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.writing import show
+from codetaste.source.writing import printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from codetaste.harness.harvest_git import PrivateRepository
-    from codetaste.harness.harvest_tree import Entry, Snapshot
+    from codetaste.harness.harvest_tree import TreeEntry, TreeSnapshot
 
 _MAX_SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PatchSelection:
     """The changes of R: changed and new files, and deleted files.
 
     ``missing`` are contents (SHA-1) that did not fit into the spool.
     """
 
-    changed: Mapping[bytes, Entry]
+    changed: Mapping[bytes, TreeEntry]
     deleted: frozenset[bytes]
     missing: frozenset[bytes]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def without(self, unreadable: Collection[bytes]) -> Choice:
+    def without(self, unreadable: Collection[bytes]) -> PatchSelection:
         """Return the selection without the contents ``unreadable``, which could not be read again."""
         changed = {name: entry for name, entry in self.changed.items() if entry.identity not in unreadable}
         names = self.changed.keys() - changed.keys()
@@ -43,9 +43,9 @@ class Choice:
         return replace(self, changed=changed, problems=tuple(problems))
 
 
-async def choose(
-    snapshot: Snapshot, repository: PrivateRepository, content_bytes: int, *, whole: bool
-) -> Choice:
+async def select_changes(
+    snapshot: TreeSnapshot, repository: PrivateRepository, content_bytes: int, *, whole: bool
+) -> PatchSelection:
     """Select the changes of ``snapshot`` that make the patch.
 
     Args:
@@ -65,33 +65,33 @@ async def choose(
         ignored = set()
         problems.append(f"git cannot list the ignored files, so none is left out: {error}")
 
-    def chosen() -> Choice:
+    def chosen() -> PatchSelection:
         changed = _fitting(snapshot, ignored, content_bytes, problems)
         deleted = set(snapshot.unseen) if whole else set()
         deleted |= _replaced_files(changed, snapshot, deleted, problems)
-        missing = frozenset(one.identity for one in changed.values() if not snapshot.has(one.identity))
-        return Choice(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
+        missing = frozenset(one.identity for one in changed.values() if not snapshot.has_content(one.identity))
+        return PatchSelection(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
 
     return await to_thread.run_sync(chosen)
 
 
 async def _ignored(
-    snapshot: Snapshot, new: set[bytes], repository: PrivateRepository, notes: list[str]
+    snapshot: TreeSnapshot, new: set[bytes], repository: PrivateRepository, notes: list[str]
 ) -> set[bytes]:
     """Return the new files that git ignores, and note those that only the agent's .gitignore files ignore."""
     before = _gitignores(snapshot.base.entries)
     unchanged = {name: entry for name, entry in before.items() if snapshot.unchanged(name)}
     changed = _gitignores(snapshot.changed)
-    now = unchanged | {name: entry for name, entry in changed.items() if snapshot.has(entry.identity)}
-    ignored = await repository.ignored(new, now)
+    now = unchanged | {name: entry for name, entry in changed.items() if snapshot.has_content(entry.identity)}
+    ignored = await repository.ignored_names(new, now)
     if ignored and before != now:
-        hidden = ignored - await repository.ignored(ignored, before)
+        hidden = ignored - await repository.ignored_names(ignored, before)
         if hidden:
             notes.append(f"{_describe_names(hidden)} left out: ignored only by the agent's .gitignore files")
     return ignored
 
 
-def _gitignores(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+def _gitignores(entries: Mapping[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
     return {
         name: entry
         for name, entry in entries.items()
@@ -102,14 +102,14 @@ def _gitignores(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
 
 
 def _fitting(
-    snapshot: Snapshot, ignored: Collection[bytes], content_bytes: int, problems: list[str]
-) -> dict[bytes, Entry]:
+    snapshot: TreeSnapshot, ignored: Collection[bytes], content_bytes: int, problems: list[str]
+) -> dict[bytes, TreeEntry]:
     """Return the changes within the limit, sorted by name; files of R and small files are taken first."""
     base = snapshot.base.entries
     found = {name: entry for name, entry in snapshot.changed.items() if name not in ignored}
-    if snapshot.overlooked:
+    if snapshot.over_limit:
         limit = snapshot.limits.new_files
-        problems.append(f"only {limit:,} of {snapshot.overlooked + limit:,} new files are considered")
+        problems.append(f"only {limit:,} of {snapshot.over_limit + limit:,} new files are considered")
     fitting, large, left = [], [], content_bytes
     for name in sorted(found, key=lambda name: (name not in base, found[name].size, name)):
         if found[name].identity and found[name].size <= left:
@@ -124,8 +124,8 @@ def _fitting(
 
 
 def _replaced_files(
-    changed: dict[bytes, Entry],
-    snapshot: Snapshot,
+    changed: dict[bytes, TreeEntry],
+    snapshot: TreeSnapshot,
     deleted: Collection[bytes],
     problems: list[str],
 ) -> set[bytes]:
@@ -164,15 +164,15 @@ def _parents(name: bytes) -> Iterator[bytes]:
         at = name.rfind(b"/", 0, at)
 
 
-def _notes(snapshot: Snapshot) -> list[str]:
+def _notes(snapshot: TreeSnapshot) -> list[str]:
     notes = [
-        f"{show(snapshot.example[why])} {why}: left out"
+        f"{printable_name(snapshot.examples[why])} {why}: left out"
         + (f", as are {count - 1:,} more" if count > 1 else "")
         for why, count in snapshot.left_out.items()
     ]
-    if snapshot.repositories:
+    if snapshot.nested_repositories:
         notes.append(
-            f"{_describe_names(snapshot.repositories, 'folder')} with a git repository of their own: "
+            f"{_describe_names(snapshot.nested_repositories, 'folder')} with a git repository of their own: "
             "only their files are taken"
         )
     return notes
@@ -180,7 +180,7 @@ def _notes(snapshot: Snapshot) -> list[str]:
 
 def _describe_names(names: Collection[bytes], what: str = "file") -> str:
     """Return e.g. "4 files ('a', 'b', 'c', …)"."""
-    shown = ", ".join(map(show, sorted(names)[:_MAX_SHOWN_NAMES]))
+    shown = ", ".join(map(printable_name, sorted(names)[:_MAX_SHOWN_NAMES]))
     return (
         f"{len(names):,} {what}{'s' * (len(names) != 1)} ({shown}{', …' * (len(names) > _MAX_SHOWN_NAMES)})"
     )

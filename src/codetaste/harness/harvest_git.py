@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.harness.testbed_index import index_file
-from codetaste.source.scratch_repository import ScratchRepository, scratch_repository
+from codetaste.harness.testbed_index import encode_index
+from codetaste.source.scratch_repository import ScratchRepository, make_scratch_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from codetaste.harness.harvest_tree import Entry
+    from codetaste.harness.harvest_tree import TreeEntry
     from codetaste.harness.testbed import Testbed
 
 _DIFF = (
@@ -54,7 +54,7 @@ class PrivateRepository:
         await to_thread.run_sync(_rewind, spool)
         await self.scratch.git(*_FAST_IMPORT, "fast-import", "--quiet", "--depth=0", stdin=spool)
 
-    async def ignored(self, names: set[bytes], gitignores: Mapping[bytes, Entry]) -> set[bytes]:
+    async def ignored_names(self, names: set[bytes], gitignores: Mapping[bytes, TreeEntry]) -> set[bytes]:
         """Return which of ``names`` git ignores if ``gitignores`` (by name) are all .gitignore files.
 
         Raises:
@@ -72,17 +72,17 @@ class PrivateRepository:
                 identity = known.identity.hex().encode() if known else _DUMMY_BLOB
                 yield b"100644 %s\t%s\0" % (identity, name)
 
-        await self.scratch.fed(lines(), "update-index", "-z", "--replace", "--index-info", env=env)
+        await self.scratch.git_with_input(lines(), "update-index", "-z", "--replace", "--index-info", env=env)
         # git reads a .gitignore that is not in the work tree from the index if its entry is skip-worktree.
         marked = (name + b"\0" for name in gitignores)
-        await self.scratch.fed(marked, "update-index", "-z", "--skip-worktree", "--stdin", env=env)
+        await self.scratch.git_with_input(marked, "update-index", "-z", "--skip-worktree", "--stdin", env=env)
         found = await self.scratch.git(
             "ls-files", "-z", "--cached", "--ignored", "--exclude-per-directory=.gitignore", env=env
         )
         return set(found.output.split(b"\0")).intersection(names)
 
-    async def tree(
-        self, base: Mapping[bytes, Entry], changed: Mapping[bytes, Entry], deleted: AbstractSet[bytes]
+    async def write_tree(
+        self, base: Mapping[bytes, TreeEntry], changed: Mapping[bytes, TreeEntry], deleted: AbstractSet[bytes]
     ) -> str:
         """Write the tree of R with these changes, and return its object name.
 
@@ -94,13 +94,13 @@ class PrivateRepository:
         def write() -> None:
             files = {name: entry for name, entry in base.items() if name not in deleted} | dict(changed)
             entries = ((name, entry.mode, entry.identity, entry.size) for name, entry in files.items())
-            path.write_bytes(index_file(entries, 0))
+            path.write_bytes(encode_index(entries, 0))
 
         await to_thread.run_sync(write)
         made = await self.scratch.git("write-tree", env={"GIT_INDEX_FILE": str(path)})
         return made.output.decode().strip()
 
-    async def patch(self, tree: str, limit_bytes: int, *, renames: bool) -> bytes:
+    async def diff(self, tree: str, limit_bytes: int, *, renames: bool) -> bytes:
         """Return the diff from R to ``tree``.
 
         Raises:
@@ -111,13 +111,13 @@ class PrivateRepository:
         made = await self.scratch.git(*quoting, *_DIFF, *how, self.base, tree, output_bytes=limit_bytes)
         return made.output
 
-    async def applies(self, patch: bytes, tree: str) -> str:
+    async def check_applies(self, patch: bytes, tree: str) -> str:
         """Return why ``patch`` does not turn R into exactly ``tree``; "" if it does."""
         env = {"GIT_INDEX_FILE": str(self.scratch.folder / "verify-index")}
         try:
             await self.scratch.git("read-tree", self.base, env=env)
             if patch:
-                await self.scratch.fed([patch], "apply", "--cached", "--whitespace=nowarn", env=env)
+                await self.scratch.git_with_input([patch], "apply", "--cached", "--whitespace=nowarn", env=env)
             found = await self.scratch.git("write-tree", env=env)
         except SourceError as error:
             return f"the patch does not apply to R: {error}"
@@ -128,10 +128,10 @@ class PrivateRepository:
         )
 
 
-def private_repository(folder: Path, testbed: Testbed, timeout_s: float) -> PrivateRepository:
+def create_private_repository(folder: Path, testbed: Testbed, timeout_s: float) -> PrivateRepository:
     """Create the repository below ``folder``, which is empty."""
     (folder / "empty").mkdir()
-    repository = scratch_repository(folder, timeout_s, objects=testbed.git_dir / "objects")
+    repository = make_scratch_repository(folder, timeout_s, objects=testbed.git_dir / "objects")
     return PrivateRepository(repository, testbed.commit)
 
 

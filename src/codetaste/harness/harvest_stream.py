@@ -9,22 +9,22 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
-from codetaste.harness.harvest_tar import DamagedTar, Kind, Member, TarReader, TarTooLarge
+from codetaste.harness.harvest_tar import DamagedTar, MemberKind, TarMember, TarReader, TarTooLarge
 from codetaste.sandbox.box import TESTBED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from codetaste.harness.harvest_tar import Taker
-    from codetaste.harness.harvest_tree import Snapshot
-    from codetaste.sandbox.box import Box
+    from codetaste.harness.harvest_tar import TarHandler
+    from codetaste.harness.harvest_tree import TreeSnapshot
+    from codetaste.sandbox.box import Sandbox
 
 _BATCH_BYTES = 128 * 1024
 _MAX_SEPARATE_READS = 100
 """Maximum number of top-level entries of R that are read one by one."""
 
 
-async def read_tree(sandbox: Box, snapshot: Snapshot, limit_bytes: int, limit_s: float) -> str:
+async def read_tree(sandbox: Sandbox, snapshot: TreeSnapshot, limit_bytes: int, limit_s: float) -> str:
     """Read /testbed into ``snapshot``; return why it was not read completely, "" if it was.
 
     If it is too large, the top-level files and folders of R are also read one by one, so that an endless file
@@ -48,14 +48,14 @@ async def read_tree(sandbox: Box, snapshot: Snapshot, limit_bytes: int, limit_s:
         fault = f"{TESTBED} could not be read within {limit_s:g} s"
     except (SandboxError, DamagedTar) as error:
         fault = f"{TESTBED} could not be read whole: {error}"
-    if not fault and snapshot.replaced:
-        return f"{TESTBED} was replaced by {snapshot.replaced}"
-    if not fault and not snapshot.rooted:
+    if not fault and snapshot.replaced_by:
+        return f"{TESTBED} was replaced by {snapshot.replaced_by}"
+    if not fault and not snapshot.root_seen:
         return f"{TESTBED} is gone"
     return fault
 
 
-async def _read_separately(sandbox: Box, snapshot: Snapshot, limit_bytes: int) -> None:
+async def _read_separately(sandbox: Sandbox, snapshot: TreeSnapshot, limit_bytes: int) -> None:
     for top in sorted({name.partition(b"/")[0] for name in snapshot.base.entries})[:_MAX_SEPARATE_READS]:
         try:
             path = f"{TESTBED}/{top.decode()}"
@@ -64,12 +64,12 @@ async def _read_separately(sandbox: Box, snapshot: Snapshot, limit_bytes: int) -
             continue  # the caller reports the fault
 
 
-async def _read(sandbox: Box, path: str, handler: Taker, snapshot: Snapshot, limit_bytes: int) -> None:
+async def _read(sandbox: Sandbox, path: str, handler: TarHandler, snapshot: TreeSnapshot, limit_bytes: int) -> None:
     try:
         async with sandbox.get(path) as stream:
             await _feed(stream, TarReader(handler, limit_bytes))
     finally:
-        snapshot.drop_open()
+        snapshot.discard_open_file()
 
 
 async def _feed(stream: AsyncIterator[bytes], reader: TarReader) -> None:
@@ -90,11 +90,11 @@ async def _feed(stream: AsyncIterator[bytes], reader: TarReader) -> None:
 class _SubtreeHandler:
     """Handles the archive of a file or folder in /testbed as a part of /testbed's archive."""
 
-    snapshot: Snapshot
+    snapshot: TreeSnapshot
 
-    def member(self, member: Member) -> bool:
+    def member(self, member: TarMember) -> bool:
         root = self.snapshot.root
-        link = b"%s/%s" % (root, member.link) if member.kind is Kind.HARD_LINK else member.link
+        link = b"%s/%s" % (root, member.link) if member.kind is MemberKind.HARD_LINK else member.link
         return self.snapshot.member(replace(member, name=b"%s/%s" % (root, member.name), link=link))
 
     def content(self, chunk: bytes) -> None:

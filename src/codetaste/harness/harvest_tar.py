@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from codetaste.errors import SourceError
-from codetaste.source.writing import show
+from codetaste.source.writing import printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -28,7 +28,7 @@ _PAX_KEYS = {b"path", b"linkpath", b"size"}
 _SPARSE_KEY = b"GNU.sparse"
 
 
-class Kind(Enum):
+class MemberKind(Enum):
     """The type of a member."""
 
     FILE = "a file"
@@ -41,30 +41,30 @@ class Kind(Enum):
 
 
 _MEMBER_KINDS = {
-    **dict.fromkeys((b"0", b"\0", b"7"), Kind.FILE),
-    b"1": Kind.HARD_LINK,
-    b"2": Kind.LINK,
-    b"5": Kind.FOLDER,
-    b"6": Kind.PIPE,
-    **dict.fromkeys((b"3", b"4"), Kind.DEVICE),
+    **dict.fromkeys((b"0", b"\0", b"7"), MemberKind.FILE),
+    b"1": MemberKind.HARD_LINK,
+    b"2": MemberKind.LINK,
+    b"5": MemberKind.FOLDER,
+    b"6": MemberKind.PIPE,
+    **dict.fromkeys((b"3", b"4"), MemberKind.DEVICE),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TarMember:
     """One member; ``size`` is the content's in bytes, ``link`` the target of a link. Names are unchecked."""
 
     name: bytes
-    kind: Kind
+    kind: MemberKind
     size: int
     executable: bool
     link: bytes
 
 
-class Taker(Protocol):
+class TarHandler(Protocol):
     """Receives the members one by one."""
 
-    def member(self, member: Member) -> bool:
+    def member(self, member: TarMember) -> bool:
         """Receive a member; return True to receive its content."""
         ...
 
@@ -93,7 +93,7 @@ class TarReader:
         limit_bytes: limit on the stream.
     """
 
-    def __init__(self, handler: Taker, limit_bytes: int) -> None:
+    def __init__(self, handler: TarHandler, limit_bytes: int) -> None:
         self._handler = handler
         self._limit = self._left = limit_bytes
         self._data = b""
@@ -145,9 +145,9 @@ class TarReader:
             yield from self._member(_member(header, kind, size, pending))
             pending = {}
 
-    def _member(self, member: Member) -> Generator[None, None, None]:
+    def _member(self, member: TarMember) -> Generator[None, None, None]:
         if member.size > self._left + len(self._data) - self._position:
-            raise TarTooLarge(f"{show(member.name)} has {member.size:,} bytes")
+            raise TarTooLarge(f"{printable_name(member.name)} has {member.size:,} bytes")
         wanted = self._handler.member(member)
         left, padding = member.size, -member.size % _TAR_BLOCK
         while left:
@@ -163,17 +163,17 @@ class TarReader:
         yield from self._read(padding)
 
 
-def _member(header: bytes, kind: bytes, size: int, pending: dict[bytes, bytes]) -> Member:
-    found = _MEMBER_KINDS.get(kind, Kind.OTHER)
+def _member(header: bytes, kind: bytes, size: int, pending: dict[bytes, bytes]) -> TarMember:
+    found = _MEMBER_KINDS.get(kind, MemberKind.OTHER)
     if _SPARSE_KEY in pending:
-        found = Kind.OTHER
+        found = MemberKind.OTHER
     name = pending.get(b"path") or _name(header)
     # Old archives mark a folder by its name alone.
-    if found is Kind.FILE and name.endswith(b"/"):
-        found = Kind.FOLDER
+    if found is MemberKind.FILE and name.endswith(b"/"):
+        found = MemberKind.FOLDER
     link = pending.get(b"linkpath") or _text_field(header[157:257])
-    has_content = found in {Kind.FILE, Kind.OTHER}
-    return Member(name, found, size if has_content else 0, bool(_number_field(header[100:108]) & 0o100), link)
+    has_content = found in {MemberKind.FILE, MemberKind.OTHER}
+    return TarMember(name, found, size if has_content else 0, bool(_number_field(header[100:108]) & 0o100), link)
 
 
 def _name(header: bytes) -> bytes:

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from codetaste.harness.harvest_tar import Kind, Member
-from codetaste.harness.testbed_index import FILE, LINK, PROGRAM
+from codetaste.harness.harvest_tar import MemberKind, TarMember
+from codetaste.harness.testbed_index import FILE_MODE, LINK_MODE, EXECUTABLE_MODE
 from codetaste.source.writing import is_git_name
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _MAX_REPOSITORIES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file or link: git's mode, the object's SHA-1 (20 bytes; b"" if too large) and size in bytes."""
 
     mode: int
@@ -34,10 +34,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseTree:
     """R: its files and links by name, and the SHA-1 of all their contents. Extractions may share it."""
 
-    entries: Mapping[bytes, Entry]
+    entries: Mapping[bytes, TreeEntry]
     identities: frozenset[bytes]
 
 
@@ -57,7 +57,7 @@ class SnapshotLimits:
 
 
 @dataclass(slots=True)
-class Snapshot:
+class TreeSnapshot:
     """The part of the tree read so far; a ``TarHandler`` of the tree's archive.
 
     Args:
@@ -79,19 +79,19 @@ class Snapshot:
     """
 
     root: bytes
-    base: Base
+    base: BaseTree
     spool: IO[bytes]
     limits: SnapshotLimits
     wanted: Collection[bytes] | None = None
-    changed: dict[bytes, Entry] = field(default_factory=dict)
+    changed: dict[bytes, TreeEntry] = field(default_factory=dict)
     unseen: set[bytes] = field(init=False)
     spooled: set[bytes] = field(default_factory=set)
-    rooted: bool = False
-    replaced: str = ""
-    repositories: set[bytes] = field(default_factory=set)
+    root_seen: bool = False
+    replaced_by: str = ""
+    nested_repositories: set[bytes] = field(default_factory=set)
     left_out: Counter[str] = field(default_factory=Counter)
-    example: dict[str, bytes] = field(default_factory=dict)
-    overlooked: int = 0
+    examples: dict[str, bytes] = field(default_factory=dict)
+    over_limit: int = 0
     _open: _OpenFile | None = None
     _spool_end: int = 0
     _new_files: int = 0
@@ -103,23 +103,23 @@ class Snapshot:
         """Return whether ``name`` was read and is as in R."""
         return name in self.base.entries and name not in self.unseen and name not in self.changed
 
-    def has(self, identity: bytes) -> bool:
+    def has_content(self, identity: bytes) -> bool:
         """Return whether the content is in R or in the spool."""
         return identity in self.base.identities or identity in self.spooled
 
-    def member(self, member: Member) -> bool:
+    def member(self, member: TarMember) -> bool:
         """Record a member of the archive; return True to receive its content."""
         name = self._name(member)
         if name is None:
             return False
-        if member.kind is Kind.LINK:
+        if member.kind is MemberKind.LINK:
             self._link(name, member.link)
-        elif member.kind is Kind.HARD_LINK:
+        elif member.kind is MemberKind.HARD_LINK:
             self._hard_link(name, member.link)
-        elif member.kind is not Kind.FILE:
+        elif member.kind is not MemberKind.FILE:
             self._leave_out(name, f"is {member.kind.value}")
         elif member.size > self.limits.file_bytes and not self._has_base_size(name, member.size):
-            self._record(name, Entry(_mode(member), b"", member.size))
+            self._record(name, TreeEntry(_mode(member), b"", member.size))
         else:
             self._open_file(name, _mode(member), member.size)
             return True
@@ -142,7 +142,7 @@ class Snapshot:
         """Record the open file, whose content is complete."""
         assert self._open is not None  # noqa: S101 - ``member`` has opened it
         content, identity = self._open, self._open.digest.digest()
-        new = not self.has(identity)
+        new = not self.has_content(identity)
         if new and (content.size > self.limits.file_bytes):
             identity = b""
         elif new and content.spooled and (self.wanted is None or identity in self.wanted):
@@ -151,22 +151,22 @@ class Snapshot:
             self.spool.write(b"\n")
             self._spool_end = self.spool.tell()
             self.spooled.add(identity)
-        self.drop_open()
-        self._record(content.name, Entry(content.mode, identity, content.size))
+        self.discard_open_file()
+        self._record(content.name, TreeEntry(content.mode, identity, content.size))
 
-    def drop_open(self) -> None:
+    def discard_open_file(self) -> None:
         """Remove the open file's content from the spool."""
         if self._open is not None and self._open.begun:
             self.spool.seek(self._spool_end)
             self.spool.truncate()
         self._open = None
 
-    def _name(self, member: Member) -> bytes | None:
+    def _name(self, member: TarMember) -> bytes | None:
         """Return the member's name within the tree; None if it is a folder or git cannot store it."""
         parts = member.name.rstrip(b"/").split(b"/")
-        self.rooted |= parts[0] == self.root
+        self.root_seen |= parts[0] == self.root
         if parts == [self.root]:
-            self.replaced = "" if member.kind is Kind.FOLDER else member.kind.value
+            self.replaced_by = "" if member.kind is MemberKind.FOLDER else member.kind.value
             return None
         name = b"/".join(parts[1:])
         if parts[0] != self.root or b"\0" in name or {b"", b".", b".."}.intersection(parts):
@@ -175,17 +175,17 @@ class Snapshot:
             pass
         elif len(name) > _MAX_PATH_BYTES:
             self._leave_out(name, "has an over-long name")
-        elif member.kind is not Kind.FOLDER:
+        elif member.kind is not MemberKind.FOLDER:
             return name
         return None
 
-    def _is_in_git_folder(self, parts: list[bytes], kind: Kind) -> bool:
+    def _is_in_git_folder(self, parts: list[bytes], kind: MemberKind) -> bool:
         """Return whether git could take a part of the name for its own folder."""
         at = next((at for at, part in enumerate(parts) if _is_git_folder_name(part)), 0)
         if at and parts[at] == b".git":
-            if at > 1 and len(self.repositories) < _MAX_REPOSITORIES:
-                self.repositories.add(b"/".join(parts[1:at]))
-        elif at and kind is not Kind.FOLDER:
+            if at > 1 and len(self.nested_repositories) < _MAX_REPOSITORIES:
+                self.nested_repositories.add(b"/".join(parts[1:at]))
+        elif at and kind is not MemberKind.FOLDER:
             self._leave_out(b"/".join(parts[1:]), "has a name that git rejects")
         return at > 0
 
@@ -202,19 +202,19 @@ class Snapshot:
         elif name.rpartition(b"/")[2].lower() == b".gitmodules":
             self._leave_out(name, "is a link, which git rejects under that name")
         else:
-            self._open_file(name, LINK, len(target))
+            self._open_file(name, LINK_MODE, len(target))
             self.content(target)
             self.end()
 
     def _hard_link(self, name: bytes, link: bytes) -> None:
         target = link.rstrip(b"/").partition(b"/")[2]
         entry = self.base.entries[target] if self.unchanged(target) else self.changed.get(target)
-        if entry is None or entry.mode == LINK:
+        if entry is None or entry.mode == LINK_MODE:
             self._leave_out(name, "is a hard link to something that is not a file of the tree")
         else:
             self._record(name, entry)
 
-    def _record(self, name: bytes, entry: Entry) -> None:
+    def _record(self, name: bytes, entry: TreeEntry) -> None:
         base = self.base.entries.get(name)
         if base is None:
             self._record_new(name, entry)
@@ -225,10 +225,10 @@ class Snapshot:
         else:
             self.changed[name] = entry
 
-    def _record_new(self, name: bytes, entry: Entry) -> None:
+    def _record_new(self, name: bytes, entry: TreeEntry) -> None:
         if name not in self.changed:
             if self._new_files == self.limits.new_files:
-                self.overlooked += 1
+                self.over_limit += 1
                 return
             self._new_files += 1
         self.changed[name] = entry
@@ -239,7 +239,7 @@ class Snapshot:
 
     def _leave_out(self, name: bytes, why: str) -> None:
         self.left_out[why] += 1
-        self.example.setdefault(why, name)
+        self.examples.setdefault(why, name)
 
 
 @dataclass(slots=True)
@@ -255,8 +255,8 @@ class _OpenFile:
     whole: bytes = b""
 
 
-def _mode(member: Member) -> int:
-    return PROGRAM if member.executable else FILE
+def _mode(member: TarMember) -> int:
+    return EXECUTABLE_MODE if member.executable else FILE_MODE
 
 
 def _is_git_folder_name(part: bytes) -> bool:

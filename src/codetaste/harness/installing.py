@@ -17,27 +17,27 @@ from codetaste.atomic import write_atomically
 from codetaste.errors import ToolMissing
 from codetaste.harness import tree_files
 from codetaste.harness.ending import one_line
-from codetaste.harness.install import RECORD, architecture
+from codetaste.harness.install import RECORD_FILE, node_architecture
 from codetaste.harness.registry_settings import npm_settings, registry_variables
-from codetaste.harness.workshop import HOME, NODE, Workshop
-from codetaste.sandbox.engine import BUBBLEWRAP, probe
+from codetaste.harness.workshop import HOME_PATH, NODE_MOUNT, InstallSandbox
+from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.node import node_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codetaste.harness.install import Installed
-    from codetaste.harness.workshop import Ended
+    from codetaste.harness.install import InstalledAgent
+    from codetaste.harness.workshop import ScriptResult
     from codetaste.sandbox.node import NodeRuntime
 
-INSTALL_TIMEOUT_S, VERSION_S = 900.0, 120.0
+INSTALL_TIMEOUT_S, VERSION_TIMEOUT_S = 900.0, 120.0
 """Time limits of an install script, and of the ``--version`` call."""
 
 _ERROR_LINE = r"npm (error|ERR!) ?\S|E: |error: |ERROR: |(Uncaught )?\w*Error\b.*: "
 _NPM_SCRIPT = '#!/bin/sh\nexec "$CODETASTE_NODE/bin/node" "$CODETASTE_NODE/{cli}" "$@"\n'
 
 
-async def install(wanted: Installed, warn: Callable[[str], None]) -> None:
+async def build_agent(wanted: InstalledAgent, warn: Callable[[str], None]) -> None:
     """Build the tree of ``wanted``; the caller holds its lock.
 
     Raises:
@@ -48,14 +48,14 @@ async def install(wanted: Installed, warn: Callable[[str], None]) -> None:
     bubblewrap = await to_thread.run_sync(_bubblewrap)
     if bubblewrap is None and manifest.install:
         warn(f"{wanted.adapter.name}: its install script runs uncontained, as bubblewrap does not work here")
-    await to_thread.run_sync(tree_files.sweep, agents)
+    await to_thread.run_sync(tree_files.remove_stale, agents)
     prefix = f"{tree_files.WORK_PREFIX}{os.getpid()}-"
     work = Path(await to_thread.run_sync(partial(tempfile.mkdtemp, prefix=prefix, dir=agents)))
     try:
-        sandbox = Workshop(bubblewrap, work / "tree", wanted.inside, work / "scratch", node.root)
+        sandbox = InstallSandbox(bubblewrap, work / "tree", wanted.mount_path, work / "scratch", node.root)
         await to_thread.run_sync(_prepare, wanted, sandbox, node)
         if manifest.install:
-            script = f"{sandbox.seen_at}/{wanted.scripts}/{manifest.install}"
+            script = f"{sandbox.tree_path}/{wanted.script_folder}/{manifest.install}"
             result = await sandbox.run(
                 [script], _variables(wanted, sandbox), network=True, wall_s=INSTALL_TIMEOUT_S
             )
@@ -64,19 +64,19 @@ async def install(wanted: Installed, warn: Callable[[str], None]) -> None:
         await to_thread.run_sync(_finish, wanted, sandbox, node, version_output)
     finally:
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(tree_files.remove, work)
+            await to_thread.run_sync(tree_files.remove_folder, work)
 
 
 def _bubblewrap() -> Path | None:
-    working = (report.engine for report in probe() if report.kind == BUBBLEWRAP and report.engine is not None)
+    working = (report.engine for report in probe_engines() if report.kind == BUBBLEWRAP and report.engine is not None)
     return next((engine.program for engine in working), None)
 
 
-def _prepare(wanted: Installed, sandbox: Workshop, node: NodeRuntime) -> None:
-    tree_files.copy_scripts((source, sandbox.tree / target) for source, target in wanted.folders())
+def _prepare(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime) -> None:
+    tree_files.copy_scripts((source, sandbox.tree / target) for source, target in wanted.copied_folders())
     (sandbox.scratch / "bin").mkdir(parents=True)
     (sandbox.scratch / "home").mkdir()
-    (sandbox.scratch / "passwd").write_text(f"user:x:{os.getuid()}:{os.getgid()}::{HOME}:/bin/sh\n", "utf-8")
+    (sandbox.scratch / "passwd").write_text(f"user:x:{os.getuid()}:{os.getgid()}::{HOME_PATH}:/bin/sh\n", "utf-8")
     (sandbox.scratch / "npmrc").write_text(npm_settings(os.environ), "utf-8")
     # The script in the package's own bin/ does not find its modules.
     npm = sandbox.scratch / "bin/npm"
@@ -84,23 +84,23 @@ def _prepare(wanted: Installed, sandbox: Workshop, node: NodeRuntime) -> None:
     npm.chmod(0o755)
 
 
-def _variables(wanted: Installed, sandbox: Workshop) -> dict[str, str]:
+def _variables(wanted: InstalledAgent, sandbox: InstallSandbox) -> dict[str, str]:
     return {
         **registry_variables(os.environ),
-        "CODETASTE_TREE": sandbox.seen_at,
-        "CODETASTE_ADAPTER": f"{sandbox.seen_at}/{tree_files.ADAPTER}",
+        "CODETASTE_TREE": sandbox.tree_path,
+        "CODETASTE_ADAPTER": f"{sandbox.tree_path}/{tree_files.ADAPTER_FOLDER}",
         "CODETASTE_VERSION": wanted.version,
-        "CODETASTE_ARCH": architecture(),
-        "CODETASTE_NODE": NODE if sandbox.bubblewrap else str(sandbox.node),
+        "CODETASTE_ARCH": node_architecture(),
+        "CODETASTE_NODE": NODE_MOUNT if sandbox.bubblewrap else str(sandbox.node),
     }
 
 
-async def _check_version(wanted: Installed, sandbox: Workshop) -> str:
+async def _check_version(wanted: InstalledAgent, sandbox: InstallSandbox) -> str:
     """Run the installed agent with --version, without network as in its later sandbox; return the output."""
-    env = {"CODETASTE_AGENT": sandbox.seen_at, "CODETASTE_VERSION": wanted.version}
-    script = f"{sandbox.seen_at}/{wanted.scripts}/{wanted.adapter.manifest.run}"
-    result = await sandbox.run([script, "--version"], env, network=False, wall_s=VERSION_S)
-    _check_exit(result, wanted, f"does not run ({wanted.adapter.manifest.run} --version", VERSION_S)
+    env = {"CODETASTE_AGENT": sandbox.tree_path, "CODETASTE_VERSION": wanted.version}
+    script = f"{sandbox.tree_path}/{wanted.script_folder}/{wanted.adapter.manifest.run}"
+    result = await sandbox.run([script, "--version"], env, network=False, wall_s=VERSION_TIMEOUT_S)
+    _check_exit(result, wanted, f"does not run ({wanted.adapter.manifest.run} --version", VERSION_TIMEOUT_S)
     if not re.search(rf"(?<![\w.]){re.escape(wanted.version)}(?![\w.])", result.output):
         raise ToolMissing(
             f"{wanted.adapter.name} {wanted.version}: {wanted.adapter.manifest.run} --version says "
@@ -109,7 +109,7 @@ async def _check_version(wanted: Installed, sandbox: Workshop) -> str:
     return one_line(result.output)
 
 
-def _check_exit(result: Ended, wanted: Installed, doing: str, limit_s: float) -> None:
+def _check_exit(result: ScriptResult, wanted: InstalledAgent, doing: str, limit_s: float) -> None:
     """Raise ``ToolMissing`` unless the script exited with 0; its whole output is written beside the trees."""
     if result.exit_code == 0:
         return
@@ -119,11 +119,11 @@ def _check_exit(result: Ended, wanted: Installed, doing: str, limit_s: float) ->
         f"took longer than {limit_s:.0f} s" if result.exit_code is None else f"ended with {result.exit_code}"
     )
     raise ToolMissing(
-        f"{wanted.adapter.name} {wanted.version} {doing} {how}): {reason(result.output)}; full output: {log}"
+        f"{wanted.adapter.name} {wanted.version} {doing} {how}): {script_failure_reason(result.output)}; full output: {log}"
     )
 
 
-def reason(output: str) -> str:
+def script_failure_reason(output: str) -> str:
     """Return the one or two lines of a failed script's output that explain the failure."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [
@@ -134,8 +134,8 @@ def reason(output: str) -> str:
     return one_line("; ".join(errors[:2]) or (lines[-1] if lines else "no output"))
 
 
-def _finish(wanted: Installed, sandbox: Workshop, node: NodeRuntime, version_output: str) -> None:
-    tree_files.share(sandbox.tree / "node/bin/node", node.bin)
+def _finish(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime, version_output: str) -> None:
+    tree_files.hard_link(sandbox.tree / "node/bin/node", node.bin)
     tree_files.make_readable(sandbox.tree)
     record = {
         "agent": wanted.adapter.name,
@@ -144,7 +144,7 @@ def _finish(wanted: Installed, sandbox: Workshop, node: NodeRuntime, version_out
         "says": version_output,
     }
     # Replaces what the script may have put there; writing through a link would leave the tree.
-    write_atomically(sandbox.tree / RECORD, json.dumps(record) + "\n")
-    tree_files.remove(wanted.tree)  # a tree without a record is incomplete
+    write_atomically(sandbox.tree / RECORD_FILE, json.dumps(record) + "\n")
+    tree_files.remove_folder(wanted.tree)  # a tree without a record is incomplete
     sandbox.tree.rename(wanted.tree)
     wanted.tree.with_name(f"{wanted.id}.log").unlink(missing_ok=True)

@@ -16,10 +16,10 @@ from codetaste.section import Section
 if TYPE_CHECKING:
     from typing import Self
 
-Protocol = Literal["anthropic", "openai", "openai-chat", "none"]
-Outcome = Literal["success", "budget", "error"]
+AgentProtocol = Literal["anthropic", "openai", "openai-chat", "none"]
+ReportedOutcome = Literal["success", "budget", "error"]
 Scalar = bool | int | str
-Wanted = Scalar | tuple[Scalar, ...]
+ExpectedValue = Scalar | tuple[Scalar, ...]
 """The value required at a path: this one, or one of these."""
 VERSION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,39}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,39}$"
@@ -33,10 +33,10 @@ def _check_path(text: str) -> str:
     return text
 
 
-Place = Annotated[str, AfterValidator(_check_path)]
+EventPath = Annotated[str, AfterValidator(_check_path)]
 
 
-class Option(Section):
+class AgentOption(Section):
     """``[options.NAME]``: a setting of the agent that a config may change."""
 
     default: Scalar
@@ -53,17 +53,17 @@ class Option(Section):
         return self
 
 
-class Ending(Section):
+class EndEvent(Section):
     """``[[ends]]``: an event that ends a run.
 
     The first matching entry decides what an event means; the last such event decides the run's outcome.
     """
 
-    when: dict[Place, Wanted]
+    when: dict[EventPath, ExpectedValue]
     """Paths and the values required there."""
-    outcome: Outcome
+    outcome: ReportedOutcome
     """The outcome that the event reports."""
-    message: Place | None = None
+    message: EventPath | None = None
     """Path of the last message; by default the message that [message] finds."""
     failures: tuple[str, ...] = ()
     """Beginnings of a last message that mean a failure, even if the event reports a success."""
@@ -71,51 +71,51 @@ class Ending(Section):
     """Whether every success has a last message; a reported success without one counts as an error."""
 
 
-class Pick(Section):
+class EventPattern(Section):
     """Selects parts of events."""
 
-    when: dict[Place, Wanted] = Field(default_factory=dict)
+    when: dict[EventPath, ExpectedValue] = Field(default_factory=dict)
     """Paths in the event and the values required there."""
-    each: Place | None = None
+    each: EventPath | None = None
     """Path of a list in the event whose members are the parts; by default the event is the only part."""
-    where: dict[Place, Wanted] = Field(default_factory=dict)
+    where: dict[EventPath, ExpectedValue] = Field(default_factory=dict)
     """Paths in a part and the values required there."""
 
 
-class Counted(Pick):
+class CountPattern(EventPattern):
     """``[turns]``, ``[tool_calls]``: the number of matching parts, used if no end event has the number."""
 
-    distinct: Place | None = None
+    distinct: EventPath | None = None
     """Parts with the same value at this path count as one."""
 
 
-class Said(Pick):
+class TextPattern(EventPattern):
     """``[message]``: the text of the agent's messages."""
 
-    text: Place
+    text: EventPath
 
 
-class Figures(Section):
+class NumberFields(Section):
     """``[figures]``: the paths of numbers in end events.
 
     The cost that an agent reports is stored beside the cost that the gateway measured, and never replaces it.
     """
 
-    cost_usd: Place | None = None
-    turns: Place | None = None
-    input: Place | None = None
-    cache_read: Place | None = None
-    cache_write: Place | None = None
-    output: Place | None = None
-    reasoning: Place | None = None
+    cost_usd: EventPath | None = None
+    turns: EventPath | None = None
+    input: EventPath | None = None
+    cache_read: EventPath | None = None
+    cache_write: EventPath | None = None
+    output: EventPath | None = None
+    reasoning: EventPath | None = None
     input_has_cached: bool = False
     """Whether ``input`` includes the tokens of ``cache_read`` and ``cache_write``."""
 
 
-class Manifest(Section):
+class AgentManifest(Section):
     """The schema of ``agent.toml``."""
 
-    protocol: Protocol
+    protocol: AgentProtocol
     """The protocol in which the agent calls its model; "none" for an agent without a model."""
     versions: tuple[str, ...] = Field(min_length=1)
     """The tested releases."""
@@ -129,13 +129,13 @@ class Manifest(Section):
     """The script that runs it; it prints its version if called with --version."""
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the run script."""
-    options: dict[str, Option] = Field(default_factory=dict)
-    ends: tuple[Ending, ...] = ()
+    options: dict[str, AgentOption] = Field(default_factory=dict)
+    ends: tuple[EndEvent, ...] = ()
     """Without any, the exit code alone decides how a run ended."""
-    message: Said | None = None
-    turns: Counted | None = None
-    tool_calls: Counted | None = None
-    figures: Figures = Figures()
+    message: TextPattern | None = None
+    turns: CountPattern | None = None
+    tool_calls: CountPattern | None = None
+    figures: NumberFields = NumberFields()
     exit_codes: dict[str, str] = Field(default_factory=dict)
     """Descriptions of exit codes, for users."""
 
@@ -164,7 +164,7 @@ class Manifest(Section):
 
     @field_validator("options")
     @classmethod
-    def _options_become_variables(cls, options: dict[str, Option]) -> dict[str, Option]:
+    def _options_become_variables(cls, options: dict[str, AgentOption]) -> dict[str, AgentOption]:
         for name in options:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
                 raise ValueError(f"{name!r}: an option's name may have only lower-case letters, digits and _")
@@ -186,16 +186,16 @@ class Manifest(Section):
             raise ValueError("run: expected the name of a file beside agent.toml")
         return self
 
-    def settled(self, given: dict[str, Any]) -> dict[str, Scalar]:
+    def resolve_options(self, given: dict[str, Any]) -> dict[str, Scalar]:
         """Return all options with their values: those in ``given``, and defaults for the others.
 
         Raises:
             ValueError: its arguments are one line for each mistake.
         """
-        from codetaste.mistakes import suggestion  # noqa: PLC0415 - only for error messages
+        from codetaste.mistakes import did_you_mean  # noqa: PLC0415 - only for error messages
 
         wrong = [
-            f"{name}: unknown option{suggestion(name, list(self.options))}"
+            f"{name}: unknown option{did_you_mean(name, list(self.options))}"
             for name in given
             if name not in self.options
         ]

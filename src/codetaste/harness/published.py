@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ConfigError
-from codetaste.harness.manifest import VERSION_PATTERN, Manifest
+from codetaste.harness.manifest import VERSION_PATTERN, AgentManifest
 
 if TYPE_CHECKING:
-    from codetaste.harness.manifest import Protocol
+    from codetaste.harness.manifest import AgentProtocol
 
-SCRIPTS = Path(__file__).with_name("published_scripts")
-RUN_AGENT, SETUP = "run_agent", "setup_system.sh"
-SEEN_AT = "/agent"
+SCRIPT_FOLDER = Path(__file__).with_name("published_scripts")
+RUN_AGENT, SETUP_SCRIPT = "run_agent", "setup_system.sh"
+AGENT_MOUNT = "/agent"
 """The path at which such an agent expects its folder."""
-_PROTOCOLS: dict[str, Protocol] = {"anthropic": "anthropic", "openai": "openai", "local": "none"}
-_DEFAULT_PROTOCOL: Protocol = "openai-chat"
+_PROTOCOLS: dict[str, AgentProtocol] = {"anthropic": "anthropic", "openai": "openai", "local": "none"}
+_DEFAULT_PROTOCOL: AgentProtocol = "openai-chat"
 _METADATA_EVENT = {"codetaste": "metadata"}
 """How run.sh marks the line with the agent's ``inference_metadata.json``."""
 
 
-def published_manifest(folder: Path) -> Manifest:
+def published_manifest(folder: Path) -> AgentManifest:
     """Read ``agent_config.json`` and return the equivalent of an agent.toml.
 
     Raises:
@@ -49,13 +49,13 @@ def published_manifest(folder: Path) -> Manifest:
     version = re.sub(r"[^A-Za-z0-9._+-]", "-", str(agent.get("version") or "published"))
     if not re.fullmatch(VERSION_PATTERN, version):
         version = "published"
-    return Manifest.model_validate(
+    return AgentManifest.model_validate(
         {
             "protocol": _PROTOCOLS.get(agent["provider"].lower(), _DEFAULT_PROTOCOL),
             "versions": (version,),
             "default": version,
             "about": f"{config['id']}, an agent of the published harness",
-            "install": "install.sh" if (folder / SETUP).is_file() else "",
+            "install": "install.sh" if (folder / SETUP_SCRIPT).is_file() else "",
             "ends": (
                 {"when": _METADATA_EVENT | {"finish_reason": "success"}, "outcome": "success"},
                 {"when": _METADATA_EVENT | {"finish_reason": "error_max_budget_usd"}, "outcome": "budget"},

@@ -14,32 +14,32 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
-from codetaste.harness.ending import AgentEnd, errors_of, own_ending
-from codetaste.harness.events import EventReader
-from codetaste.harness.stream import StreamFile
+from codetaste.harness.ending import AgentResult, stderr_tail, result_of_exit
+from codetaste.harness.events import OutputParser
+from codetaste.harness.stream import HeadTailFile
 from codetaste.orchestration.storage import storage_error
-from codetaste.sandbox.beside import beside
+from codetaste.sandbox.beside import background_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from codetaste.harness.ending import FinishReason
-    from codetaste.harness.install import Installed
+    from codetaste.harness.install import InstalledAgent
     from codetaste.harness.manifest import Scalar
-    from codetaste.sandbox.box import Box
-    from codetaste.sandbox.sandbox import Completed, Limits
+    from codetaste.sandbox.box import Sandbox
+    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
 
-GRACE_S = 20.0
+REFUSAL_GRACE_S = 20.0
 """Time for an agent to end by itself after the budget refused one of its requests."""
 MAX_STREAM_BYTES = 2 * 1024**3
 """An agent that writes more than this is stopped."""
-EVENTS = 500_000
+MAX_EVENTS = 500_000
 """An agent with more events than this is stopped; a real one has a few thousand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AgentTask:
     """An agent's prompt and model.
 
     Attributes:
@@ -61,8 +61,8 @@ class Task:
 class _AgentRun:
     """State of a run: its output, and why it was stopped."""
 
-    stream: StreamFile
-    reader: EventReader
+    stream: HeadTailFile
+    reader: OutputParser
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     refused: bool = False
     flooded: bool = False
@@ -71,7 +71,7 @@ class _AgentRun:
     async def take(self, chunk: bytes) -> None:
         """Store and parse a piece of standard output; stop the agent on too much output or a write error."""
         await to_thread.run_sync(self._take, chunk)
-        self.flooded = self.stream.total > MAX_STREAM_BYTES or self.reader.events > EVENTS
+        self.flooded = self.stream.total > MAX_STREAM_BYTES or self.reader.event_count > MAX_EVENTS
         if self.flooded or self.stream.fault:
             self.scope.cancel()
 
@@ -81,15 +81,15 @@ class _AgentRun:
 
 
 async def run_agent(
-    agent: Installed,
-    sandbox: Box,
-    task: Task,
-    limits: Limits,
+    agent: InstalledAgent,
+    sandbox: Sandbox,
+    task: AgentTask,
+    limits: CommandLimits,
     events: Path,
     stopped: anyio.Event | None = None,
     *,
-    grace_s: float = GRACE_S,
-) -> AgentEnd:
+    grace_s: float = REFUSAL_GRACE_S,
+) -> AgentResult:
     """Run an agent to its end, and return its result; all processes that it started are ended.
 
     Args:
@@ -105,13 +105,13 @@ async def run_agent(
         ConfigError: ``task.options`` has an error.
         JournalError: ``events`` cannot be written.
     """
-    env = variables(agent, task)
+    env = run_environment(agent, task)
     stream = await to_thread.run_sync(_open_stream, events)
-    run = _AgentRun(stream, EventReader(agent.adapter.manifest))
+    run = _AgentRun(stream, OutputParser(agent.adapter.manifest))
     began = anyio.current_time()
-    completed: Completed | None = None
+    completed: CommandResult | None = None
     try:
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             if stopped is not None:
                 tasks.start_soon(_stop_after_refusal, stopped, run, grace_s)
             with run.scope:
@@ -122,12 +122,12 @@ async def run_agent(
     if stream.fault is not None:
         raise storage_error(stream.fault, events) from stream.fault
     run.refused = run.refused or (stopped is not None and stopped.is_set())
-    reported = await to_thread.run_sync(run.reader.told)
+    reported = await to_thread.run_sync(run.reader.result)
     ending = _stop_reason(run, completed, sandbox)
     if ending is None and completed is not None:
-        ending = own_ending(completed, reported, agent.adapter.manifest)
-    reason, problem = ending or ("execution_error", sandbox.ended or run.fault or "it was stopped")
-    return AgentEnd(
+        ending = result_of_exit(completed, reported, agent.adapter.manifest)
+    reason, problem = ending or ("execution_error", sandbox.end_reason or run.fault or "it was stopped")
+    return AgentResult(
         finish_reason=reason,
         problem=problem,
         exit_code=completed.exit_code if completed else None,
@@ -136,22 +136,22 @@ async def run_agent(
         usage=reported.usage,
         cost_usd=reported.cost_usd,
         message=reported.message,
-        stderr=errors_of(completed),
+        stderr=stderr_tail(completed),
         wall_s=anyio.current_time() - began,
         stream_bytes=stream.total,
     )
 
 
-def variables(agent: Installed, task: Task) -> dict[str, str]:
+def run_environment(agent: InstalledAgent, task: AgentTask) -> dict[str, str]:
     """Return the environment variables of the run script.
 
     Raises:
         ConfigError: ``task.options`` has an error.
     """
-    options = agent.adapter.options(task.options)
+    options = agent.adapter.resolve_options(task.options)
     return {
         **agent.adapter.manifest.env,
-        "CODETASTE_AGENT": agent.inside,
+        "CODETASTE_AGENT": agent.mount_path,
         "CODETASTE_VERSION": agent.version,
         "CODETASTE_PROTOCOL": agent.adapter.protocol,
         "CODETASTE_PROMPT": "/task_description/description.md",
@@ -167,16 +167,16 @@ def _format_option(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _open_stream(events: Path) -> StreamFile:
+def _open_stream(events: Path) -> HeadTailFile:
     try:
-        return StreamFile(events)
+        return HeadTailFile(events)
     except OSError as error:
         raise storage_error(error, events) from error
 
 
 async def _run(
-    agent: Installed, sandbox: Box, task: Task, limits: Limits, env: Mapping[str, str], run: _AgentRun
-) -> Completed | None:
+    agent: InstalledAgent, sandbox: Sandbox, task: AgentTask, limits: CommandLimits, env: Mapping[str, str], run: _AgentRun
+) -> CommandResult | None:
     try:
         return await sandbox.run(
             agent.command,
@@ -198,15 +198,15 @@ async def _stop_after_refusal(stopped: anyio.Event, run: _AgentRun, grace_s: flo
 
 
 def _stop_reason(
-    run: _AgentRun, completed: Completed | None, sandbox: Box
+    run: _AgentRun, completed: CommandResult | None, sandbox: Sandbox
 ) -> tuple[FinishReason, str] | None:
     """Return why the agent was stopped from outside, None if it was not."""
     if run.refused:
         return "budget_exceeded", "the budget refused one of its requests"
     if run.flooded:
-        return "execution_error", f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {EVENTS} events"
-    if sandbox.ended:
-        return "execution_error", sandbox.ended
+        return "execution_error", f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events"
+    if sandbox.end_reason:
+        return "execution_error", sandbox.end_reason
     if completed is not None and completed.timed_out:
         return "timeout", f"it was not finished after {completed.wall_s:.0f} s"
     return None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 HEAD_BYTES, TAIL_BYTES = 64 * 1024**2, 4 * 1024**2
 
 
-class StreamFile:
+class HeadTailFile:
     """One stream in one file; to be called from a worker thread, one call at a time.
 
     Writing does not raise; ``fault`` is the first error.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from anyio import from_thread, to_thread
 
 from codetaste.errors import SourceError
-from codetaste.harness.testbed_making import ARCHIVE, GIT, HEAD, make_testbed, member
+from codetaste.harness.testbed_making import ARCHIVE_FILE, GIT_FOLDER, HEAD_REF, build_testbed, member_header
 from codetaste.sandbox.box import HOME, OUTPUT, TASK
-from codetaste.source.hidden import hidden_name
-from codetaste.source.tree import stored_tree
+from codetaste.source.hidden import opaque_name
+from codetaste.source.tree import cached_tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -42,10 +42,10 @@ class Testbed:
     @property
     def git_dir(self) -> Path:
         """The repository of which each sandbox gets a copy; never written to."""
-        return self.folder / GIT
+        return self.folder / GIT_FOLDER
 
 
-async def prepared_testbed(base: Tree, cache: Path) -> Testbed:
+async def prepare_testbed(base: Tree, cache: Path) -> Testbed:
     """Return the testbed of R, and build it if the cache does not have it.
 
     Safe to call concurrently, also from several processes.
@@ -61,11 +61,11 @@ async def prepared_testbed(base: Tree, cache: Path) -> Testbed:
     """
 
     async def fill(into: Path) -> None:
-        await to_thread.run_sync(make_testbed, base.path, into, from_thread.check_cancelled)
+        await to_thread.run_sync(build_testbed, base.path, into, from_thread.check_cancelled)
 
-    key = await to_thread.run_sync(hidden_name, cache, f"testbed-{_FORMAT_VERSION}-{base.digest}")
-    made = await stored_tree(cache, key, fill)
-    commit = await to_thread.run_sync((made.path / GIT / HEAD).read_text)
+    key = await to_thread.run_sync(opaque_name, cache, f"testbed-{_FORMAT_VERSION}-{base.digest}")
+    made = await cached_tree(cache, key, fill)
+    commit = await to_thread.run_sync((made.path / GIT_FOLDER / HEAD_REF).read_text)
     return Testbed(made.path, commit.strip())
 
 
@@ -83,7 +83,7 @@ async def testbed_archive(testbed: Testbed, files: Mapping[str, bytes]) -> Async
     """
     task_members = _task_members(files)
     try:
-        archive = await to_thread.run_sync((testbed.folder / ARCHIVE).open, "rb")
+        archive = await to_thread.run_sync((testbed.folder / ARCHIVE_FILE).open, "rb")
         try:
             while chunk := await to_thread.run_sync(archive.read, _CHUNK_BYTES):
                 yield chunk
@@ -108,9 +108,9 @@ def _task_members(files: Mapping[str, bytes]) -> bytes:
             above = posixpath.dirname(above)
     into = io.BytesIO()
     for folder in sorted(folders):
-        into.write(member(folder[1:].encode(), tarfile.DIRTYPE))
+        into.write(member_header(folder[1:].encode(), tarfile.DIRTYPE))
     for path, content in sorted(files.items()):
-        into.write(member(path[1:].encode(), tarfile.REGTYPE, size=len(content)))
+        into.write(member_header(path[1:].encode(), tarfile.REGTYPE, size=len(content)))
         into.write(content + b"\0" * (-len(content) % tarfile.BLOCKSIZE))
     into.write(b"\0" * 2 * tarfile.BLOCKSIZE)
     return into.getvalue()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-FILE, PROGRAM, LINK = 0o100644, 0o100755, 0o120000
+FILE_MODE, EXECUTABLE_MODE, LINK_MODE = 0o100644, 0o100755, 0o120000
 """git's modes of files and links."""
 
 _MAX_NAME_LENGTH = 0xFFF
@@ -23,7 +23,7 @@ _ENTRY = struct.Struct(">10I20sH")
 _HEADER = struct.Struct(">4sII")
 
 
-def index_file(entries: Iterable[tuple[bytes, int, bytes, int]], mtime_s: int) -> bytes:
+def encode_index(entries: Iterable[tuple[bytes, int, bytes, int]], mtime_s: int) -> bytes:
     """Return an index, version 2, in which every file was last changed at ``mtime_s``.
 
     git accepts it as up to date if ``core.checkStat`` is minimal and ``core.trustCTime`` false: then it
@@ -44,7 +44,7 @@ def index_file(entries: Iterable[tuple[bytes, int, bytes, int]], mtime_s: int) -
     return content + hashlib.sha1(content, usedforsecurity=False).digest()
 
 
-def index_entries(content: bytes) -> Iterator[tuple[bytes, int, bytes, int]]:
+def read_index(content: bytes) -> Iterator[tuple[bytes, int, bytes, int]]:
     """Yield name, mode, SHA-1 and size of each file and link of an index made by ``encode_index``."""
     at = _HEADER.size
     for _ in range(_HEADER.unpack_from(content)[2]):

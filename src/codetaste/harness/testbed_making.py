@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
 from codetaste.errors import SourceError, StorageFull, ToolMissing
-from codetaste.harness.testbed_index import FILE, LINK, PROGRAM, index_file
+from codetaste.harness.testbed_index import FILE_MODE, LINK_MODE, EXECUTABLE_MODE, encode_index
 from codetaste.sandbox.box import GID, TESTBED, UID
 from codetaste.source.git import NO_GIT, git_command, git_environment
-from codetaste.source.writing import MTIME_NS, is_git_name, show, storage_error
+from codetaste.source.writing import MTIME_NS, is_git_name, printable_name, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-GIT, ARCHIVE, HEAD = "git", "testbed.tar", "refs/heads/main"
+GIT_FOLDER, ARCHIVE_FILE, HEAD_REF = "git", "testbed.tar", "refs/heads/main"
 
 RAW_ATTRIBUTES = "* -text -ident -filter !working-tree-encoding\n"
 """Makes git treat every file as binary: the agent's git checks out the committed files byte for byte."""
@@ -55,7 +55,7 @@ _COMMIT = (
 _CHUNK_BYTES = 1 << 20
 
 
-def make_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
+def build_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
     """Build the testbed of the tree ``base`` in the new folder ``into``; to be called in a thread.
 
     Args:
@@ -69,16 +69,16 @@ def make_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
         ToolMissing: git is not installed.
     """
     try:
-        git_dir = into / GIT
+        git_dir = into / GIT_FOLDER
         git_dir.mkdir(parents=True)
         _init(git_dir)
-        with (into / ARCHIVE).open("wb") as archive:
+        with (into / ARCHIVE_FILE).open("wb") as archive:
             writer = _TestbedWriter(os.fsencode(base), archive, check)
             writer.fill(git_dir)
             (git_dir / "config").write_text(_CONFIG, encoding="ascii")
             (git_dir / "info").mkdir()
             (git_dir / "info" / "attributes").write_text(RAW_ATTRIBUTES, encoding="ascii")
-            (git_dir / "index").write_bytes(index_file(writer.entries, _FILE_TIME_S))
+            (git_dir / "index").write_bytes(encode_index(writer.entries, _FILE_TIME_S))
             writer.pack_repository(git_dir)
     except OSError as error:
         raise storage_error(error, f"cannot create the testbed {into}") from error
@@ -100,7 +100,7 @@ class _TestbedWriter:
                 self._write_files(git)
                 git.write(_COMMIT)
                 git.writelines(
-                    b"M %o %s %s\n" % (mode, identity.hex().encode(), quoted(name))
+                    b"M %o %s %s\n" % (mode, identity.hex().encode(), quote_path(name))
                     for name, mode, identity, _ in self.entries
                 )
                 git.write(b"\ndone\n")
@@ -119,21 +119,21 @@ class _TestbedWriter:
             self.check()
             inside = _join(TESTBED[1:].encode(), name)
             if item is None:
-                self.archive.write(member(inside, tarfile.DIRTYPE))
+                self.archive.write(member_header(inside, tarfile.DIRTYPE))
                 continue
             if is_git_name(item.name):
-                raise SourceError(f"{show(name)} cannot be in a git repository")
+                raise SourceError(f"{printable_name(name)} cannot be in a git repository")
             status = item.stat(follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
                 target = os.readlink(item.path)  # noqa: PTH115 - a Path would lose 'x/./y' and a slash at the end
-                self.archive.write(member(inside, tarfile.SYMTYPE, link=target))
-                self._write_blob(name, LINK, len(target), iter([target]), git)
+                self.archive.write(member_header(inside, tarfile.SYMTYPE, link=target))
+                self._write_blob(name, LINK_MODE, len(target), iter([target]), git)
             elif stat.S_ISREG(status.st_mode):
-                mode, size = PROGRAM if status.st_mode & 0o100 else FILE, status.st_size
-                self.archive.write(member(inside, tarfile.REGTYPE, mode=mode & 0o777, size=size))
+                mode, size = EXECUTABLE_MODE if status.st_mode & 0o100 else FILE_MODE, status.st_size
+                self.archive.write(member_header(inside, tarfile.REGTYPE, mode=mode & 0o777, size=size))
                 self._write_blob(name, mode, size, self._read_and_archive(item.path, size), git)
             else:
-                raise SourceError(f"{show(name)} is neither a file, a folder nor a link")
+                raise SourceError(f"{printable_name(name)} is neither a file, a folder nor a link")
 
     def _write_blob(self, name: bytes, mode: int, size: int, chunks: Iterator[bytes], git: IO[bytes]) -> None:
         digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
@@ -151,7 +151,7 @@ class _TestbedWriter:
             while left:
                 chunk = file.read(min(left, _CHUNK_BYTES))
                 if not chunk:
-                    raise SourceError(f"{show(path)} shrinks while it is read; run it again")
+                    raise SourceError(f"{printable_name(path)} shrinks while it is read; run it again")
                 left -= len(chunk)
                 self.archive.write(chunk)
                 yield chunk
@@ -162,10 +162,10 @@ class _TestbedWriter:
         for below, item in _walk(os.fsencode(git_dir)):
             name = _join(TESTBED[1:].encode() + b"/.git", below)
             if item is None:
-                self.archive.write(member(name, tarfile.DIRTYPE, mtime_s=_GIT_TIME_S))
+                self.archive.write(member_header(name, tarfile.DIRTYPE, mtime_s=_GIT_TIME_S))
                 continue
             size = item.stat().st_size
-            self.archive.write(member(name, tarfile.REGTYPE, size=size, mtime_s=_GIT_TIME_S))
+            self.archive.write(member_header(name, tarfile.REGTYPE, size=size, mtime_s=_GIT_TIME_S))
             for _ in self._read_and_archive(item.path, size):
                 self.check()
 
@@ -186,7 +186,7 @@ def _walk(root: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes] | None]]:
                 yield name, item
 
 
-def member(
+def member_header(
     name: bytes,
     kind: bytes,
     *,
@@ -204,7 +204,7 @@ def member(
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
-def quoted(name: bytes) -> bytes:
+def quote_path(name: bytes) -> bytes:
     """Return ``name`` quoted with C escapes, as in git's streams."""
     escapes = {0x22: b'\\"', 0x5C: b"\\\\", 0x0A: b"\\n"}
     return b'"%s"' % b"".join(escapes.get(byte, bytes((byte,))) for byte in name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ADAPTER = "adapter"
+ADAPTER_FOLDER = "adapter"
 """The adapter's folder in a tree."""
 WORK_PREFIX = ".new-"
 _READ_BITS = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
@@ -29,7 +29,7 @@ def copy_scripts(folders: Iterable[tuple[Path, Path]]) -> None:
             script.chmod(script.stat().st_mode | _EXECUTE_BITS)
 
 
-def share(copy: Path, original: Path) -> None:
+def hard_link(copy: Path, original: Path) -> None:
     """Replace ``copy``, a large file, by a hard link to the equal file ``original``, if on one device."""
     if not copy.is_file() or not filecmp.cmp(copy, original, shallow=False):
         return
@@ -57,7 +57,7 @@ def tree_bytes(tree: Path) -> int:
     return sum(state.st_blocks * 512 for state in found if state.st_nlink == 1 or stat.S_ISDIR(state.st_mode))
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Remove a folder that a script has written, if it exists, whatever modes its folders have."""
     if not folder.is_dir():
         return
@@ -67,9 +67,9 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(agents: Path) -> None:
+def remove_stale(agents: Path) -> None:
     """Remove work folders that killed installations have left."""
     for left in agents.glob(f"{WORK_PREFIX}*"):
         made_by = re.fullmatch(rf"{re.escape(WORK_PREFIX)}(\d+)-.*", left.name)
         if made_by and not Path(f"/proc/{made_by[1]}").exists():
-            remove(left)
+            remove_folder(left)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.ca_bundle import find_bundle, variables
-from codetaste.sandbox.output import Kept
-from codetaste.sandbox.view import SYSTEM_PATH, system_view
+from codetaste.sandbox.ca_bundle import find_bundle, trust_variables
+from codetaste.sandbox.output import BoundedOutput
+from codetaste.sandbox.view import SYSTEM_PATH, host_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import Process
 
-NODE = "/opt/node"
-HOME = "/tmp/home"  # noqa: S108 - inside
+NODE_MOUNT = "/opt/node"
+HOME_PATH = "/tmp/home"  # noqa: S108 - inside
 _CA_PATH = "/etc/codetaste/ca.pem"
 _TMP = "/tmp"  # noqa: S108 - inside
 _MAX_OUTPUT_BYTES = 64 * 1024
@@ -38,7 +38,7 @@ _KILL_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ScriptResult:
     """A script's exit code (None if it took too long), and both output streams together, cut to a limit."""
 
     exit_code: int | None
@@ -46,7 +46,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class InstallSandbox:
     """The sandbox of one script.
 
     Attributes:
@@ -60,19 +60,19 @@ class Workshop:
 
     bubblewrap: Path | None
     tree: Path
-    inside: str
+    mount_path: str
     scratch: Path
     node: Path
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def seen_at(self) -> str:
+    def tree_path(self) -> str:
         """The path at which the script sees its tree."""
-        return self.inside if self.bubblewrap else str(self.tree)
+        return self.mount_path if self.bubblewrap else str(self.tree)
 
     async def run(
         self, command: Sequence[str], env: Mapping[str, str], *, network: bool, wall_s: float
-    ) -> Ended:
+    ) -> ScriptResult:
         """Run ``command`` for at most ``wall_s`` seconds, and kill all processes that it leaves.
 
         Raises:
@@ -91,18 +91,18 @@ class Workshop:
             )
         except OSError as error:
             raise SandboxError(f"cannot start {argv[0]}: {error.strerror}") from error
-        output, code = Kept(_MAX_OUTPUT_BYTES), None
+        output, code = BoundedOutput(_MAX_OUTPUT_BYTES), None
         try:
             with anyio.move_on_after(wall_s):
                 await _read(process, output)
                 code = await process.wait()
         finally:
             await _end(process)
-        return Ended(code, output.content().decode(errors="replace"))
+        return ScriptResult(code, output.content().decode(errors="replace"))
 
     def _environment(self, env: Mapping[str, str], *, network: bool) -> dict[str, str]:
         contained = self.bubblewrap is not None
-        scratch, node = (_TMP, NODE) if contained else (str(self.scratch), str(self.node))
+        scratch, node = (_TMP, NODE_MOUNT) if contained else (str(self.scratch), str(self.node))
         own = {
             "PATH": f"{scratch}/bin:{node}/bin:{SYSTEM_PATH}",
             "HOME": f"{scratch}/home",
@@ -114,11 +114,11 @@ class Workshop:
             "NPM_CONFIG_CACHE": f"{scratch}/npm-cache",
         }
         if network and (bundle := find_bundle("auto")):
-            own |= variables(_CA_PATH if contained else str(bundle))
+            own |= trust_variables(_CA_PATH if contained else str(bundle))
         return {**own, **self.env, **env}
 
     def _bubblewrap_args(self, *, network: bool) -> Iterator[str]:
-        view = system_view()
+        view = host_view()
         yield str(self.bubblewrap)
         yield from ("--unshare-all", "--die-with-parent", "--new-session", "--hostname", "workshop")
         yield from ("--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev")
@@ -135,12 +135,12 @@ class Workshop:
             if bundle := find_bundle("auto"):
                 yield from ("--ro-bind", str(bundle), _CA_PATH)
         yield from ("--ro-bind", str(self.scratch / "passwd"), "/etc/passwd")
-        yield from ("--ro-bind", str(self.node), NODE, "--bind", str(self.scratch), _TMP)
-        yield from ("--bind" if network else "--ro-bind", str(self.tree), self.inside)
-        yield from ("--remount-ro", "/", "--chdir", self.inside, "--")
+        yield from ("--ro-bind", str(self.node), NODE_MOUNT, "--bind", str(self.scratch), _TMP)
+        yield from ("--bind" if network else "--ro-bind", str(self.tree), self.mount_path)
+        yield from ("--remount-ro", "/", "--chdir", self.mount_path, "--")
 
 
-async def _read(process: Process, output: Kept) -> None:
+async def _read(process: Process, output: BoundedOutput) -> None:
     with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
         while process.stdout is not None:
             output.add(await process.stdout.receive())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.llm.client import SILENCE_S, hidden_environment, http_client, silence
+from codetaste.llm.client import READ_TIMEOUT_S, without_env, http_client, read_timeout
 from codetaste.llm.connection import Connection
-from codetaste.llm.remote import Dialect, RemoteModel
+from codetaste.llm.remote import ClientCodec, RemoteModel
 from codetaste.llm.wire.anthropic import error_from, request_body, whole_reply
-from codetaste.llm.wire.anthropic_stream import Assembly
+from codetaste.llm.wire.anthropic_stream import AnthropicStreamDecoder
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Request
@@ -21,7 +21,7 @@ def anthropic_model(
     api_key: str,
     base_url: str,
     timeout_s: float = 1800.0,
-    read_timeout_s: float = SILENCE_S,
+    read_timeout_s: float = READ_TIMEOUT_S,
 ) -> RemoteModel:
     """Return a model behind the Messages API.
 
@@ -33,8 +33,8 @@ def anthropic_model(
         timeout_s: time limit of one call.
         read_timeout_s: the longest time without any data from the provider.
     """
-    timeout = silence(timeout_s, read_timeout_s)
-    with hidden_environment("ANTHROPIC_"):
+    timeout = read_timeout(timeout_s, read_timeout_s)
+    with without_env("ANTHROPIC_"):
         from anthropic import AsyncAnthropic, AsyncStream  # noqa: PLC0415 - heavy
 
         client = AsyncAnthropic(
@@ -46,13 +46,13 @@ def anthropic_model(
             open_telemetry=False,
             http_client=http_client(base_url, timeout),
         )
-    codec = Dialect(
+    codec = ClientCodec(
         path="/v1/messages",
-        body=request_body,
-        assembly=Assembly,
-        whole=whole_reply,
-        refusal=error_from,
-        request_id="request-id",
+        request_body=request_body,
+        stream_decoder=AnthropicStreamDecoder,
+        whole_reply=whole_reply,
+        error_from=error_from,
+        request_id_header="request-id",
         headers=_headers,
     )
     connection = Connection(client, AsyncStream[object], secret=api_key, timeout_s=timeout_s)

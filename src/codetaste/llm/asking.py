@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.llm.model import Model
-    from codetaste.orchestration.job import JobContext, Paid
+    from codetaste.orchestration.job import JobContext, PaidCall
     from codetaste.orchestration.money import Cost
 
 _KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 _ID_LIMIT = 200
 
 
-async def ask(
+async def call_model(
     model: Model,
     request: Request,
     ctx: JobContext,
-    paid: Paid,
+    paid: PaidCall,
     cost_of: Callable[[Usage | None, Cost], Cost | None],
 ) -> Reply:
     """Return the model's reply to ``request``, paid by ``paid``, and publish events to the job's observers.

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.codec import canonical, message_to_json, pack, tool_to_json
-from codetaste.llm.prefix import Prefix, Reported, believable, remember
+from codetaste.llm.codec import canonical_json, message_to_json, value_to_json, tool_to_json
+from codetaste.llm.prefix import PrefixKey, PrefixCounts, is_plausible_usage, remember_recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from codetaste.llm.messages import Message, Reply, Request
 
-LEAST_OUTPUT = 1024
+MIN_OUTPUT_TOKENS = 1024
 """Output tokens below which a cap is never lowered, since a shorter reply is useless."""
-PER_CALL = 1024
+TOKENS_PER_CALL = 1024
 """Tokens that a provider may add to every prompt, such as its instructions for tool use."""
-PER_MESSAGE = 32
-PER_TOOL = 64
+TOKENS_PER_MESSAGE = 32
+TOKENS_PER_TOOL = 64
 """Tokens that a provider may add around each message and each tool."""
 _MESSAGES = 4_000
 """Measured messages kept in memory; an evicted one is measured again."""
@@ -55,8 +55,8 @@ _CLEARING = "clear_"
 def wire_size(message: Message) -> int:
     """Return an upper bound of the UTF-8 bytes of ``message`` in any wire format."""
     written = message_to_json(replace(message, raw=None))
-    neutral = len(canonical(written))
-    raw = 0 if message.raw is None else len(canonical(pack(message.raw.blocks)))
+    neutral = len(canonical_json(written))
+    raw = 0 if message.raw is None else len(canonical_json(value_to_json(message.raw.blocks)))
     return max(neutral, raw)
 
 
@@ -73,7 +73,7 @@ class PromptBound:
     """Bounds prompts by the counts that the provider has reported for earlier calls of one model."""
 
     def __init__(self) -> None:
-        self._reported = Reported()
+        self._reported = PrefixCounts()
         self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
     def tokens(self, request: Request) -> int:
@@ -84,31 +84,31 @@ class PromptBound:
         """Store the provider's count for ``request`` and its reply, if it is plausible."""
         usage = reply.usage
         # A count that is not plausible enough to settle a call must not bound the next one.
-        if usage is None or not believable(usage, self.tokens(request), request.max_output_tokens):
+        if usage is None or not is_plausible_usage(usage, self.tokens(request), request.max_output_tokens):
             return
         *_, whole = self._prefixes(request)
         key = sha256(whole.key + self._measure(reply.message).digest).digest()
         self._reported.learn(key, usage.prompt + usage.output)
 
-    def _prefixes(self, request: Request) -> Iterator[Prefix]:
+    def _prefixes(self, request: Request) -> Iterator[PrefixKey]:
         """Yield the prefixes of the conversation, from no message to all messages."""
         tools = [tool_to_json(tool) for tool in request.tools]
-        head = canonical([pack(request.system), tools, pack(request.options)])
-        key, size = sha256(head.encode()).digest(), PER_CALL + len(head) + PER_TOOL * len(tools)
-        yield Prefix(key, size)
+        head = canonical_json([value_to_json(request.system), tools, value_to_json(request.options)])
+        key, size = sha256(head.encode()).digest(), TOKENS_PER_CALL + len(head) + TOKENS_PER_TOOL * len(tools)
+        yield PrefixKey(key, size)
         for message in request.messages:
             measured = self._measure(message)
             key = sha256(key + measured.digest).digest()
             size += measured.size
-            yield Prefix(key, size)
+            yield PrefixKey(key, size)
 
     def _measure(self, message: Message) -> _Measured:
         """Measure each message object once; the next turns of the conversation contain the same objects."""
         found = self._measured.get(id(message))
         if found is None or found.message is not message:
-            written = canonical(message_to_json(message))
-            found = _Measured(message, sha256(written.encode()).digest(), PER_MESSAGE + wire_size(message))
-        remember(self._measured, id(message), found, _MESSAGES)
+            written = canonical_json(message_to_json(message))
+            found = _Measured(message, sha256(written.encode()).digest(), TOKENS_PER_MESSAGE + wire_size(message))
+        remember_recent(self._measured, id(message), found, _MESSAGES)
         return found
 
 
@@ -126,11 +126,11 @@ def lowered_thinking(thinking: object, cap: int) -> dict[str, Any] | None:
     if not isinstance(thinking, dict) or not isinstance(budget, int) or budget < cap:
         return None
     # A thinking budget must leave room for an answer; providers refuse budgets below the minimum.
-    room = max(cap // 2, min(LEAST_OUTPUT, cap - 1))
-    return {**thinking, "budget_tokens": room} if room >= LEAST_OUTPUT else {"type": "disabled"}
+    room = max(cap // 2, min(MIN_OUTPUT_TOKENS, cap - 1))
+    return {**thinking, "budget_tokens": room} if room >= MIN_OUTPUT_TOKENS else {"type": "disabled"}
 
 
-def billed_apart(options: Mapping[str, Any]) -> list[str]:
+def separately_billed_options(options: Mapping[str, Any]) -> list[str]:
     """Return the names of options that may make a call cost more than its counted tokens."""
     found = sorted(_UNSUPPORTED & {name for name, value in options.items() if value})
     if "context_management" in found and _only_clears(options["context_management"]):

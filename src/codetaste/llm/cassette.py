@@ -18,14 +18,14 @@ import anyio.to_thread
 from codetaste.errors import ConfigError, JournalError
 from codetaste.llm.codec import (
     block_to_json,
-    digest,
-    pack,
+    json_digest,
+    value_to_json,
     reply_from_json,
     reply_to_json,
     tool_to_json,
 )
 from codetaste.llm.messages import ToolCall, ToolResult
-from codetaste.llm.record import Record
+from codetaste.llm.record import JsonlFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestKey:
     """Identifies a request in a cassette: named parts with their digests, and ``key``, the digest of all."""
 
     key: str
@@ -45,20 +45,20 @@ class Asked:
     bodies: dict[str, Any] = field(compare=False)
 
     @classmethod
-    def of(cls, model: str, request: Request) -> Asked:
+    def from_request(cls, model: str, request: Request) -> RequestKey:
         """Return the key of ``request`` to ``model``."""
         numbers: dict[str, str] = {}
         named: list[tuple[str, Any]] = [
             ("model", model),
-            ("system", pack(request.system)),
+            ("system", value_to_json(request.system)),
             ("tools", [tool_to_json(tool) for tool in request.tools]),
-            ("options", pack(request.options)),
+            ("options", value_to_json(request.options)),
         ]
         for number, message in enumerate(request.messages, 1):
             content = [_numbered(block, numbers) for block in message.content]
             named.append((f"message {number} ({message.role})", [message.role, content]))
-        parts = tuple((name, digest(body)) for name, body in named)
-        return cls(digest(parts), parts, {digest(body): body for _, body in named})
+        parts = tuple((name, json_digest(body)) for name, body in named)
+        return cls(json_digest(parts), parts, {json_digest(body): body for _, body in named})
 
 
 def _numbered(block: Block, numbers: dict[str, str]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Cassette:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._record = Record(path)
+        self._record = JsonlFile(path)
         self._bodies: dict[str, Any] = {}
         self._parts: dict[str, tuple[tuple[str, str], ...]] = {}
         self._replies: dict[tuple[str, int], dict[str, Any]] = {}
@@ -88,7 +88,7 @@ class Cassette:
         """Return the cassette at ``path``: a ``.jsonl`` file, or a folder with one file per model."""
         return cls(path if path.suffix == ".jsonl" else path / f"{model_id}.jsonl")
 
-    def require(self) -> None:
+    def check_exists(self) -> None:
         """Check that the file exists.
 
         Raises:
@@ -131,14 +131,14 @@ class Cassette:
         except (KeyError, TypeError, ValueError) as error:
             raise JournalError(f"{self.path}: a recorded reply cannot be read: {error!r}") from error
 
-    def times(self, key: str) -> int:
+    def count(self, key: str) -> int:
         """Return how many replies are recorded for a request."""
         nth = 0
         while (key, nth) in self._replies:
             nth += 1
         return nth
 
-    async def add(self, request: Asked, nth: int, reply: Reply) -> None:
+    async def add(self, request: RequestKey, nth: int, reply: Reply) -> None:
         """Record a reply; it is on disk when this returns.
 
         Raises:
@@ -157,7 +157,7 @@ class Cassette:
         self._parts[request.key] = request.parts
         self._replies[request.key, nth] = written
 
-    def departure(self, request: Asked) -> str:
+    def describe_mismatch(self, request: RequestKey) -> str:
         """Describe in one line the first difference from the most similar recorded request."""
         if not self._parts:
             return f"{self.path} holds no recorded request"

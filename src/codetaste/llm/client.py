@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from codetaste.llm.config import ModelConfig
 
-CONNECT_S = 30.0
-SILENCE_S = 300.0
+CONNECT_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 300.0
 """Default for the longest time without any byte from a provider."""
 
 
-def key_of(config: ModelConfig) -> str:
+def api_key_for(config: ModelConfig) -> str:
     """Return the API key of a ``[[models]]`` entry from its environment variable; "" if it needs none.
 
     Raises:
@@ -42,7 +42,7 @@ def key_of(config: ModelConfig) -> str:
 
 
 @contextmanager
-def hidden_environment(prefix: str) -> Iterator[None]:
+def without_env(prefix: str) -> Iterator[None]:
     """Hide environment variables that begin with ``prefix`` while an SDK is imported and its client built."""
     hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith(prefix)}
     try:
@@ -51,11 +51,11 @@ def hidden_environment(prefix: str) -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def silence(timeout_s: float, read_timeout_s: float) -> Timeout:
+def read_timeout(timeout_s: float, read_timeout_s: float) -> Timeout:
     """Return the httpx timeouts for calls that may take ``timeout_s`` seconds in total."""
     import httpx2  # noqa: PLC0415 - heavy
 
-    return httpx2.Timeout(min(timeout_s, read_timeout_s), connect=min(timeout_s, CONNECT_S))
+    return httpx2.Timeout(min(timeout_s, read_timeout_s), connect=min(timeout_s, CONNECT_TIMEOUT_S))
 
 
 def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
@@ -67,7 +67,7 @@ def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
     """
     import httpx2  # noqa: PLC0415 - heavy
 
-    from codetaste.llm.refusal_body import bound_refusal  # noqa: PLC0415 - heavy
+    from codetaste.llm.refusal_body import limit_error_body  # noqa: PLC0415 - heavy
 
     secure = base_url.lower().startswith("https:")
     return httpx2.AsyncClient(
@@ -77,12 +77,12 @@ def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32 if secure else 0),
         trust_env=False,
         follow_redirects=False,
-        event_hooks={"response": [bound_refusal]},
-        verify=certificates() if secure else False,
+        event_hooks={"response": [limit_error_body]},
+        verify=trust_store() if secure else False,
     )
 
 
-def certificates() -> ssl.SSLContext:
+def trust_store() -> ssl.SSLContext:
     """Return a TLS context that trusts the system's CAs (SSL_CERT_FILE included) and certifi's bundle."""
     import ssl  # noqa: PLC0415 - only for https
 

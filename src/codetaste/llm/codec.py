@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import (
     Message,
-    Raw,
+    ProviderBlocks,
     Reply,
     Request,
-    Stop,
-    Text,
+    StopReason,
+    TextBlock,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -35,17 +35,17 @@ _PLAIN_INT = 2**63
 """Integers below it are written as numbers, which every JSON reader accepts."""
 
 
-def canonical(value: Any) -> str:  # noqa: ANN401 - JSON data
+def canonical_json(value: Any) -> str:  # noqa: ANN401 - JSON data
     """Return the canonical JSON text of a value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def digest(value: Any) -> str:  # noqa: ANN401 - JSON data
+def json_digest(value: Any) -> str:  # noqa: ANN401 - JSON data
     """Return the sha256 of a JSON value, in hex."""
-    return sha256(canonical(value).encode()).hexdigest()
+    return sha256(canonical_json(value).encode()).hexdigest()
 
 
-def pack(value: Any) -> Any:  # noqa: ANN401 - JSON data in, JSON data out
+def value_to_json(value: Any) -> Any:  # noqa: ANN401 - JSON data in, JSON data out
     """Return ``value`` as JSON data that every reader and writer preserves exactly.
 
     Raises:
@@ -61,21 +61,21 @@ def pack(value: Any) -> Any:  # noqa: ANN401 - JSON data in, JSON data out
         case float():
             return float(value) if math.isfinite(value) else _tagged("f", repr(value))
         case list() | tuple():
-            return [pack(item) for item in value]
+            return [value_to_json(item) for item in value]
         case _ if hasattr(value, "items"):
             return _pack_mapping(value)
         case _:
             raise TypeError(f"{type(value).__name__} is not JSON data")
 
 
-def unpack(value: Any) -> Any:  # noqa: ANN401 - JSON data
+def value_from_json(value: Any) -> Any:  # noqa: ANN401 - JSON data
     """Restore a value from ``value_to_json``; mappings come back as dicts, sequences as lists."""
     if isinstance(value, list):
-        return [unpack(item) for item in value]
+        return [value_from_json(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "$" not in value:
-        return {key: unpack(item) for key, item in value.items()}
+        return {key: value_from_json(item) for key, item in value.items()}
     return _untag(value["$"], value["v"])
 
 
@@ -88,7 +88,7 @@ def _untag(kind: str, written: Any) -> Any:  # noqa: ANN401 - JSON data
         case "f":
             return float(written)
         case "m":
-            return {unpack(key): unpack(item) for key, item in written}
+            return {value_from_json(key): value_from_json(item) for key, item in written}
         case _:
             raise ValueError(f"unknown kind of value: {kind!r}")
 
@@ -109,20 +109,20 @@ def _pack_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
     if any(not isinstance(key, str) for key in value):
         raise TypeError("the keys of a JSON object must be strings")
     if "$" in value or not all(map(_encodable, value)):
-        return _tagged("m", [[pack(key), pack(item)] for key, item in value.items()])
-    return {key: pack(item) for key, item in value.items()}
+        return _tagged("m", [[value_to_json(key), value_to_json(item)] for key, item in value.items()])
+    return {key: value_to_json(item) for key, item in value.items()}
 
 
 def block_to_json(block: Block) -> dict[str, Any]:
     """Return one block of a message as JSON."""
     match block:
-        case Text(text):
-            return {"type": "text", "text": pack(text)}
+        case TextBlock(text):
+            return {"type": "text", "text": value_to_json(text)}
         case ToolCall(call_id, name, arguments, fault):
-            written = {"type": "call", "id": pack(call_id), "name": pack(name), "arguments": pack(arguments)}
-            return written if fault is None else {**written, "fault": pack(fault)}
+            written = {"type": "call", "id": value_to_json(call_id), "name": value_to_json(name), "arguments": value_to_json(arguments)}
+            return written if fault is None else {**written, "fault": value_to_json(fault)}
         case ToolResult(call_id, content, is_error):
-            written = {"type": "result", "call": pack(call_id), "content": pack(content)}
+            written = {"type": "result", "call": value_to_json(call_id), "content": value_to_json(content)}
             return {**written, "error": True} if is_error else written
 
 
@@ -134,13 +134,13 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
     """
     match data["type"]:
         case "text":
-            return Text(unpack(data["text"]))
+            return TextBlock(value_from_json(data["text"]))
         case "call":
-            arguments = unpack(data["arguments"])
-            return ToolCall(unpack(data["id"]), unpack(data["name"]), arguments, unpack(data.get("fault")))
+            arguments = value_from_json(data["arguments"])
+            return ToolCall(value_from_json(data["id"]), value_from_json(data["name"]), arguments, value_from_json(data.get("fault")))
         case "result":
-            content = unpack(data["content"])
-            return ToolResult(unpack(data["call"]), content, is_error=data.get("error", False))
+            content = value_from_json(data["content"])
+            return ToolResult(value_from_json(data["call"]), content, is_error=data.get("error", False))
         case other:
             raise ValueError(f"unknown type of block: {other!r}")
 
@@ -160,23 +160,23 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
     return Message(data["role"], content, _raw_from(data))
 
 
-def _with_raw(written: dict[str, Any], raw: Raw | None) -> dict[str, Any]:
+def _with_raw(written: dict[str, Any], raw: ProviderBlocks | None) -> dict[str, Any]:
     return (
-        written if raw is None else {**written, "raw": {"protocol": raw.protocol, "blocks": pack(raw.blocks)}}
+        written if raw is None else {**written, "raw": {"protocol": raw.protocol, "blocks": value_to_json(raw.blocks)}}
     )
 
 
-def _raw_from(data: Mapping[str, Any]) -> Raw | None:
+def _raw_from(data: Mapping[str, Any]) -> ProviderBlocks | None:
     raw = data.get("raw")
-    return None if raw is None else Raw(raw["protocol"], tuple(unpack(raw["blocks"])))
+    return None if raw is None else ProviderBlocks(raw["protocol"], tuple(value_from_json(raw["blocks"])))
 
 
 def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
     """Return the specification of a tool as JSON."""
     written = {
-        "name": pack(tool.name),
-        "description": pack(tool.description),
-        "parameters": pack(tool.parameters),
+        "name": value_to_json(tool.name),
+        "description": value_to_json(tool.description),
+        "parameters": value_to_json(tool.parameters),
     }
     return _with_raw(written, tool.raw)
 
@@ -184,11 +184,11 @@ def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
 def request_to_json(request: Request) -> dict[str, Any]:
     """Return a whole request as JSON."""
     return {
-        "system": pack(request.system),
+        "system": value_to_json(request.system),
         "messages": [message_to_json(message) for message in request.messages],
         "tools": [tool_to_json(tool) for tool in request.tools],
         "max_output_tokens": request.max_output_tokens,
-        "options": pack(request.options),
+        "options": value_to_json(request.options),
     }
 
 
@@ -196,12 +196,12 @@ def usage_to_json(usage: Usage | None) -> dict[str, Any] | None:
     """Return a usage as JSON, None if unknown. Implausible counts are preserved for inspection."""
     if usage is None:
         return None
-    return {field.name: pack(getattr(usage, field.name)) for field in fields(usage)}
+    return {field.name: value_to_json(getattr(usage, field.name)) for field in fields(usage)}
 
 
 def usage_from_json(data: Mapping[str, Any] | None) -> Usage | None:
     """Return the usage that ``usage_to_json`` wrote."""
-    return None if data is None else Usage(**unpack(data))
+    return None if data is None else Usage(**value_from_json(data))
 
 
 def reply_to_json(reply: Reply) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
         "message": message_to_json(reply.message),
         "stop": reply.stop.value,
         "usage": usage_to_json(reply.usage),
-        "model": pack(reply.model),
-        "request_id": pack(reply.request_id),
+        "model": value_to_json(reply.model),
+        "request_id": value_to_json(reply.request_id),
     }
 
 
@@ -223,8 +223,8 @@ def reply_from_json(data: Mapping[str, Any]) -> Reply:
     """
     return Reply(
         message=message_from_json(data["message"]),
-        stop=Stop(data["stop"]),
+        stop=StopReason(data["stop"]),
         usage=usage_from_json(data["usage"]),
-        model=unpack(data["model"]),
-        request_id=unpack(data["request_id"]),
+        model=value_from_json(data["model"]),
+        request_id=value_from_json(data["request_id"]),
     )

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.llm.pricing import Price, price_of, with_cache_writes, written_factor
-from codetaste.section import Section, plain
+from codetaste.llm.pricing import Price, price_of, fill_cache_write_price, cache_write_factor
+from codetaste.section import Section, toml_to_json
 from codetaste.units import Seconds
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class ModelConfig(Section):
         """Providers cache prompts even if not requested, and a cache write may cost more than input."""
         if not isinstance(given, dict) or given.get("provider") not in _KEY_ENV or "price" not in given:
             return given
-        factor = written_factor(given.get("options") or {})
-        return {**given, "price": with_cache_writes(given["price"], factor)}
+        factor = cache_write_factor(given.get("options") or {})
+        return {**given, "price": fill_cache_write_price(given["price"], factor)}
 
     @field_validator("options")
     @classmethod
@@ -134,7 +134,7 @@ class ModelConfig(Section):
         for name, instead in _RESERVED.items():
             if name in options:
                 raise ValueError(f"{name!r} is not an option; set {instead}")
-        copied: dict[str, Any] = plain(options)
+        copied: dict[str, Any] = toml_to_json(options)
         for name, kind in _LIST_OPTIONS.items():
             listed = copied.get(name, [])
             if not isinstance(listed, list) or not all(isinstance(item, kind) for item in listed):
@@ -169,7 +169,7 @@ class ModelConfig(Section):
         return self
 
     @property
-    def called(self) -> str:
+    def exposed_name(self) -> str:
         """The model name for CLI agents: the provider's name, or the id if there is no remote provider."""
         return self.model if self.provider in _KEY_ENV else self.id
 
@@ -212,14 +212,14 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
         inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
         cassette = Cassette.at(base_dir / config.cassette, config.id)
         if config.mode == "replay":
-            cassette.require()
+            cassette.check_exists()
         return ReplayModel(
             config.id,
             config.model,
             cassette,
             inner=inner,
             mode=config.mode,
-            served=record_dir / f"{config.id}.replay.jsonl",
+            ledger=record_dir / f"{config.id}.replay.jsonl",
         )
     return _build_live(config, base_dir, record_dir)
 
@@ -233,12 +233,12 @@ def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
         from codetaste.llm.openai_chat import openai_chat_model as remote  # noqa: PLC0415
     else:
         return _build_scripted(config, base_dir, record_dir)
-    from codetaste.llm.client import key_of  # noqa: PLC0415
+    from codetaste.llm.client import api_key_for  # noqa: PLC0415
 
     return remote(
         config.id,
         config.model,
-        api_key=key_of(config),
+        api_key=api_key_for(config),
         base_url=config.address,
         timeout_s=config.timeout,
         read_timeout_s=config.silence,

@@ -37,11 +37,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHARE_LEFT = 0.7
+DECREASE_FACTOR = 0.7
 """Factor by which a new refused round lowers the limit."""
 STEP_S = 2.0
 """Seconds within which a refusal has certainly arrived, but perhaps no answer."""
-REFUSALS = 3
+REFUSED_ROUNDS = 3
 """Consecutive refused rounds before a provider is given up."""
 AFTER_GIVING_UP_S = 5.0
 """Seconds until a provider that was given up may receive the next request."""
@@ -50,25 +50,25 @@ _STEPS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Backoff:
     """The effect of a refusal; ``new_round`` is False if the request was sent in an earlier round."""
 
-    new: bool
+    new_round: bool
     pause_s: float = 0.0
-    before: int = 0
-    after: int = 0
+    limit_before: int = 0
+    limit_after: int = 0
     gave_up: bool = False
-    in_a_row: int = 0
-    over_s: float = 0.0
+    refused_rounds: int = 0
+    refused_for_s: float = 0.0
 
 
-class Congestion:
+class AdaptiveLimit:
     """The limit for one provider, key and model, between 1 and ``maximum``; starts at ``maximum``."""
 
-    def __init__(self, most: int, *, patience_s: float, step_s: float = STEP_S) -> None:
-        self.limit = self._maximum = _positive(most)
+    def __init__(self, maximum: int, *, patience_s: float, step_s: float = STEP_S) -> None:
+        self.limit = self._maximum = _positive(maximum)
         self.patience_s, self._step_s = patience_s, step_s
-        self.in_flight = self.refused_in_all = self.answered_in_all = 0
+        self.in_flight = self.refusals = self.successes = 0
         self.paused_until_s = -math.inf
         self._round = 0
         # In this round: requests in flight, and answers since the limit last changed.
@@ -81,24 +81,24 @@ class Congestion:
         self._since_s: float | None = None
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """The highest limit. If the limit has never fallen, it follows; requests in flight finish."""
         return self._maximum
 
-    @most.setter
-    def most(self, most: int) -> None:
+    @maximum.setter
+    def maximum(self, most: int) -> None:
         never_fell = self.limit == self._maximum
         self._maximum = _positive(most)
         self.limit = most if never_fell else min(self.limit, most)
 
-    def room(self, now_s: float) -> bool:
+    def has_room(self, now_s: float) -> bool:
         """Whether one more request may be sent now."""
         self._take_steps(now_s)
         if now_s < self.paused_until_s or self.in_flight >= self.limit:
             return False
         return self._window is None or self._fresh < self._window
 
-    def opens_s(self, now_s: float) -> float:
+    def opens_at(self, now_s: float) -> float:
         """Return when waiting may make room if there is none now; infinite if only a reply can."""
         if now_s < self.paused_until_s:
             return self.paused_until_s
@@ -106,7 +106,7 @@ class Congestion:
             return math.inf
         return self._step_began_s + self._step_s
 
-    def sent(self, now_s: float) -> int:
+    def start_request(self, now_s: float) -> int:
         """Count a request as sent, and return the number of its round."""
         self.in_flight += 1
         self._fresh += 1
@@ -114,23 +114,23 @@ class Congestion:
             self._step_began_s = now_s
         return self._round
 
-    def current(self, round_number: int, now_s: float) -> bool:
+    def is_valid(self, round_number: int, now_s: float) -> bool:
         """Whether a request counted in round ``round_number`` may still be sent.
 
         It may not after a new pause has begun, or if the limit fell below the number in flight.
         """
         return round_number == self._round and now_s >= self.paused_until_s and self.in_flight <= self.limit
 
-    def ended(self, round_number: int) -> None:
+    def release(self, round_number: int) -> None:
         """Count the end of a request that carries no information about the provider's load."""
         self._leave(round_number)
         if round_number == self._round and self._window == 1 and not self._fresh:
             self._step_began_s = None  # the probe gave no information; the next one may
 
-    def answered(self, round_number: int, now_s: float) -> None:
+    def record_success(self, round_number: int, now_s: float) -> None:
         """Count an answer; the limit rises by one after as many answers as it allows at once."""
         self._leave(round_number)
-        self.answered_in_all += 1
+        self.successes += 1
         self._in_a_row, self._since_s = 0, None
         if round_number != self._round:
             return  # it was sent before the limit fell, and gives no information about the new limit
@@ -143,9 +143,9 @@ class Congestion:
             self._clean = 0
             self.limit = min(self.limit + 1, self._maximum)
 
-    def refused(
+    def record_refusal(
         self, round_number: int, now_s: float, requested_s: float | None, wait_s: Callable[[int], float]
-    ) -> Refusal:
+    ) -> Backoff:
         """Count a refusal and start or prolong a pause.
 
         Args:
@@ -155,29 +155,29 @@ class Congestion:
             wait_s: returns the pause after a number of refused rounds.
         """
         self._leave(round_number)
-        self.refused_in_all += 1
+        self.refusals += 1
         if round_number != self._round:
             if requested_s is not None and now_s + min(requested_s, self.patience_s) > self.paused_until_s:
                 self._pause(now_s, requested_s)
-            return Refusal(new=False)
+            return Backoff(new_round=False)
         before = self.limit
         self._take_steps(now_s)
         if self._window != 1:
             reached = before if self._window is None else min(self._window, before)
-            self.limit = max(1, int(reached * SHARE_LEFT))
+            self.limit = max(1, int(reached * DECREASE_FACTOR))
         self._count_refusal(now_s)
         over_s = now_s - (now_s if self._since_s is None else self._since_s)
-        gave_up = self._in_a_row >= REFUSALS and over_s >= self.patience_s and not self.in_flight
+        gave_up = self._in_a_row >= REFUSED_ROUNDS and over_s >= self.patience_s and not self.in_flight
         pause_s = min(wait_s(self._in_a_row), AFTER_GIVING_UP_S if gave_up else math.inf)
         pause_s = self._pause(now_s, pause_s)
-        return Refusal(
-            new=True,
+        return Backoff(
+            new_round=True,
             pause_s=pause_s,
-            before=before,
-            after=self.limit,
+            limit_before=before,
+            limit_after=self.limit,
             gave_up=gave_up,
-            in_a_row=self._in_a_row,
-            over_s=over_s,
+            refused_rounds=self._in_a_row,
+            refused_for_s=over_s,
         )
 
     def _count_refusal(self, now_s: float) -> None:

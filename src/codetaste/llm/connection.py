@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.wire.http import one_line, read_json, without
-from codetaste.llm.wire.sse import MOST_BYTES, Events
+from codetaste.llm.wire.http import one_line, read_json, redact
+from codetaste.llm.wire.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -29,7 +29,7 @@ _DRAIN_S = 0.25
 _EXCERPT_BYTES = 4096
 
 
-class Assembly(Protocol):
+class StreamDecoder(Protocol):
     """Decodes a streamed reply."""
 
     @property
@@ -47,7 +47,7 @@ class Assembly(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplyDecoder:
     """Decodes the HTTP response to one request.
 
     Attributes:
@@ -57,13 +57,13 @@ class Answer:
         request_id_header: the header with the provider's request id.
     """
 
-    assembly: Callable[[str], Assembly]
-    whole: Callable[[Any, str], Reply]
-    refusal: Callable[[int, Any, Mapping[str, str]], ModelError]
-    request_id: str
+    stream_decoder: Callable[[str], StreamDecoder]
+    whole_reply: Callable[[Any, str], Reply]
+    error_from: Callable[[int, Any, Mapping[str, str]], ModelError]
+    request_id_header: str
 
 
-class OfficialClient(Protocol):
+class SdkClient(Protocol):
     """The common interface of the official SDK clients."""
 
     @property
@@ -89,7 +89,7 @@ class Connection:
 
     def __init__(
         self,
-        client: OfficialClient,
+        client: SdkClient,
         stream_class: type[Any],
         *,
         headers: Mapping[str, Any] | None = None,
@@ -104,7 +104,7 @@ class Connection:
         self,
         path: str,
         body: Mapping[str, Any],
-        decoder: Answer,
+        decoder: ReplyDecoder,
         *,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
@@ -120,7 +120,7 @@ class Connection:
                 return await self._ask(path, text.encode("utf-8", "replace"), decoder, headers or {})
             except ModelError as error:
                 # The error message may quote parts of the request.
-                error.args = (without(self._secret, str(error)),)
+                error.args = (redact(self._secret, str(error)),)
                 raise
         if scope.cancelled_caught:
             raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
@@ -130,7 +130,7 @@ class Connection:
         """Close all connections."""
         await self._client.close()
 
-    async def _ask(self, path: str, content: bytes, decoder: Answer, headers: Mapping[str, str]) -> Reply:
+    async def _ask(self, path: str, content: bytes, decoder: ReplyDecoder, headers: Mapping[str, str]) -> Reply:
         import httpx2  # noqa: PLC0415 - heavy
 
         try:
@@ -147,7 +147,7 @@ class Connection:
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
                 raise self._refusal(response, decoder) from None
             if hasattr(error, "request"):
-                raise lost(error.__cause__ or error) from error
+                raise connection_error(error.__cause__ or error) from error
             raise
         try:
             return await self._read(stream.response, decoder)
@@ -155,23 +155,23 @@ class Connection:
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await stream.close()
 
-    async def _read(self, response: Response, decoder: Answer) -> Reply:
+    async def _read(self, response: Response, decoder: ReplyDecoder) -> Reply:
         """Read a successful response: an event stream or one JSON message."""
         import httpx2  # noqa: PLC0415 - heavy
 
-        name = response.headers.get(decoder.request_id, "")
+        name = response.headers.get(decoder.request_id_header, "")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
             async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
                 if kind == "text/event-stream":
-                    return await _read_stream(chunks, decoder.assembly(name))
+                    return await _read_stream(chunks, decoder.stream_decoder(name))
                 wanted = kind == "application/json"
-                body = await _read_whole(chunks, max_bytes=MOST_BYTES if wanted else _EXCERPT_BYTES)
+                body = await _read_whole(chunks, max_bytes=MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
         except httpx2.TimeoutException as error:
             raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise ModelUnavailable(
-                f"the connection was lost in the middle of the reply ({named(error)})"
+                f"the connection was lost in the middle of the reply ({describe_exception(error)})"
             ) from error
         if not wanted:
             excerpt = one_line(body.decode("utf-8", "replace"))
@@ -180,20 +180,20 @@ class Connection:
             text = body.decode()
         except UnicodeDecodeError as error:
             raise MalformedReply("the reply is not UTF-8") from error
-        return decoder.whole(read_json(text), name)
+        return decoder.whole_reply(read_json(text), name)
 
-    def _refusal(self, response: Response, decoder: Answer) -> ModelError:
+    def _refusal(self, response: Response, decoder: ReplyDecoder) -> ModelError:
         headers = {name.lower(): value for name, value in response.headers.items()}
         text = response.content.decode("utf-8", "replace")
         try:
             body = read_json(text)
         except MalformedReply:
             body = text
-        return decoder.refusal(response.status_code, body, headers)
+        return decoder.error_from(response.status_code, body, headers)
 
 
-async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: Assembly) -> Reply:
-    events = Events()
+async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:
+    events = SseParser()
     async for chunk in chunks:
         for data in events.feed(chunk):
             decoder.feed(data)
@@ -218,7 +218,7 @@ async def _read_whole(chunks: AsyncGenerator[bytes, None], *, max_bytes: int) ->
     async for chunk in chunks:
         body += chunk
         if len(body) > max_bytes:
-            if max_bytes == MOST_BYTES:
+            if max_bytes == MAX_REPLY_BYTES:
                 raise MalformedReply("the reply does not come to an end; it was not read further")
             break
     return bytes(body[:max_bytes])
@@ -229,16 +229,16 @@ def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 -
     return generator
 
 
-def lost(cause: BaseException) -> ModelUnavailable:
+def connection_error(cause: BaseException) -> ModelUnavailable:
     """Return the error for a request without a response; unbilled if it was certainly never sent."""
     import httpx2  # noqa: PLC0415 - heavy
 
     unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     what = "cannot be reached" if unsent else "was lost before it answered"
-    return ModelUnavailable(f"the provider {what} ({named(cause)})", unbilled=unsent)
+    return ModelUnavailable(f"the provider {what} ({describe_exception(cause)})", unbilled=unsent)
 
 
-def named(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """Return the class name of an exception and its message, in one line."""
     message = one_line(str(error))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class LimiterKey:
     """Identifies a limiter. ``key`` is a hash of the API key, and is excluded from the repr."""
 
     provider: str
@@ -23,35 +23,35 @@ class Account:
     key: str = field(repr=False)
 
 
-def account_of(config: ModelConfig) -> Account:
+def limiter_key_for(config: ModelConfig) -> LimiterKey:
     """Return the limiter key of ``config``; a model without a remote provider has one of its own."""
     remote = config.provider not in {"scripted", "replay"} and not (
         config.cassette and config.mode == "replay"
     )
     if not remote:
-        return Account(config.provider, "", config.id, "")
+        return LimiterKey(config.provider, "", config.id, "")
     key = os.environ.get(config.key_env or "", "").strip()
     address = config.address.rstrip("/")
-    return Account(config.provider, address, config.model, sha256(key.encode("utf-8", "replace")).hexdigest())
+    return LimiterKey(config.provider, address, config.model, sha256(key.encode("utf-8", "replace")).hexdigest())
 
 
-class Limiters:
+class LimiterRegistry:
     """The limiters of one run, created on first use."""
 
     def __init__(self) -> None:
-        self._of: dict[Account, RateLimiter] = {}
+        self._of: dict[LimiterKey, RateLimiter] = {}
 
     def limiter_for(self, config: ModelConfig) -> RateLimiter:
         """Return the limiter of ``config``; models that share one get the smallest of their limits."""
-        key = account_of(config)
+        key = limiter_key_for(config)
         limiter = self._of.get(key)
         if limiter is None:
             limiter = self._of[key] = RateLimiter(
-                config.id, most=config.max_concurrency, patience_s=config.rate_limit_patience
+                config.id, maximum=config.max_concurrency, patience_s=config.rate_limit_patience
             )
             return limiter
         limiter.name += f" and {config.id}"
-        limiter.most = min(limiter.most, config.max_concurrency)
-        congestion = limiter.congestion
+        limiter.maximum = min(limiter.maximum, config.max_concurrency)
+        congestion = limiter.adaptive_limit
         congestion.patience_s = min(congestion.patience_s, config.rate_limit_patience)
         return limiter

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextBlock:
     """A text block."""
 
     text: str
@@ -40,11 +40,11 @@ class ToolResult:
     is_error: bool = False
 
 
-Block = Text | ToolCall | ToolResult
+Block = TextBlock | ToolCall | ToolResult
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class ProviderBlocks:
     """Blocks in the wire format of ``protocol``; only code for that protocol may use them."""
 
     protocol: str
@@ -57,12 +57,12 @@ class Message:
 
     role: Literal["user", "assistant"]
     content: tuple[Block, ...]
-    raw: Raw | None = None
+    raw: ProviderBlocks | None = None
 
     @property
     def text(self) -> str:
         """The text of this message, without tool calls and results."""
-        return "\n".join(block.text for block in self.content if isinstance(block, Text))
+        return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -80,7 +80,7 @@ class ToolSpec:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    raw: Raw | None = None
+    raw: ProviderBlocks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Request:
     """The provider's own settings (temperature, thinking, …), from the model's config."""
 
 
-class Stop(StrEnum):
+class StopReason(StrEnum):
     """Why a reply ended."""
 
     END = "end"
@@ -131,7 +131,7 @@ class Reply:
     """A model's answer. ``usage`` is None if the provider reported none: the cost is then unknown."""
 
     message: Message
-    stop: Stop
+    stop: StopReason
     usage: Usage | None
     model: str
     request_id: str = ""

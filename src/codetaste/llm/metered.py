@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from codetaste.errors import Cause, ModelError
-from codetaste.llm.asking import ask
+from codetaste.llm.asking import call_model
 from codetaste.llm.bound import PromptBound
 from codetaste.llm.config import build_model
-from codetaste.llm.limiters import Limiters
-from codetaste.llm.offer import Offer, believed_cost, least_cost, lowered, offer_for
-from codetaste.llm.pricing import price_of, served_otherwise
-from codetaste.llm.recorded import recorded_reply, value_of
-from codetaste.llm.tries import Tries
+from codetaste.llm.limiters import LimiterRegistry
+from codetaste.llm.offer import PricedRequest, plausible_cost, min_cost, cap_to_budget, price_request
+from codetaste.llm.pricing import price_of, price_mismatch_checker
+from codetaste.llm.recorded import load_reply, reply_record
+from codetaste.llm.tries import CallRetries
 from codetaste.orchestration.money import Cost
-from codetaste.orchestration.retry import TABLE, give_up, given_up
+from codetaste.orchestration.retry import RETRY_TABLE, mark_given_up, is_given_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.llm.model import Model
     from codetaste.llm.pricing import Price
-    from codetaste.llm.ratelimit import RateLimiter, Slot
+    from codetaste.llm.ratelimit import RateLimiter, Permit
     from codetaste.orchestration.budget import Reservation
-    from codetaste.orchestration.job import JobContext, Json, Paid
-    from codetaste.orchestration.retry import Retry
+    from codetaste.orchestration.job import JobContext, Json, PaidCall
+    from codetaste.orchestration.retry import RetryRule
 
     Prepare = Callable[[Request], Awaitable[None]]
 
@@ -48,7 +48,7 @@ _TURNS = 8
 """How often a permit is released for lack of money before a job waits for money while holding a permit."""
 
 
-class Bound(Protocol):
+class TokenBound(Protocol):
     """Bounds the tokens of prompts."""
 
     def tokens(self, request: Request) -> int:
@@ -82,7 +82,7 @@ class MeteredModel:
         *,
         options: Mapping[str, Any] | None = None,
         max_output_tokens: int | None = None,
-        retries: Mapping[Cause, Retry] = TABLE,
+        retries: Mapping[Cause, RetryRule] = RETRY_TABLE,
         rng: random.Random | None = None,
         price_mismatch: Callable[[str], str] = lambda _name: "",
     ) -> None:
@@ -90,7 +90,7 @@ class MeteredModel:
         self._options, self._max_output_tokens = dict(options or {}), max_output_tokens
         self._retries, self._price_mismatch = retries, price_mismatch
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self.bound: Bound = PromptBound()
+        self.bound: TokenBound = PromptBound()
         self._prepare: Prepare | None = None
 
     @property
@@ -98,10 +98,10 @@ class MeteredModel:
         """The model's id in the config."""
         return self.model.id
 
-    def least_cost(self, request: Request) -> Cost:
+    def min_cost(self, request: Request) -> Cost:
         """Return the minimum cost of a call for ``request``: its prompt and the shortest useful reply."""
         request = self._effective_request(request)
-        return least_cost(request, self.bound.tokens(request), self.price)
+        return min_cost(request, self.bound.tokens(request), self.price)
 
     async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
         """Answer ``request`` as effect ``name`` of the job, from the journal or by a paid call.
@@ -112,13 +112,13 @@ class MeteredModel:
             JournalError: the run directory cannot be written, for example ``StorageFull``.
         """
         request = self._effective_request(request)
-        reply = await recorded_reply(ctx, name) or await self._recover(ctx, name)
+        reply = await load_reply(ctx, name) or await self._recover(ctx, name)
         if reply is None:
             reply = await self._call_with_retries(request, ctx, name)
         self.bound.learn(request, reply)
         return reply
 
-    def through(self, model: Model, bound: Bound, meanwhile: Prepare | None = None) -> MeteredModel:
+    def with_backend(self, model: Model, bound: TokenBound, meanwhile: Prepare | None = None) -> MeteredModel:
         """Return this model with the same price, limiter and retries, but with backend ``model``.
 
         Args:
@@ -130,7 +130,7 @@ class MeteredModel:
         other.model, other.bound, other._prepare = model, bound, meanwhile  # noqa: SLF001 - of the same class
         return other
 
-    async def settle_lost(self, ctx: JobContext, name: str) -> None:
+    async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
         """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
         await self._recover(ctx, name)
 
@@ -145,10 +145,10 @@ class MeteredModel:
     async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
         """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
         found: Reply | None = None
-        for paid in ctx.dangling(name):
-            reply = await self.model.recall(paid.call)
+        for paid in ctx.unsettled_calls(name):
+            reply = await self.model.lookup(paid.call)
             if reply is None:
-                if self.model.remembers:
+                if self.model.has_ledger:
                     await paid.settle(Cost())
                 continue
             if found is None:
@@ -160,18 +160,18 @@ class MeteredModel:
 
     async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Call the model, with as many retries as the causes of its failures allow."""
-        priced = offer_for(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
-        attempts = Tries(self.limiter, self._retries, rng=self._rng)
+        priced = price_request(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
+        attempts = CallRetries(self.limiter, self._retries, rng=self._rng)
         while True:
             try:
                 return await self._attempt(priced, ctx, name)
             except ModelError as error:
-                if given_up(error):
+                if is_given_up(error):
                     raise
                 wait_s = attempts.wait_s(error)
                 if wait_s is None:
-                    raise give_up(error) from error.__cause__
-                ctx.retrying(self.id, error, wait_s or self.limiter.statistics().paused_s)
+                    raise mark_given_up(error) from error.__cause__
+                ctx.note_retry(self.id, error, wait_s or self.limiter.statistics().paused_s)
                 if wait_s:
                     why = error.cause.value.replace("_", " ")
                     with ctx.waiting(f"{self.id}: {why}", working=not error.overloaded):
@@ -179,27 +179,27 @@ class MeteredModel:
             if (reply := await self._recover(ctx, name)) is not None:
                 return reply
 
-    async def _attempt(self, priced: Offer, ctx: JobContext, name: str) -> Reply:
-        note: Json = {"model": self.id, "prompt": priced.prompt, "output": priced.request.max_output_tokens}
+    async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:
+        note: Json = {"model": self.id, "prompt": priced.prompt_tokens, "output": priced.request.max_output_tokens}
         while True:
             permit, reservation = await self._acquire(priced, ctx)
             try:
-                request = lowered(priced, reservation.granted, self.price)
+                request = cap_to_budget(priced, reservation.granted, self.price)
                 ready = self._prepare and partial(self._prepare, request)
-                async with await ctx.paid(name, reservation, note, meanwhile=ready) as paid:
-                    if not permit.current:
+                async with await ctx.start_call(name, reservation, note, meanwhile=ready) as paid:
+                    if not permit.valid:
                         paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
                     self._note_lowered(priced, request, ctx)
                     reply = await self._ask(request, ctx, paid, permit)
                     # A deadline that expires now must not lose a paid reply.
-                    with ctx.cleaning_up():
+                    with ctx.cleanup_scope():
                         await self._settle(reply, ctx, name, paid, request)
                     return reply
             finally:
-                permit.end()
+                permit.release()
 
-    async def _acquire(self, priced: Offer, ctx: JobContext) -> tuple[Slot, Reservation]:
+    async def _acquire(self, priced: PricedRequest, ctx: JobContext) -> tuple[Permit, Reservation]:
         """Return a permit and the money for one request.
 
         Neither is held during a wait for the other, so that jobs with a small budget do not block the permits
@@ -210,63 +210,63 @@ class MeteredModel:
             BudgetExceeded: the budget can never cover the request.
             RateLimited: the provider is given up.
         """
-        permit = await self.limiter.take(lambda: self._waiting(ctx))
+        permit = await self.limiter.acquire(lambda: self._waiting(ctx))
         try:
             for _ in range(_TURNS):
-                if (now := ctx.set_aside_now(priced.wanted, priced.least)) is not None:
+                if (now := ctx.try_hold(priced.max_cost, priced.min_cost)) is not None:
                     return permit, now
-                permit.end()
-                reservation = await ctx.set_aside(priced.wanted, priced.least)
-                if (free := self.limiter.take_nowait()) is not None:
+                permit.release()
+                reservation = await ctx.hold(priced.max_cost, priced.min_cost)
+                if (free := self.limiter.acquire_nowait()) is not None:
                     return free, reservation
                 reservation.release()
-                permit = await self.limiter.take(lambda: self._waiting(ctx))
-            return permit, await ctx.set_aside(priced.wanted, priced.least)
+                permit = await self.limiter.acquire(lambda: self._waiting(ctx))
+            return permit, await ctx.hold(priced.max_cost, priced.min_cost)
         except BaseException:
-            permit.end()
+            permit.release()
             raise
 
     def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
-        why = self.limiter.why_waiting
+        why = self.limiter.wait_reason
         return ctx.waiting(f"{self.id}: {why}" if why else f"a slot of {self.id}")
 
-    async def _ask(self, request: Request, ctx: JobContext, paid: Paid, permit: Slot) -> Reply:
+    async def _ask(self, request: Request, ctx: JobContext, paid: PaidCall, permit: Permit) -> Reply:
         """Send the request, and report the outcome to the limiter and the budget."""
         try:
-            reply = await ask(self.model, request, ctx, paid, self._cost)
+            reply = await call_model(self.model, request, ctx, paid, self._cost)
         except ModelError as error:
             if error.unbilled:
                 paid.release()
             if error.overloaded:
-                rule = self._retries.get(Cause.RATE_LIMIT, TABLE[Cause.RATE_LIMIT])
+                rule = self._retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
                 self._notify(permit.refused(error, rule), ctx)
             raise
-        self._notify(permit.answered(), ctx)
+        self._notify(permit.succeeded(), ctx)
         return reply
 
     def _notify(self, change: str, ctx: JobContext) -> None:
         """Journal how the limiter has adapted, if it has."""
         if change:
             ctx.note(change)
-            ctx.capacity(f"model {self.id}", self.limiter.statistics().limit)
+            ctx.note_capacity(f"model {self.id}", self.limiter.statistics().limit)
 
-    def _note_lowered(self, priced: Offer, request: Request, ctx: JobContext) -> None:
+    def _note_lowered(self, priced: PricedRequest, request: Request, ctx: JobContext) -> None:
         requested, cap = priced.request.max_output_tokens, request.max_output_tokens
         if cap < requested:
             ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {requested}")
 
     async def _settle(
-        self, reply: Reply, ctx: JobContext, name: str, paid: Paid, request: Request | None = None
+        self, reply: Reply, ctx: JobContext, name: str, paid: PaidCall, request: Request | None = None
     ) -> None:
         """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
         if mismatch := self._price_mismatch(reply.model):
             ctx.note(f"{self.id}: {mismatch}")
         cost = self._cost(reply.usage, paid.granted)
-        value = await value_of(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
+        value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
         if cost is not None:
             if not cost <= paid.granted:
                 ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
-            await paid.settle(cost, value, soon=self._prepare is not None)
+            await paid.settle(cost, value, deferrable=self._prepare is not None)
             return
         # The reply is valid although its cost is unknown: the reservation stays charged.
         problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"
@@ -278,11 +278,11 @@ class MeteredModel:
         await ctx.effect(name, recorded)
 
     def _cost(self, usage: Usage | None, granted: Cost) -> Cost | None:
-        return believed_cost(usage, granted, self.price)
+        return plausible_cost(usage, granted, self.price)
 
 
-def metered(
-    config: ModelConfig, *, base_dir: Path, record_dir: Path, limiters: Limiters | None = None
+def build_metered_model(
+    config: ModelConfig, *, base_dir: Path, record_dir: Path, limiters: LimiterRegistry | None = None
 ) -> MeteredModel:
     """Build the metered model of one ``[[models]]`` entry; the caller closes it.
 
@@ -294,8 +294,8 @@ def metered(
     return MeteredModel(
         build_model(config, base_dir=base_dir, record_dir=record_dir),
         price_of(config),
-        (limiters or Limiters()).limiter_for(config),
+        (limiters or LimiterRegistry()).limiter_for(config),
         options=config.options,
         max_output_tokens=config.max_output_tokens,
-        price_mismatch=served_otherwise(config),
+        price_mismatch=price_mismatch_checker(config),
     )

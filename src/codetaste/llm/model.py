@@ -17,7 +17,7 @@ class Model(Protocol):
         ...
 
     @property
-    def remembers(self) -> bool:
+    def has_ledger(self) -> bool:
         """Whether every charged call is on record, so that None from ``lookup`` means "not charged"."""
         ...
 
@@ -29,7 +29,7 @@ class Model(Protocol):
         """
         ...
 
-    async def recall(self, call: str) -> Reply | None:
+    async def lookup(self, call: str) -> Reply | None:
         """Return the reply to an earlier ``call`` from the model's own record, if it has one."""
         ...
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded
-from codetaste.llm.bound import LEAST_OUTPUT, billed_apart, lower_output
-from codetaste.llm.prefix import BELIEVABLE
+from codetaste.llm.bound import MIN_OUTPUT_TOKENS, separately_billed_options, lower_output
+from codetaste.llm.prefix import PLAUSIBLE_FACTOR
 from codetaste.orchestration.money import Cost
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PricedRequest:
     """A request with a bound of its prompt tokens, its maximum cost, and the cost with a minimal reply."""
 
     request: Request
-    prompt: int
-    wanted: Cost
-    least: Cost
+    prompt_tokens: int
+    max_cost: Cost
+    min_cost: Cost
 
 
-def offer_for(model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget) -> Offer:
+def price_request(model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget) -> PricedRequest:
     """Return the cost bounds of ``request``, whose prompt has at most ``prompt`` tokens.
 
     Raises:
@@ -36,18 +36,18 @@ def offer_for(model_id: str, request: Request, prompt: int, price: Price | None,
     if any(node.limits.usd is not None for node in budget.chain):
         if price is None:
             raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
-        if separate := billed_apart(request.options):
+        if separate := separately_billed_options(request.options):
             raise BudgetExceeded(
                 f"model {model_id}: {', '.join(separate)} is billed separately from tokens; "
                 "remove it from options"
             )
     wanted = _bound(price, prompt, request.max_output_tokens)
-    return Offer(request, prompt, wanted, least_cost(request, prompt, price))
+    return PricedRequest(request, prompt, wanted, min_cost(request, prompt, price))
 
 
-def least_cost(request: Request, prompt: int, price: Price | None) -> Cost:
+def min_cost(request: Request, prompt: int, price: Price | None) -> Cost:
     """Return an upper bound of the cost of ``request`` with the shortest useful reply."""
-    return _bound(price, prompt, min(request.max_output_tokens, LEAST_OUTPUT))
+    return _bound(price, prompt, min(request.max_output_tokens, MIN_OUTPUT_TOKENS))
 
 
 def _bound(price: Price | None, prompt: int, output: int) -> Cost:
@@ -55,16 +55,16 @@ def _bound(price: Price | None, prompt: int, output: int) -> Cost:
     return Cost(usd, prompt + output)
 
 
-def lowered(priced: Offer, granted: Cost, price: Price | None) -> Request:
+def cap_to_budget(priced: PricedRequest, granted: Cost, price: Price | None) -> Request:
     """Return the request with its output capped at what the granted money pays for."""
-    cap = min(priced.request.max_output_tokens, granted.tokens - priced.prompt)
+    cap = min(priced.request.max_output_tokens, granted.tokens - priced.prompt_tokens)
     if price is not None:
-        affordable = price.affordable_output(priced.prompt, granted.usd)
+        affordable = price.affordable_output(priced.prompt_tokens, granted.usd)
         cap = cap if affordable is None else min(cap, affordable)
     return lower_output(priced.request, cap)
 
 
-def believed_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Cost | None:
+def plausible_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Cost | None:
     """Return the billed cost, or None if the provider reported no usage or an implausible one."""
     if usage is None:
         return None
@@ -72,5 +72,5 @@ def believed_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Co
     if not all(type(count) is int and count >= 0 for count in counts):
         return None
     cost = Cost(Decimal(0) if price is None else price.cost_usd(usage), usage.total)
-    most = Cost(granted.usd * BELIEVABLE, granted.tokens * BELIEVABLE)
+    most = Cost(granted.usd * PLAUSIBLE_FACTOR, granted.tokens * PLAUSIBLE_FACTOR)
     return cost if cost <= most else None

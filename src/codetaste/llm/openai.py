@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codetaste.llm.client import SILENCE_S, hidden_environment, http_client, silence
+from codetaste.llm.client import READ_TIMEOUT_S, without_env, http_client, read_timeout
 from codetaste.llm.connection import Connection
-from codetaste.llm.remote import Dialect, RemoteModel
+from codetaste.llm.remote import ClientCodec, RemoteModel
 from codetaste.llm.wire.openai_errors import error_from
 from codetaste.llm.wire.openai_responses import request_body, whole_reply
-from codetaste.llm.wire.openai_responses_stream import Assembly
+from codetaste.llm.wire.openai_responses_stream import ResponsesStreamDecoder
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Request
 
-REQUEST_ID = "x-request-id"
+REQUEST_ID_HEADER = "x-request-id"
 _HOST = "api.openai.com"
 
 
@@ -26,7 +26,7 @@ def openai_model(
     api_key: str,
     base_url: str,
     timeout_s: float = 1800.0,
-    read_timeout_s: float = SILENCE_S,
+    read_timeout_s: float = READ_TIMEOUT_S,
 ) -> RemoteModel:
     """Return a model behind the Responses API.
 
@@ -43,13 +43,13 @@ def openai_model(
     def body(request: Request, name: str) -> dict[str, Any]:
         return {**standard, **request_body(request, name)}
 
-    codec = Dialect(
+    codec = ClientCodec(
         path="/responses",
-        body=body,
-        assembly=Assembly,
-        whole=whole_reply,
-        refusal=error_from,
-        request_id=REQUEST_ID,
+        request_body=body,
+        stream_decoder=ResponsesStreamDecoder,
+        whole_reply=whole_reply,
+        error_from=error_from,
+        request_id_header=REQUEST_ID_HEADER,
     )
     return RemoteModel(
         model_id, model, codec, openai_connection(api_key, base_url, timeout_s, read_timeout_s)
@@ -73,8 +73,8 @@ def openai_connection(api_key: str, base_url: str, timeout_s: float, read_timeou
         timeout_s: time limit of one call.
         read_timeout_s: the longest time without any data from the provider.
     """
-    timeout = silence(timeout_s, read_timeout_s)
-    with hidden_environment("OPENAI_"):
+    timeout = read_timeout(timeout_s, read_timeout_s)
+    with without_env("OPENAI_"):
         from openai import AsyncOpenAI, AsyncStream, Omit  # noqa: PLC0415 - heavy
 
         client = AsyncOpenAI(

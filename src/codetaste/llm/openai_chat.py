@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codetaste.llm.client import SILENCE_S
-from codetaste.llm.openai import REQUEST_ID, openai_connection, standard_options
-from codetaste.llm.remote import Dialect, RemoteModel
-from codetaste.llm.wire.openai_chat import CAPS
+from codetaste.llm.client import READ_TIMEOUT_S
+from codetaste.llm.openai import REQUEST_ID_HEADER, openai_connection, standard_options
+from codetaste.llm.remote import ClientCodec, RemoteModel
+from codetaste.llm.wire.openai_chat import CAP_NAMES
 from codetaste.llm.wire.openai_chat import request_body as chat_request_body
 from codetaste.llm.wire.openai_chat import whole_reply as chat_whole_reply
-from codetaste.llm.wire.openai_chat_stream import Assembly
+from codetaste.llm.wire.openai_chat_stream import ChatStreamDecoder
 from codetaste.llm.wire.openai_errors import error_from
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def openai_chat_model(
     api_key: str,
     base_url: str,
     timeout_s: float = 1800.0,
-    read_timeout_s: float = SILENCE_S,
+    read_timeout_s: float = READ_TIMEOUT_S,
 ) -> RemoteModel:
     """Return a model behind Chat Completions.
 
@@ -40,19 +40,19 @@ def openai_chat_model(
         timeout_s: time limit of one call.
         read_timeout_s: the longest time without any data from the provider.
     """
-    caps = CAPS[1:] if (urlsplit(base_url).hostname or "").endswith(_NEW_CAP_ONLY) else CAPS
+    caps = CAP_NAMES[1:] if (urlsplit(base_url).hostname or "").endswith(_NEW_CAP_ONLY) else CAP_NAMES
     standard = standard_options(base_url)
 
     def body(request: Request, name: str) -> dict[str, Any]:
         return {**standard, **chat_request_body(request, name, caps=caps)}
 
-    codec = Dialect(
+    codec = ClientCodec(
         path="/chat/completions",
-        body=body,
-        assembly=Assembly,
-        whole=chat_whole_reply,
-        refusal=error_from,
-        request_id=REQUEST_ID,
+        request_body=body,
+        stream_decoder=ChatStreamDecoder,
+        whole_reply=chat_whole_reply,
+        error_from=error_from,
+        request_id_header=REQUEST_ID_HEADER,
     )
     return RemoteModel(
         model_id, model, codec, openai_connection(api_key, base_url, timeout_s, read_timeout_s)

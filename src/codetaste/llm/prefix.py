@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
-BELIEVABLE = 2
+PLAUSIBLE_FACTOR = 2
 """A reported usage is implausible above this many times the upper bound of the call."""
 _CONVERSATIONS = 20_000
 """Prefixes kept in memory; an evicted one is bounded by its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class PrefixKey:
     """A conversation up to some message: ``key`` identifies it, ``size`` bounds its tokens by its bytes."""
 
     key: bytes
     size: int
 
 
-class Reported:
+class PrefixCounts:
     """The token counts that the provider of one model has reported, by prefix key."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[bytes, int] = OrderedDict()
 
-    def tokens(self, prefixes: Iterable[Prefix]) -> int:
+    def tokens(self, prefixes: Iterable[PrefixKey]) -> int:
         """Return an upper bound of a conversation's tokens, given all its prefixes, shortest first."""
         bound = base = last = 0
         for prefix in prefixes:
@@ -46,17 +46,17 @@ class Reported:
 
     def learn(self, key: bytes, tokens: int) -> None:
         """Store the provider's count for the conversation ``key``."""
-        remember(self._counts, key, tokens, _CONVERSATIONS)
+        remember_recent(self._counts, key, tokens, _CONVERSATIONS)
 
 
-def believable(usage: Usage, prompt: int, output: int) -> bool:
+def is_plausible_usage(usage: Usage, prompt: int, output: int) -> bool:
     """Whether a reported usage is plausible for a call bounded by ``prompt`` and ``output`` tokens."""
     if not all(type(count) is int and count >= 0 for count in (usage.prompt, usage.output)):
         return False
-    return 0 < usage.prompt <= BELIEVABLE * prompt and usage.output <= BELIEVABLE * output
+    return 0 < usage.prompt <= PLAUSIBLE_FACTOR * prompt and usage.output <= PLAUSIBLE_FACTOR * output
 
 
-def remember(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:
+def remember_recent(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:
     """Put ``value`` into an LRU cache of at most ``most`` entries."""
     memory[key] = value
     memory.move_to_end(key)

@@ -20,7 +20,7 @@ from genai_prices.data import providers
 from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
 from genai_prices.types import TieredPrices as Tiered
 
-from codetaste.llm.pricing import STANDARD, Price, PriceEntry, Unpriced, lifetimes, written_factor
+from codetaste.llm.pricing import STANDARD_OPTIONS, Price, PriceEntry, UnknownPrice, cache_ttls, cache_write_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,41 +55,41 @@ _NEUTRAL = (
 _NEUTRAL_OPTIONS = frozenset(_NEUTRAL.split())
 
 
-def look_up(config: ModelConfig) -> PriceEntry:
+def look_up_price(config: ModelConfig) -> PriceEntry:
     """Return the table's price of a model; where it depends on the time, the highest.
 
     Raises:
         UnknownPrice: the table has no price that certainly applies to this model with these options.
     """
-    if odd := priced_otherwise(config.options):
-        raise Unpriced(f"options.{odd[0]} may change it, and the price table has standard prices only")
+    if odd := nonstandard_options(config.options):
+        raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
     if config.price_as is not None:
         seller, _, model = config.price_as.partition("/")
         sellers = [each for each in providers if each.id == seller]
         if not sellers:
             suggestion = _suggest_name(seller, {each.id for each in providers})
-            raise Unpriced(f"{_TABLE} knows no {seller!r}{suggestion}")
+            raise UnknownPrice(f"{_TABLE} knows no {seller!r}{suggestion}")
     else:
         address, model = config.address, config.model
         sellers = list(_sellers_at(address))
         if not sellers:
             host = urlsplit(address).hostname
-            raise Unpriced(f"{_TABLE} does not know the prices at {host}{_suggest_maker(config)}")
+            raise UnknownPrice(f"{_TABLE} does not know the prices at {host}{_suggest_maker(config)}")
     found, seller = _find(sellers, model)
     if found is None:
-        raise Unpriced(f"{_TABLE} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
-    factor = written_factor(config.options) if config.provider == "anthropic" else Decimal(1)
-    hour = any(ttl != "5m" for ttl in lifetimes(config.options))
+        raise UnknownPrice(f"{_TABLE} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
+    factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
+    hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
     price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
     return PriceEntry(price, f"{_TABLE} {seller}/{found.id}")
 
 
-def priced_otherwise(options: Mapping[str, Any]) -> list[str]:
+def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
     """Return the names of options that may change the price of a token."""
     return sorted(
         name
         for name, value in options.items()
-        if name not in _NEUTRAL_OPTIONS and not (isinstance(value, str) and value in STANDARD.get(name, ()))
+        if name not in _NEUTRAL_OPTIONS and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
     )
 
 
@@ -174,12 +174,12 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
     tables = [_token_prices(table) for table in _applicable(entry, today)]
     name = f"{_TABLE} {seller}/{entry.id}"
     if not all("input_mtok" in prices and "output_mtok" in prices for prices in tables):
-        raise Unpriced(f"{name} has no price for tokens")
+        raise UnknownPrice(f"{name} has no price for tokens")
     extra = sorted({kind for prices in tables for kind in prices if not _KINDS.fullmatch(kind)})
     if extra or _NOT_BY_TOKENS.search(entry.id.lower()):
-        raise Unpriced(f"{name} is not paid by tokens alone")
+        raise UnknownPrice(f"{name} is not paid by tokens alone")
     if entry.price_comments and _OTHER_SELLER.search(entry.price_comments):
-        raise Unpriced(f"{name} has a price that was taken from another seller")
+        raise UnknownPrice(f"{name} has a price that was taken from another seller")
     borders = {
         tier.start
         for prices in tables

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Usage
 
 _MILLION = Decimal(1_000_000)
-STANDARD = {
+STANDARD_OPTIONS = {
     "service_tier": frozenset({"default", "standard_only"}),
     "speed": frozenset({"standard"}),
     "inference_geo": frozenset({"global"}),
 }
 """Options that may change the price of a token, and the values with which they do not."""
-ROUTES = ("provider", "route", "preset")
+ROUTING_OPTIONS = ("provider", "route", "preset")
 """Options by which a router (OpenRouter) selects another seller of the same model, at another price."""
 _DIGITS = 100
 """More digits than any count times any price has, so that nothing is rounded."""
@@ -137,7 +137,7 @@ class PriceEntry:
     source: str
 
 
-class Unpriced(LookupError):
+class UnknownPrice(LookupError):
     """The price of a model cannot be determined; the message gives the reason and the remedy."""
 
 
@@ -154,15 +154,15 @@ def price_entry(config: ModelConfig) -> PriceEntry:
         return PriceEntry(
             None, f"the config names none, and no table has one for provider {config.provider!r}"
         )
-    from codetaste.llm.price_table import look_up  # noqa: PLC0415 - heavy
+    from codetaste.llm.price_table import look_up_price  # noqa: PLC0415 - heavy
 
     try:
-        return look_up(config)
-    except Unpriced as why:
+        return look_up_price(config)
+    except UnknownPrice as why:
         return PriceEntry(None, str(why))
 
 
-def served_otherwise(config: ModelConfig) -> Callable[[str], str]:
+def price_mismatch_checker(config: ModelConfig) -> Callable[[str], str]:
     """Return a function that checks the model named in a reply against the price in use.
 
     It returns why the table's price may not apply to that model, "" if it does: an alias may point to a newer
@@ -188,34 +188,34 @@ def served_otherwise(config: ModelConfig) -> Callable[[str], str]:
     return check
 
 
-def written_factor(options: object) -> Decimal:
+def cache_write_factor(options: object) -> Decimal:
     """Return the highest price of a cache write with these options, as a factor of the input price.
 
     Usage has one count for all cache writes, so the longest time to live anywhere in the options applies to
     all of them; the result is never too low.
     """
-    return max(_WRITE_FACTORS.get(ttl, _LONGEST_WRITE_FACTOR) for ttl in ("5m", *lifetimes(options)))
+    return max(_WRITE_FACTORS.get(ttl, _LONGEST_WRITE_FACTOR) for ttl in ("5m", *cache_ttls(options)))
 
 
-def lifetimes(options: object) -> Iterator[str]:
+def cache_ttls(options: object) -> Iterator[str]:
     """Yield each cache time to live anywhere in ``options``."""
     if isinstance(options, dict):
         if isinstance(ttl := options.get("ttl"), str):
             yield ttl
         for value in options.values():
-            yield from lifetimes(value)
+            yield from cache_ttls(value)
     elif isinstance(options, list | tuple):
         for value in options:
-            yield from lifetimes(value)
+            yield from cache_ttls(value)
 
 
-def with_cache_writes(rates: object, factor: Decimal) -> object:
+def fill_cache_write_price(rates: object, factor: Decimal) -> object:
     """Return the config table ``rates``, and the tables in its ``above``, with ``cache_write`` filled in."""
     if not isinstance(rates, dict):
         return rates
     filled = dict(rates)
     if isinstance(rates.get("above"), list | tuple):
-        filled["above"] = [with_cache_writes(longer, factor) for longer in rates["above"]]
+        filled["above"] = [fill_cache_write_price(longer, factor) for longer in rates["above"]]
     try:
         filled.setdefault("cache_write", Decimal(str(rates.get("input"))) * factor)
     except InvalidOperation:
@@ -225,7 +225,7 @@ def with_cache_writes(rates: object, factor: Decimal) -> object:
 
 def budget_problems(config: ModelConfig) -> list[str]:
     """Return the reasons why a model cannot run under a budget in US dollars, none if it can."""
-    from codetaste.llm.bound import billed_apart  # noqa: PLC0415 - it imports this module
+    from codetaste.llm.bound import separately_billed_options  # noqa: PLC0415 - it imports this module
 
     problems, entry = [], price_entry(config)
     if entry.price is None:
@@ -236,6 +236,6 @@ def budget_problems(config: ModelConfig) -> list[str]:
     problems.extend(
         f"models[{config.id}].options.{name}: the provider may bill more than the counted tokens, so "
         "no budget in US dollars can hold; remove it"
-        for name in billed_apart(config.options)
+        for name in separately_billed_options(config.options)
     )
     return problems

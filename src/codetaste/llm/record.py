@@ -16,14 +16,14 @@ import anyio
 import anyio.to_thread
 
 from codetaste.errors import JournalError, StorageFull
-from codetaste.llm.codec import canonical
+from codetaste.llm.codec import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
-class Record:
+class JsonlFile:
     """One file of JSON objects; the first append creates it and its folder.
 
     Without ``durable``, the last lines may be lost if the machine stops, but not if the process does.
@@ -57,7 +57,7 @@ class Record:
             StorageFull: no space is left.
             JournalError: the file cannot be written.
         """
-        lines = "".join(canonical(entry) + "\n" for entry in entries).encode()
+        lines = "".join(canonical_json(entry) + "\n" for entry in entries).encode()
         # Shielded from cancellation: the outcome for the caller must agree with the file.
         with anyio.CancelScope(shield=True):
             async with self._lock:

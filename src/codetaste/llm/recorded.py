@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import JournalError
-from codetaste.llm.codec import canonical, reply_from_json, reply_to_json
+from codetaste.llm.codec import canonical_json, reply_from_json, reply_to_json
 from codetaste.llm.messages import Usage
 
 if TYPE_CHECKING:
@@ -26,26 +26,26 @@ INLINE_BYTES = 8192
 _KINDS = tuple(field.name for field in fields(Usage))
 
 
-async def recorded_reply(ctx: JobContext, name: str) -> Reply | None:
+async def load_reply(ctx: JobContext, name: str) -> Reply | None:
     """Return the reply recorded as effect ``name``, None if there is none.
 
     Raises:
         JournalError: it cannot be read.
     """
-    if not ctx.recorded(name):
+    if not ctx.is_recorded(name):
         return None
     value: Any = await ctx.effect(name, _must_not_run)
     try:
         if "kept" in value:
             # Even after the deadline, paid replies are replayed so that their patch can be extracted.
             with anyio.CancelScope(shield=True):
-                value = json.loads(await ctx.fetch(value["kept"]))
+                value = json.loads(await ctx.load_text(value["kept"]))
         return reply_from_json(value["reply"])
     except (KeyError, TypeError, ValueError) as error:
         raise JournalError(f"job {ctx.key}: the recorded reply {name} cannot be read: {error}") from error
 
 
-async def value_of(
+async def reply_record(
     reply: Reply, ctx: JobContext, call: str, *, usage_settled: bool, request: Request | None = None
 ) -> dict[str, Json]:
     """Return the value to record for ``reply``, the answer to ``call``.
@@ -63,10 +63,10 @@ async def value_of(
         value["cap"] = request.max_output_tokens
         if "thinking" in request.options:
             value["thinking"] = request.options["thinking"]
-    text = canonical(value)
+    text = canonical_json(value)
     if len(text) <= INLINE_BYTES:
         return value
-    stored: dict[str, Any] = {"kept": await ctx.keep(text), "call": call, "usage": usage}
+    stored: dict[str, Any] = {"kept": await ctx.store_text(text), "call": call, "usage": usage}
     return stored
 
 

@@ -9,11 +9,11 @@ import httpx2
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-MOST_BYTES = 1024 * 1024
+MAX_ERROR_BYTES = 1024 * 1024
 """Larger than any provider's error message."""
 
 
-async def bound_refusal(response: httpx2.Response) -> None:
+async def limit_error_body(response: httpx2.Response) -> None:
     """Truncate the body of an error response to ``MAX_ERROR_BYTES``; an httpx response hook."""
     if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _TruncatedStream(response.stream)
@@ -24,7 +24,7 @@ class _TruncatedStream(httpx2.AsyncByteStream):
         self._whole = whole
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MOST_BYTES
+        left = MAX_ERROR_BYTES
         async for chunk in self._whole:
             yield chunk[:left]
             left -= len(chunk)

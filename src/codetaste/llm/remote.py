@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.connection import Answer
+from codetaste.llm.connection import ReplyDecoder
 from codetaste.llm.wire.calls import call_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.errors import ModelError
-    from codetaste.llm.connection import Assembly, Connection
+    from codetaste.llm.connection import StreamDecoder, Connection
     from codetaste.llm.messages import Reply, Request
 
 
@@ -22,7 +22,7 @@ def _no_headers(_request: Request) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ClientCodec:
     """The client side of one protocol, from ``wire/``.
 
     Attributes:
@@ -36,18 +36,18 @@ class Dialect:
     """
 
     path: str
-    body: Callable[[Request, str], Mapping[str, Any]]
-    assembly: Callable[..., Assembly]
-    whole: Callable[..., Reply]
-    refusal: Callable[..., ModelError]
-    request_id: str
+    request_body: Callable[[Request, str], Mapping[str, Any]]
+    stream_decoder: Callable[..., StreamDecoder]
+    whole_reply: Callable[..., Reply]
+    error_from: Callable[..., ModelError]
+    request_id_header: str
     headers: Callable[[Request], Mapping[str, str]] = _no_headers
 
 
 class RemoteModel:
     """A model behind a connection; ``model_id`` is its id in the config, ``model`` the provider's name."""
 
-    def __init__(self, model_id: str, model: str, codec: Dialect, connection: Connection) -> None:
+    def __init__(self, model_id: str, model: str, codec: ClientCodec, connection: Connection) -> None:
         self._id, self._model = model_id, model
         self._codec, self._connection = codec, connection
 
@@ -57,7 +57,7 @@ class RemoteModel:
         return self._id
 
     @property
-    def remembers(self) -> bool:
+    def has_ledger(self) -> bool:
         """False: the provider has no record of calls to query."""
         return False
 
@@ -68,16 +68,16 @@ class RemoteModel:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
         codec, taken = self._codec, call_ids(request)
-        answer = Answer(
-            assembly=partial(codec.assembly, taken=taken),
-            whole=partial(codec.whole, taken=taken),
-            refusal=codec.refusal,
-            request_id=codec.request_id,
+        answer = ReplyDecoder(
+            stream_decoder=partial(codec.stream_decoder, taken=taken),
+            whole_reply=partial(codec.whole_reply, taken=taken),
+            error_from=codec.error_from,
+            request_id_header=codec.request_id_header,
         )
-        body, headers = codec.body(request, self._model), codec.headers(request)
+        body, headers = codec.request_body(request, self._model), codec.headers(request)
         return await self._connection.ask(codec.path, body, answer, headers=headers)
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
         """Return None: the provider has no record of earlier calls."""
         return None
 

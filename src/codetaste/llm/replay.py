@@ -17,8 +17,8 @@ import anyio
 import anyio.to_thread
 
 from codetaste.errors import CassetteMiss
-from codetaste.llm.cassette import Asked
-from codetaste.llm.record import Record
+from codetaste.llm.cassette import RequestKey
+from codetaste.llm.record import JsonlFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ class ReplayModel:
         *,
         inner: Model | None,
         mode: CassetteMode,
-        served: Path,
+        ledger: Path,
     ) -> None:
         if inner is None and mode != "replay":
             raise ValueError(f"mode {mode!r} needs a model to record")
@@ -60,7 +60,7 @@ class ReplayModel:
             inner,
             mode,
         )
-        self._ledger = Record(served)
+        self._ledger = JsonlFile(ledger)
         self._answered: dict[str, tuple[str, int]] = {}
         self._next: dict[str, int] = {}
         self._loaded = False
@@ -72,9 +72,9 @@ class ReplayModel:
         return self._id
 
     @property
-    def remembers(self) -> bool:
+    def has_ledger(self) -> bool:
         """True for a recording alone, which charges nothing; otherwise that of the recorded model."""
-        return self._inner is None or self._inner.remembers
+        return self._inner is None or self._inner.has_ledger
 
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Answer from the cassette, or call the model and record its reply, depending on the mode.
@@ -90,7 +90,7 @@ class ReplayModel:
             known = self._cassette.reply(key, nth)
             if known is not None:
                 return known
-        request_key = Asked.of(self._model, request)
+        request_key = RequestKey.from_request(self._model, request)
         reply = self._recorded(request_key, request)
         nth = self._take(request_key.key) if reply is not None else -1
         if reply is None:
@@ -101,12 +101,12 @@ class ReplayModel:
         await self._ledger.append([{"call": call, "key": request_key.key, "nth": nth}])
         return reply
 
-    async def recall(self, call: str) -> Reply | None:
+    async def lookup(self, call: str) -> Reply | None:
         """Return the reply to an earlier ``call``, from this run's ledger or that of the recorded model."""
         await self._load()
         if call in self._answered:
             return self._cassette.reply(*self._answered[call])
-        return None if self._inner is None else await self._inner.recall(call)
+        return None if self._inner is None else await self._inner.lookup(call)
 
     async def aclose(self) -> None:
         """Close the recorded model."""
@@ -124,7 +124,7 @@ class ReplayModel:
                     self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
             self._loaded = True
 
-    def _recorded(self, request_key: Asked, request: Request) -> Reply | None:
+    def _recorded(self, request_key: RequestKey, request: Request) -> Reply | None:
         """Return the next recorded reply, unless the mode is "record"."""
         if self._mode == "record":
             return None
@@ -133,7 +133,7 @@ class ReplayModel:
             self._check_cap(reply, request)
         return reply
 
-    async def _ask_inner(self, request_key: Asked, request: Request, call: str) -> Reply:
+    async def _ask_inner(self, request_key: RequestKey, request: Request, call: str) -> Reply:
         if self._inner is None or self._mode == "replay":
             raise self._miss(request_key)
         return await self._inner.complete(request, call=call)
@@ -153,12 +153,12 @@ class ReplayModel:
                 f"for {request.max_output_tokens}; raise the budget, or record anew"
             )
 
-    def _miss(self, request_key: Asked) -> CassetteMiss:
-        times = self._cassette.times(request_key.key)
+    def _miss(self, request_key: RequestKey) -> CassetteMiss:
+        times = self._cassette.count(request_key.key)
         if times:
             where = f"this request was recorded {times} times and was made once more"
         else:
-            where = self._cassette.departure(request_key)
+            where = self._cassette.describe_mismatch(request_key)
         return CassetteMiss(
             f'model {self._id}: not in the cassette: {where}; record it with mode = "record-missing"'
         )

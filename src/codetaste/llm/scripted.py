@@ -20,15 +20,15 @@ import anyio.to_thread
 from codetaste.errors import CodetasteError, ConfigError, JournalError, ModelRefused
 from codetaste.import_path import load_object
 from codetaste.llm.codec import (
-    canonical,
+    canonical_json,
     message_to_json,
     reply_from_json,
     reply_to_json,
     request_to_json,
     usage_to_json,
 )
-from codetaste.llm.messages import Block, Message, Reply, Stop, Text, ToolCall, ToolResult, Usage
-from codetaste.llm.record import Record
+from codetaste.llm.messages import Block, Message, Reply, StopReason, TextBlock, ToolCall, ToolResult, Usage
+from codetaste.llm.record import JsonlFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,7 +43,7 @@ BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ScriptedReply:
     """A reply with everything that a script can set.
 
     Attributes:
@@ -55,15 +55,15 @@ class Said:
     """
 
     content: str | Block | Sequence[Block]
-    stop: Stop | None = None
+    stop: StopReason | None = None
     usage: Usage | Literal["counted"] | None = "counted"
     latency_s: float = 0.0
     fault: ModelError | None = None
 
 
-Spoken = Said | Reply | Message | Block | Sequence[Block] | str
+ScriptOutput = ScriptedReply | Reply | Message | Block | Sequence[Block] | str
 if TYPE_CHECKING:
-    Script = Callable[[Request], Spoken | Awaitable[Spoken]]
+    Script = Callable[[Request], ScriptOutput | Awaitable[ScriptOutput]]
 
 
 def load_script(path: str, *, base_dir: Path, model_id: str) -> Script:
@@ -89,7 +89,7 @@ class ScriptedModel:
         self._script = script
         self._name = f"scripted:{getattr(script, '__name__', type(script).__name__)}"
         self._price = price
-        self._ledger = Record(ledger)
+        self._ledger = JsonlFile(ledger)
         self._billed: set[str] | None = None
         self._loading = anyio.Lock()
 
@@ -99,7 +99,7 @@ class ScriptedModel:
         return self._id
 
     @property
-    def remembers(self) -> bool:
+    def has_ledger(self) -> bool:
         """True: the ledger has every billed call."""
         return True
 
@@ -111,7 +111,7 @@ class ScriptedModel:
             ModelRefused: the script failed, or did not return a reply.
             JournalError: the ledger cannot be written.
         """
-        known = await self.recall(call)
+        known = await self.lookup(call)
         if known is not None:
             return known
         scripted = await self._run_script(request)
@@ -122,7 +122,7 @@ class ScriptedModel:
             raise scripted.fault
         return reply
 
-    async def recall(self, call: str) -> Reply | None:
+    async def lookup(self, call: str) -> Reply | None:
         """Return the reply to an earlier ``call`` from the ledger."""
         async with self._loading:
             if self._billed is None:
@@ -135,7 +135,7 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def _run_script(self, request: Request) -> Said:
+    async def _run_script(self, request: Request) -> ScriptedReply:
         try:
             output: Any = self._script(request)
             if inspect.isawaitable(output):
@@ -148,44 +148,44 @@ class ScriptedModel:
             ) from error
         return self._as_reply(output)
 
-    def _as_reply(self, output: Any) -> Said:  # noqa: ANN401 - a script may return anything
+    def _as_reply(self, output: Any) -> ScriptedReply:  # noqa: ANN401 - a script may return anything
         match output:
-            case Said():
+            case ScriptedReply():
                 return output
             case Reply():
-                return Said(output.message.content, output.stop, output.usage)
+                return ScriptedReply(output.message.content, output.stop, output.usage)
             case Message():
-                return Said(output.content)
-            case str() | Text() | ToolCall() | ToolResult() | Sequence():
-                return Said(output)
+                return ScriptedReply(output.content)
+            case str() | TextBlock() | ToolCall() | ToolResult() | Sequence():
+                return ScriptedReply(output)
         raise ModelRefused(
             f"the script of model {self._id!r} returned {type(output).__name__}, which is not a reply"
         )
 
-    def _reply(self, request: Request, scripted: Said, call: str) -> tuple[Reply, Usage]:
+    def _reply(self, request: Request, scripted: ScriptedReply, call: str) -> tuple[Reply, Usage]:
         """Return the reply and the billed usage, which the reply need not report."""
         content = self._content(scripted.content)
         stop = scripted.stop or (
-            Stop.TOOL_USE if any(isinstance(block, ToolCall) for block in content) else Stop.END
+            StopReason.TOOL_USE if any(isinstance(block, ToolCall) for block in content) else StopReason.END
         )
         message = Message("assistant", content)
         if isinstance(scripted.usage, Usage):
             return Reply(message, stop, scripted.usage, self._name, call), scripted.usage
         cap = request.max_output_tokens
         if _tokens(_content_json(message)) > cap:
-            message, stop = _truncate(message, cap), Stop.LENGTH
+            message, stop = _truncate(message, cap), StopReason.LENGTH
         counted = Usage(
-            input=_tokens(canonical(request_to_json(request))),
+            input=_tokens(canonical_json(request_to_json(request))),
             output=min(cap, _tokens(_content_json(message))),
         )
         return Reply(message, stop, None if scripted.usage is None else counted, self._name, call), counted
 
     def _content(self, content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - a script may return anything
         if isinstance(content, str):
-            return (Text(content),) if content else ()
+            return (TextBlock(content),) if content else ()
         blocks = content if isinstance(content, Sequence) else (content,)
         for block in blocks:
-            if not isinstance(block, Text | ToolCall):
+            if not isinstance(block, TextBlock | ToolCall):
                 raise ModelRefused(
                     f"the script of model {self._id!r} put {type(block).__name__} into a reply; "
                     "a reply consists of Text and ToolCall"
@@ -225,7 +225,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _content_json(message: Message) -> str:
-    return canonical(message_to_json(message)["content"])
+    return canonical_json(message_to_json(message)["content"])
 
 
 def _tokens(text: str) -> int:
@@ -247,11 +247,11 @@ def _truncate(message: Message, cap: int) -> Message:
 
 
 def _truncate_block(block: Block, left: int) -> list[Block]:
-    if isinstance(block, Text):
+    if isinstance(block, TextBlock):
         text = block.text[:left]
-        while text and len(canonical(text)) > left:
+        while text and len(canonical_json(text)) > left:
             text = text[: len(text) * 3 // 4]
-        return [Text(text)] if text else []
+        return [TextBlock(text)] if text else []
     if isinstance(block, ToolCall):
         return [replace(block, arguments={}, fault="the reply was cut off inside this call")]
     return []

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from codetaste.errors import Cause
-from codetaste.orchestration.retry import TABLE, delay_s
+from codetaste.orchestration.retry import RETRY_TABLE, retry_delay_s
 
 if TYPE_CHECKING:
     import random
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from codetaste.errors import ModelError
     from codetaste.llm.ratelimit import RateLimiter
-    from codetaste.orchestration.retry import Retry
+    from codetaste.orchestration.retry import RetryRule
 
 
-class Tries:
+class CallRetries:
     """Counts the failures of one call.
 
     The limiter handles refusals for load that cost nothing: it pauses all callers and gives the provider up
@@ -26,7 +26,7 @@ class Tries:
     """
 
     def __init__(
-        self, limiter: RateLimiter, table: Mapping[Cause, Retry] = TABLE, *, rng: random.Random
+        self, limiter: RateLimiter, table: Mapping[Cause, RetryRule] = RETRY_TABLE, *, rng: random.Random
     ) -> None:
         self._limiter, self._table, self._rng = limiter, table, rng
         self._failures: Counter[Cause] = Counter()
@@ -37,7 +37,7 @@ class Tries:
         if error.overloaded and error.unbilled:
             return 0.0 if self._may_retry_refusal() else None
         self._failures[error.cause] += 1
-        wait_s = delay_s(
+        wait_s = retry_delay_s(
             error.cause,
             self._failures[error.cause],
             retry_after_s=getattr(error, "retry_after_s", None),

@@ -31,7 +31,7 @@ class _Lane(Generic[T]):
     passed: int = 0
 
 
-class Admission(Generic[T]):
+class FairQueue(Generic[T]):
     """Lanes of waiting items, with the capacity and the use of each resource."""
 
     def __init__(self, capacities: Mapping[str, float]) -> None:
@@ -66,7 +66,7 @@ class Admission(Generic[T]):
                     claimed[resource] = claimed.get(resource, 0.0) + amount
         return None
 
-    def give_back(self, lane: str, resources: Mapping[str, float]) -> None:
+    def release(self, lane: str, resources: Mapping[str, float]) -> None:
         """Free the ``resources`` of an item of ``lane``."""
         self._lanes[lane].running -= 1
         for resource, amount in resources.items():

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded, ConfigError
 from codetaste.orchestration.clock import Clock
-from codetaste.orchestration.money import Cost, Limits, Prior, Snapshot
-from codetaste.orchestration.reservation import Request, Reservation, State, Tree, spoken
+from codetaste.orchestration.money import Cost, BudgetLimits, PriorCharges, BudgetSnapshot
+from codetaste.orchestration.reservation import ReservationRequest, Reservation, ReservationState, ReservationQueue, format_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
     import anyio
 
-__all__ = ["Budget", "Cost", "Limits", "Prior", "Reservation", "Snapshot"]
+__all__ = ["Budget", "Cost", "BudgetLimits", "PriorCharges", "Reservation", "BudgetSnapshot"]
 
 _ZERO = Cost()
-_UNLIMITED = Limits()
+_UNLIMITED = BudgetLimits()
 
 
 class Budget:
     """A node of the tree. ``path`` names it from the root, whose own path is empty."""
 
-    def __init__(self, name: str, limits: Limits, parent: Budget | None, tree: Tree) -> None:
+    def __init__(self, name: str, limits: BudgetLimits, parent: Budget | None, tree: ReservationQueue) -> None:
         self.path: tuple[str, ...] = () if parent is None else (*parent.path, name)
         self.limits = limits
         self.chain: tuple[Budget, ...] = (self,) if parent is None else (*parent.chain, self)
-        prior = tree.prior.get(self.path, Prior())
+        prior = tree.prior.get(self.path, PriorCharges())
         self.settled, self.unknown, self.reserved = prior.settled, prior.unknown, _ZERO
         self.clock: Clock = Clock(
             parent.clock if parent else None, wall_s=prior.wall_s, working_s=prior.working_s
         )
-        self.clock.limit(limits.wall_s, limits.working_s)
+        self.clock.set_limits(limits.wall_s, limits.working_s)
         self._children: dict[str, Budget] = {}
-        self.tree = tree
+        self.queue = tree
 
     @classmethod
     def root(
-        cls, limits: Limits = _UNLIMITED, *, prior: Mapping[tuple[str, ...], Prior] | None = None
+        cls, limits: BudgetLimits = _UNLIMITED, *, prior: Mapping[tuple[str, ...], PriorCharges] | None = None
     ) -> Budget:
         """Create the budget of a whole run; ``prior`` holds the charges of its earlier sessions, by path."""
-        return cls("", limits, None, Tree(_with_ancestors(prior or {})))
+        return cls("", limits, None, ReservationQueue(_with_ancestors(prior or {})))
 
-    def child(self, name: str, limits: Limits = _UNLIMITED) -> Budget:
+    def child(self, name: str, limits: BudgetLimits = _UNLIMITED) -> Budget:
         """Return the child node ``name``, created on first use.
 
         Raises:
@@ -57,17 +57,17 @@ class Budget:
         """
         node = self._children.get(name)
         if node is None:
-            node = self._children[name] = Budget(name, limits, self, self.tree)
+            node = self._children[name] = Budget(name, limits, self, self.queue)
         elif limits not in (_UNLIMITED, node.limits):
             if node.limits != _UNLIMITED:
                 raise ConfigError(
-                    f"budget {spoken(node.path)}: two different limits: {node.limits}, {limits}"
+                    f"budget {format_path(node.path)}: two different limits: {node.limits}, {limits}"
                 )
             node.limits = limits
-            node.clock.limit(limits.wall_s, limits.working_s)
+            node.clock.set_limits(limits.wall_s, limits.working_s)
         return node
 
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, limits: BudgetLimits) -> None:
         """Replace this node's limits at once, also for work under way beneath it.
 
         Charges stay, and money in flight stays granted: under a lower limit later reservations get less or
@@ -77,8 +77,8 @@ class Budget:
             ValueError: a limit is negative or not finite.
         """
         self.limits = limits.check()
-        self.clock.limit(limits.wall_s, limits.working_s)
-        self.tree.serve(self)
+        self.clock.set_limits(limits.wall_s, limits.working_s)
+        self.queue.grant_waiting(self)
 
     def find(self, path: tuple[str, ...]) -> Budget:
         """Return the node at ``path``, relative to this one."""
@@ -110,36 +110,36 @@ class Budget:
         Raises:
             BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
         """
-        request = Request(self, wanted.check(), wanted if least is None else least.check())
+        request = ReservationRequest(self, wanted.check(), wanted if least is None else least.check())
         if not request.least <= wanted:
             raise ValueError(f"least {least} is more than wanted {wanted}")
-        self.tree.ask(request)
-        if request.refused is None and request.reservation is None:
+        self.queue.submit(request)
+        if request.refusal is None and request.reservation is None:
             try:
                 with (while_waiting or self.waiting)():
                     await request.answered.wait()
             except BaseException:
-                self.tree.withdraw(request)
+                self.queue.withdraw(request)
                 raise
         if request.reservation is None:
-            raise request.refused or BudgetExceeded("refused")
+            raise request.refusal or BudgetExceeded("refused")
         return request.reservation
 
-    def reserve_now(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
+    def try_reserve(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
         """Reserve like ``reserve`` if that needs no waiting; return None otherwise.
 
         Raises:
             BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
         """
-        request = Request(self, wanted.check(), wanted if least is None else least.check())
-        self.tree.ask_now(request)
-        if request.refused is not None:
-            raise request.refused
+        request = ReservationRequest(self, wanted.check(), wanted if least is None else least.check())
+        self.queue.try_grant(request)
+        if request.refusal is not None:
+            raise request.refusal
         return request.reservation
 
     def adopt(self, granted: Cost) -> Reservation:
         """Return a reservation of an earlier session, which is charged here as unknown, to settle it now."""
-        return Reservation(self, granted, State.UNKNOWN, self.tree)
+        return Reservation(self, granted, ReservationState.UNKNOWN, self.queue)
 
     def deadline(self, *, grace_s: float = 0.0) -> AbstractContextManager[anyio.CancelScope]:
         """Open a cancel scope that ends ``grace_s`` after the tightest time limit here or of an ancestor.
@@ -156,24 +156,24 @@ class Budget:
         """Keep the working clock running although other work of this node waits."""
         return self.clock.busy()
 
-    def exhausted(self) -> str:
+    def describe_exhausted(self) -> str:
         """Return a message about the first node of the chain without money or tokens left; "" if none."""
         for node in self.chain:
             spent, limits = node.settled + node.unknown, node.limits
             if limits.usd is not None and spent.usd >= limits.usd:
-                return f"budget of {spoken(node.path)}: ${spent.usd} of ${limits.usd} is used up"
+                return f"budget of {format_path(node.path)}: ${spent.usd} of ${limits.usd} is used up"
             if limits.tokens is not None and spent.tokens >= limits.tokens:
-                return f"budget of {spoken(node.path)}: {spent.tokens} of {limits.tokens} tokens are used up"
+                return f"budget of {format_path(node.path)}: {spent.tokens} of {limits.tokens} tokens are used up"
         return ""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> BudgetSnapshot:
         """Return the charges of this node and everything beneath it, and its clocks."""
         wall_s = self.clock.wall_s
         waited_s = max(0.0, wall_s - self.clock.working_s)
-        return Snapshot(self.path, self.settled, self.unknown, self.reserved, self.limits, wall_s, waited_s)
+        return BudgetSnapshot(self.path, self.settled, self.unknown, self.reserved, self.limits, wall_s, waited_s)
 
 
-def _with_ancestors(prior: Mapping[tuple[str, ...], Prior]) -> dict[tuple[str, ...], Prior]:
+def _with_ancestors(prior: Mapping[tuple[str, ...], PriorCharges]) -> dict[tuple[str, ...], PriorCharges]:
     """Add each node's charges to all its ancestors; clocks are not added up."""
     settled: dict[tuple[str, ...], Cost] = {}
     unknown: dict[tuple[str, ...], Cost] = {}
@@ -182,5 +182,5 @@ def _with_ancestors(prior: Mapping[tuple[str, ...], Prior]) -> dict[tuple[str, .
             at = path[:depth]
             settled[at] = settled.get(at, _ZERO) + own.settled
             unknown[at] = unknown.get(at, _ZERO) + own.unknown
-    clocks = {at: prior.get(at, Prior()) for at in settled}
-    return {at: Prior(settled[at], unknown[at], clocks[at].wall_s, clocks[at].working_s) for at in settled}
+    clocks = {at: prior.get(at, PriorCharges()) for at in settled}
+    return {at: PriorCharges(settled[at], unknown[at], clocks[at].wall_s, clocks[at].working_s) for at in settled}

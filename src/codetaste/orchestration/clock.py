@@ -60,7 +60,7 @@ class Clock:
         """Return the seconds until the tightest wall limit of this node or an ancestor."""
         return min(clock.wall_limit_s - clock.wall_s for clock in self.chain)
 
-    def limit(self, wall_s: float | None, working_s: float | None) -> None:
+    def set_limits(self, wall_s: float | None, working_s: float | None) -> None:
         """Set the limits in seconds; ``None`` is no limit. Deadlines beneath this node move at once."""
         self.wall_limit_s = math.inf if wall_s is None else wall_s
         self.working_limit_s = math.inf if working_s is None else working_s
@@ -72,34 +72,34 @@ class Clock:
     def at_work(self) -> Iterator[None]:
         """Run the clocks of this node and its ancestors."""
         self._entered += 1
-        self.turn()
+        self.update()
         try:
             yield
         finally:
             self._entered -= 1
-            self.turn()
+            self.update()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Stop the working clock, except inside ``busy()``; overlapping waits count once."""
         self._waits += 1
-        self.turn()
+        self.update()
         try:
             yield
         finally:
             self._waits -= 1
-            self.turn()
+            self.update()
 
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Keep the working clock running although other work of this node waits."""
         self._busy += 1
-        self.turn()
+        self.update()
         try:
             yield
         finally:
             self._busy -= 1
-            self.turn()
+            self.update()
 
     @contextmanager
     def deadline(self, grace_s: float = 0.0) -> Iterator[anyio.CancelScope]:
@@ -126,7 +126,7 @@ class Clock:
         self._beneath.discard(deadline)
         self.deadlines.discard(deadline)
 
-    def turn(self) -> None:
+    def update(self) -> None:
         """Start or stop the clocks of this node and its ancestors according to the counts."""
         running = self._entered > 0 or self.running_children > 0
         # A node with running children works exactly when one of them does.
@@ -146,9 +146,9 @@ class Clock:
         for deadline in self.deadlines:
             deadline.move()
         if parent is not None:
-            parent.turn()
+            parent.update()
 
-    def ends_s(self) -> float:
+    def next_limit_s(self) -> float:
         """Return the seconds until a limit of this node alone is reached if nothing changes."""
         working_s = self.working_limit_s - self.working_s if self._working else math.inf
         return min(self.wall_limit_s - self.wall_s, working_s)
@@ -181,4 +181,4 @@ class _Deadline:
             self.scope.deadline = math.inf
 
     def _ends_s(self) -> float:
-        return min(clock.ends_s() for clock in self._clock.chain)
+        return min(clock.next_limit_s() for clock in self._clock.chain)

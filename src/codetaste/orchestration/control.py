@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.journal import Json
 
-NAME = "limits.json"
-EVERY_S = 0.5
+LIMITS_FILE = "limits.json"
+POLL_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LimitChange:
     """A new value, and the configured value that it replaces."""
 
     value: Json
-    instead_of: Json
+    replaces: Json
 
 
-def read_changes(directory: Path) -> dict[str, Change]:
+def read_changes(directory: Path) -> dict[str, LimitChange]:
     """Return the changes by name, empty if there is no file.
 
     Raises:
         ConfigError: the file cannot be read or was not written by ``write_changes``.
     """
-    path = directory / NAME
+    path = directory / LIMITS_FILE
     try:
         data = json.loads(path.read_text("utf-8"))
-        return {str(name): Change(each["value"], each["instead_of"]) for name, each in data.items()}
+        return {str(name): LimitChange(each["value"], each["instead_of"]) for name, each in data.items()}
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -56,7 +56,7 @@ def read_changes(directory: Path) -> dict[str, Change]:
         ) from error
 
 
-def write_changes(directory: Path, changes: Mapping[str, Change]) -> None:
+def write_changes(directory: Path, changes: Mapping[str, LimitChange]) -> None:
     """Replace all stored changes with ``changes``; without any the file is removed.
 
     Raises:
@@ -64,18 +64,18 @@ def write_changes(directory: Path, changes: Mapping[str, Change]) -> None:
     """
     if not changes:
         try:
-            (directory / NAME).unlink(missing_ok=True)
+            (directory / LIMITS_FILE).unlink(missing_ok=True)
         except OSError as error:
-            raise JournalError(f"{directory / NAME}: cannot be removed: {error.strerror}") from error
+            raise JournalError(f"{directory / LIMITS_FILE}: cannot be removed: {error.strerror}") from error
         return
     data = {
-        name: {"value": each.value, "instead_of": each.instead_of} for name, each in sorted(changes.items())
+        name: {"value": each.value, "instead_of": each.replaces} for name, each in sorted(changes.items())
     }
-    write_atomically(directory / NAME, json.dumps(data, indent=2) + "\n")
+    write_atomically(directory / LIMITS_FILE, json.dumps(data, indent=2) + "\n")
 
 
 async def watch_changes(
-    directory: Path, on_change: Callable[[dict[str, Change]], Awaitable[None]], warn: Callable[[str], None]
+    directory: Path, on_change: Callable[[dict[str, LimitChange]], Awaitable[None]], warn: Callable[[str], None]
 ) -> None:
     """Call ``on_change`` with the changes now and after every change of the file, until cancelled.
 
@@ -83,14 +83,14 @@ async def watch_changes(
     """
     seen: object = ()
     while True:
-        stamp = await to_thread.run_sync(_stamp, directory / NAME)
+        stamp = await to_thread.run_sync(_stamp, directory / LIMITS_FILE)
         if stamp != seen:
             seen = stamp
             try:
                 await on_change(await to_thread.run_sync(read_changes, directory))
             except ConfigError as error:
                 warn(str(error))
-        await anyio.sleep(EVERY_S)
+        await anyio.sleep(POLL_INTERVAL_S)
 
 
 def _stamp(path: Path) -> object:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from codetaste.errors import Cause
-    from codetaste.orchestration.money import Snapshot
+    from codetaste.orchestration.money import BudgetSnapshot
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class JobFinished:
     cause: Cause | None
     error: str
     resumed: bool
-    cost: Snapshot
+    cost: BudgetSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class MoneyChanged:
     """
 
     key: str
-    node: Snapshot
-    root: Snapshot
+    node: BudgetSnapshot
+    root: BudgetSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class FanOut:
         self._observers = list(observers)
 
     @property
-    def heard(self) -> bool:
+    def has_observers(self) -> bool:
         """Whether there are observers; without any, events that are expensive to create can be skipped."""
         return bool(self._observers)
 

@@ -28,7 +28,7 @@ class Grace:
             finally:
                 self._scopes.discard(scope)
 
-    def cut(self, seconds: float) -> None:
+    def shorten(self, seconds: float) -> None:
         """Limit every clean-up, those under way included, to ``seconds`` from now."""
         self.seconds = min(self.seconds, seconds)
         ends = anyio.current_time() + self.seconds

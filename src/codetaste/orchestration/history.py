@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codetaste.errors import JournalError
-from codetaste.orchestration.money import Cost, Limits, Prior
+from codetaste.orchestration.money import Cost, BudgetLimits, PriorCharges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ _LIVE = {"queued", "running", "retrying"}
 
 
 @dataclass(slots=True)
-class Call:
+class CallRecord:
     """One reserved call. Its ``state`` is reserved, unknown, released or settled."""
 
     call: str
@@ -40,7 +40,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RecordedEnd:
     """How an attempt at (key, fingerprint) ended; ``limits`` are those of the budget chain at that time."""
 
     status: str
@@ -64,7 +64,7 @@ class JobHistory:
     retries: Counter[str] = field(default_factory=Counter)
     waits: Counter[str] = field(default_factory=Counter)
     effects: dict[str, dict[str, Json]] = field(default_factory=dict)
-    endings: dict[str, Ending] = field(default_factory=dict)
+    recorded_ends: dict[str, RecordedEnd] = field(default_factory=dict)
 
 
 class History:
@@ -72,13 +72,13 @@ class History:
 
     def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
         self.sessions = 0
-        self.limits = Limits()
+        self.limits = BudgetLimits()
         self.draining = False
         self.jobs: dict[str, JobHistory] = {}
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, CallRecord] = {}
         self.clocks: dict[tuple[str, ...], tuple[float, float]] = {}
         # Calls sent and not settled: (job key, fingerprint) → effect → call.
-        self._open: dict[tuple[str, str], dict[str, dict[str, Call]]] = {}
+        self._open: dict[tuple[str, str], dict[str, dict[str, CallRecord]]] = {}
         self._serials: Counter[str] = Counter()
         for line in lines:
             self.apply(line)
@@ -106,24 +106,24 @@ class History:
             history = self.jobs[key] = JobHistory()
         return history
 
-    def next_call(self, key: str, effect: str) -> str:
+    def next_call_name(self, key: str, effect: str) -> str:
         """Return the name of the next call made for ``effect``, unique in the run."""
         stem = f"{key}/{effect}"
         return f"{stem}#{self._serials[stem] + 1}"
 
-    def dangling(self, key: str, fingerprint: str, effect: str) -> tuple[Call, ...]:
+    def unsettled_calls(self, key: str, fingerprint: str, effect: str) -> tuple[CallRecord, ...]:
         """Return the calls for ``effect`` that were neither settled nor released, oldest first."""
         return tuple(self._open.get((key, fingerprint), {}).get(effect, {}).values())
 
-    def unsettled(self, key: str, fingerprint: str) -> tuple[str, ...]:
+    def unsettled_effects(self, key: str, fingerprint: str) -> tuple[str, ...]:
         """Return the effects of a job that have calls neither settled nor released."""
         return tuple(self._open.get((key, fingerprint), {}))
 
-    def begun(self, key: str, fingerprint: str) -> bool:
+    def has_progress(self, key: str, fingerprint: str) -> bool:
         """Whether the job has effects or unsettled calls to continue from."""
         return bool(self.job(key).effects.get(fingerprint)) or (key, fingerprint) in self._open
 
-    def charges(self, by: Callable[[Call], _K]) -> tuple[dict[_K, Cost], dict[_K, Cost]]:
+    def charges(self, by: Callable[[CallRecord], _K]) -> tuple[dict[_K, Cost], dict[_K, Cost]]:
         """Return settled and unknown costs (in flight counts as unknown), each summed by ``by(call)``."""
         settled: dict[_K, Cost] = {}
         unknown: dict[_K, Cost] = {}
@@ -135,11 +135,11 @@ class History:
                 unknown[key] = unknown.get(key, Cost()) + call.granted
         return settled, unknown
 
-    def prior(self) -> dict[tuple[str, ...], Prior]:
+    def prior_charges(self) -> dict[tuple[str, ...], PriorCharges]:
         """Return the charges and clocks of each path, from which a new session starts."""
         settled, unknown = self.charges(lambda call: call.path)
         return {
-            path: Prior(
+            path: PriorCharges(
                 settled.get(path, Cost()), unknown.get(path, Cost()), *self.clocks.get(path, (0.0, 0.0))
             )
             for path in {*settled, *unknown, *self.clocks}
@@ -166,7 +166,7 @@ class History:
         """Discard what was recorded of the job; its costs still count."""
         job = self.job(line["key"])
         job.effects.clear()
-        job.endings.clear()
+        job.recorded_ends.clear()
         for at in [at for at in self._open if at[0] == line["key"]]:
             del self._open[at]
 
@@ -199,7 +199,7 @@ class History:
         job.waits.clear()
         if status in {"done", "budget_exceeded", "timeout"}:
             value, cause = line.get("value"), line.get("cause")
-            job.endings[fingerprint] = Ending(status, value, cause, job.error, line.get("limits"))
+            job.recorded_ends[fingerprint] = RecordedEnd(status, value, cause, job.error, line.get("limits"))
         if status == "done":
             job.effects.pop(fingerprint, None)
 
@@ -210,7 +210,7 @@ class History:
     def _reserved(self, line: Mapping[str, Any]) -> None:
         key, fingerprint, effect, name = line["key"], line["fingerprint"], line["effect"], line["call"]
         granted = Cost(Decimal(line["usd"]), line["tokens"])
-        call = Call(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
+        call = CallRecord(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
         call.session = self.sessions
         self.calls[name] = call
         self._serials[f"{key}/{effect}"] += 1
@@ -244,7 +244,7 @@ class History:
     def _drain(self, _line: Mapping[str, Any]) -> None:
         self.draining = True
 
-    def _close(self, call: Call) -> bool:
+    def _close(self, call: CallRecord) -> bool:
         """Remove ``call`` from the open calls; returns whether it was made since the job's last rerun."""
         effects = self._open.get((call.key, call.fingerprint), {})
         calls = effects.get(call.effect, {})
@@ -256,10 +256,10 @@ class History:
         return current
 
 
-def _limits(row: Any) -> Limits:  # noqa: ANN401 - JSON
+def _limits(row: Any) -> BudgetLimits:  # noqa: ANN401 - JSON
     """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
     usd, tokens, wall_s, working_s = row or (None,) * 4
-    return Limits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
+    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
 
 
 _EVENTS = (

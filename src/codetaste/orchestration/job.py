@@ -16,9 +16,9 @@ import anyio
 
 from codetaste.errors import Cause, CodetasteError
 from codetaste.orchestration.events import CallRetrying, Note, WaitEnded, WaitStarted
-from codetaste.orchestration.journal import Json, plain
-from codetaste.orchestration.money import Snapshot
-from codetaste.orchestration.paid import Paid
+from codetaste.orchestration.journal import Json, json_copy
+from codetaste.orchestration.money import BudgetSnapshot
+from codetaste.orchestration.paid import PaidCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Budget, Reservation
     from codetaste.orchestration.events import Event
     from codetaste.orchestration.money import Cost
-    from codetaste.orchestration.record import Record
+    from codetaste.orchestration.record import RunRecorder
 
-__all__ = ["Job", "JobContext", "Json", "Outcome", "Paid", "Status"]
+__all__ = ["Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Job:
     resources: Mapping[str, float] = field(default_factory=dict)
     lane: str = ""
     title: str = ""
-    free: bool = False
-    least: Cost | None = None
-    for_others: bool = False
+    costs_nothing: bool = False
+    min_cost: Cost | None = None
+    prerequisite_only: bool = False
 
 
 class Status(StrEnum):
@@ -82,7 +82,7 @@ class Outcome:
     cause: Cause | None = None
     error: str = ""
     attempts: int = 0
-    cost: Snapshot = field(default_factory=Snapshot)
+    cost: BudgetSnapshot = field(default_factory=BudgetSnapshot)
     resumed: bool = False
     traceback: str = ""
 
@@ -104,15 +104,15 @@ class JobContext:
         fingerprint: str,
         budget: Budget,
         needs: Mapping[str, Json],
-        record: Record,
+        record: RunRecorder,
     ) -> None:
         self.key, self.attempt, self.budget, self.needs = key, attempt, budget, needs
         self.fingerprint = fingerprint
-        self.ended_early: CodetasteError | None = None
+        self.early_end: CodetasteError | None = None
         self._record = record
         self._under_way: set[str] = set()
 
-    def recorded(self, name: str) -> bool:
+    def is_recorded(self, name: str) -> bool:
         """Whether effect ``name`` is in the journal."""
         return name in self._record.effects(self.key, self.fingerprint)
 
@@ -125,29 +125,29 @@ class JobContext:
         """
         effects = self._record.effects(self.key, self.fingerprint)
         if name in effects:
-            return plain(effects[name])
+            return json_copy(effects[name])
         if name in self._under_way:
             raise ValueError(f"job {self.key}: effect {name} is already under way; use a different name")
         self._under_way.add(name)
         try:
-            value = plain(await do())
-            await self._record.effect(self.key, self.fingerprint, name, value)
+            value = json_copy(await do())
+            await self._record.record_effect(self.key, self.fingerprint, name, value)
         finally:
             self._under_way.discard(name)
-        return plain(value)
+        return json_copy(value)
 
-    def dangling(self, name: str) -> tuple[Paid, ...]:
+    def unsettled_calls(self, name: str) -> tuple[PaidCall, ...]:
         """Return the calls for effect ``name`` that were sent and whose cost is unknown.
 
         They are charged as unknown. Look them up at the provider and settle them, oldest first.
         """
-        return self._record.dangling(self.key, self.fingerprint, name, self.budget)
+        return self._record.unsettled_calls(self.key, self.fingerprint, name, self.budget)
 
-    def unsettled(self) -> tuple[str, ...]:
+    def unsettled_effects(self) -> tuple[str, ...]:
         """Return the effects that have unsettled calls, those in flight included, in no order."""
-        return self._record.history.unsettled(self.key, self.fingerprint)
+        return self._record.history.unsettled_effects(self.key, self.fingerprint)
 
-    async def pay(self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None) -> Paid:
+    async def reserve_call(self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None) -> PaidCall:
         """Reserve money for one call that gives effect ``name``; the reservation is durable on return.
 
         Grants less than ``wanted``, but at least ``least``, if no more is left. Waiting for money in flight
@@ -157,9 +157,9 @@ class JobContext:
             BudgetExceeded: it can never fit; nothing was charged.
             StorageFull: the reservation could not be recorded; do not make the call.
         """
-        return await self.paid(name, await self.set_aside(wanted, least), note)
+        return await self.start_call(name, await self.hold(wanted, least), note)
 
-    async def set_aside(self, wanted: Cost, least: Cost | None = None) -> Reservation:
+    async def hold(self, wanted: Cost, least: Cost | None = None) -> Reservation:
         """Reserve money like ``reserve_call``, but only in memory: pass it to ``start_call``, or release it.
 
         Raises:
@@ -167,22 +167,22 @@ class JobContext:
         """
         return await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting("budget"))
 
-    def set_aside_now(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
+    def try_hold(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
         """Reserve money like ``hold`` if that needs no waiting; return None otherwise.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
         """
-        return self.budget.reserve_now(wanted, least)
+        return self.budget.try_reserve(wanted, least)
 
-    async def paid(
+    async def start_call(
         self,
         name: str,
         reservation: Reservation,
         note: Json = None,
         *,
         meanwhile: Callable[[], Awaitable[None]] | None = None,
-    ) -> Paid:
+    ) -> PaidCall:
         """Turn a reservation from ``hold`` into a paid call, durable on return. See ``reserve_call``.
 
         ``meanwhile`` prepares the call while the disk writes; it must not send the request.
@@ -195,7 +195,7 @@ class JobContext:
         )
 
     @contextmanager
-    def waiting(self, what: str, *, working: bool = False) -> Iterator[None]:
+    def waiting(self, what: str, *, keep_clock_running: bool = False) -> Iterator[None]:
         """Report that the job waits for ``what`` (a permit, a rate limit), and stop its working clock.
 
         ``keep_clock_running`` lets the clock run: time lost to an outage counts as the job's own.
@@ -204,21 +204,21 @@ class JobContext:
         self._record.note({"event": "wait", "key": self.key, "what": what})
         self.publish(WaitStarted(self.key, what))
         try:
-            with nullcontext() if working else self.budget.waiting():
+            with nullcontext() if keep_clock_running else self.budget.waiting():
                 yield
         finally:
             waited_s = round(anyio.current_time() - started_s, 3)
             self._record.note({"event": "waited", "key": self.key, "what": what, "waited_s": waited_s})
             self.publish(WaitEnded(self.key, what, waited_s))
 
-    def cleaning_up(self) -> AbstractContextManager[anyio.CancelScope]:
+    def cleanup_scope(self) -> AbstractContextManager[anyio.CancelScope]:
         """Open a shielded cancel scope for clean-up, bounded by the run's grace period.
 
         The second stop request of the user shortens the grace period.
         """
         return self._record.grace.scope()
 
-    def cut_short(self, reason: CodetasteError) -> None:
+    def end_early(self, reason: CodetasteError) -> None:
         """Record that the budget or a deadline stopped the job, and that its value is a partial result.
 
         Raises:
@@ -226,7 +226,7 @@ class JobContext:
         """
         if reason.cause not in {Cause.BUDGET, Cause.DEADLINE}:
             raise ValueError(f"job {self.key}: only a budget or a deadline ends a job early, not {reason!r}")
-        self.ended_early = reason
+        self.early_end = reason
 
     def publish(self, event: Event) -> None:
         """Deliver ``event`` to all observers."""
@@ -237,25 +237,25 @@ class JobContext:
         self._record.note({"event": "note", "key": self.key, "text": text})
         self.publish(Note(self.key, text))
 
-    def capacity(self, resource: str, amount: float) -> None:
+    def note_capacity(self, resource: str, amount: float) -> None:
         """Journal the current capacity of ``resource``, for ``codetaste status``."""
         self._record.note({"event": "capacity", "resource": resource, "capacity": amount})
 
-    def retrying(self, model: str, error: CodetasteError, delay_s: float) -> None:
+    def note_retry(self, model: str, error: CodetasteError, delay_s: float) -> None:
         """Publish and journal that a call of ``model`` failed and is repeated in ``delay_s`` seconds."""
         line: dict[str, Json] = {"event": "again", "key": self.key, "model": model}
         cause, text = error.cause, str(error)
         self._record.note({**line, "cause": cause.value, "error": text, "delay_s": round(delay_s, 3)})
         self.publish(CallRetrying(self.key, model, cause, text, delay_s))
 
-    async def keep(self, text: str) -> str:
+    async def store_text(self, text: str) -> str:
         """Store a long text once, durably, and return the digest that ``load_text`` takes."""
-        return await self._record.blobs.keep(text)
+        return await self._record.blobs.store(text)
 
-    async def fetch(self, digest: str) -> str:
+    async def load_text(self, digest: str) -> str:
         """Return the text stored under ``digest``.
 
         Raises:
             JournalError: the text is missing or damaged.
         """
-        return await self._record.blobs.fetch(digest)
+        return await self._record.blobs.load(digest)

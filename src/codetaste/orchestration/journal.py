@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
-NAME = "journal.jsonl"
+JOURNAL_FILE = "journal.jsonl"
 _GROUPING_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -34,7 +34,7 @@ encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
-def plain(value: Json) -> Json:
+def json_copy(value: Json) -> Json:
     """Return an independent copy of ``value``, as if written to the journal and read back.
 
     Raises:
@@ -47,7 +47,7 @@ def plain(value: Json) -> Json:
     return copy
 
 
-class Statistics(NamedTuple):
+class JournalStatistics(NamedTuple):
     """Counts of lines and groups written since the journal was opened, and the durable size in bytes."""
 
     lines: int
@@ -55,7 +55,7 @@ class Statistics(NamedTuple):
     size: int
 
 
-class Group:
+class CommitGroup:
     """Lines that become durable together."""
 
     __slots__ = ("done", "failure", "lines")
@@ -65,7 +65,7 @@ class Group:
         self.done = anyio.Event()
         self.failure: JournalError | None = None
 
-    async def durable(self) -> None:
+    async def wait_durable(self) -> None:
         """Return when the lines are on disk.
 
         Raises:
@@ -84,7 +84,7 @@ class Journal:
         self.failed = anyio.Event()
         self._failure: JournalError | None = None
         self._descriptor, self._size = descriptor, size
-        self._group = Group()
+        self._group = CommitGroup()
         self._has_lines, self._wake = anyio.Event(), anyio.Event()
         self._closing = False
         self._lines, self._groups, self._limiter = 0, 0, anyio.CapacityLimiter(1)
@@ -99,11 +99,11 @@ class Journal:
         """Whether lines can be written."""
         return self._failure is None and not self._closing
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> JournalStatistics:
         """Return the counts of written lines and groups, and the file's durable size in bytes."""
-        return Statistics(self._lines, self._groups, self._size)
+        return JournalStatistics(self._lines, self._groups, self._size)
 
-    def queue(self, line: Line, *, soon: bool = False) -> Group:
+    def queue(self, line: Line, *, deferrable: bool = False) -> CommitGroup:
         """Add one line to the next group and return the group; a ``deferrable`` line triggers no write.
 
         Raises:
@@ -117,7 +117,7 @@ class Journal:
             raise JournalError(f"{self.path} is closed")
         self._group.lines.append(text)
         self._has_lines.set()
-        if not soon:
+        if not deferrable:
             self._wake.set()
         return self._group
 
@@ -127,7 +127,7 @@ class Journal:
         Raises:
             StorageFull: the line is not on disk, and no later line will be.
         """
-        await self.queue(line).durable()
+        await self.queue(line).wait_durable()
 
     async def run(self) -> None:
         """Write groups until closed. Shielded: lines queued before a cancellation become durable."""
@@ -136,7 +136,7 @@ class Journal:
                 await self._has_lines.wait()
                 with anyio.move_on_after(_GROUPING_S):
                     await self._wake.wait()
-                group, self._group = self._group, Group()
+                group, self._group = self._group, CommitGroup()
                 self._has_lines, self._wake = anyio.Event(), anyio.Event()
                 if group.lines:
                     await self._commit(group)
@@ -149,7 +149,7 @@ class Journal:
         self._has_lines.set()
         self._wake.set()
 
-    async def _commit(self, group: Group) -> None:
+    async def _commit(self, group: CommitGroup) -> None:
         if self._failure is None:
             data = ("\n".join(group.lines) + "\n").encode()
             try:
@@ -187,7 +187,7 @@ async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]
         JournalError: a line in the middle is damaged, or a newer codetaste wrote it.
         StorageFull: no space left.
     """
-    path = directory / NAME
+    path = directory / JOURNAL_FILE
     lock = await anyio.to_thread.run_sync(lock_directory, directory)
     try:
         journal = await anyio.to_thread.run_sync(_open, path, replay)
@@ -215,11 +215,11 @@ def read_journal(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         JournalError: the file is missing, a line in the middle is damaged, or a newer codetaste wrote it.
     """
-    for _end, line in read_from(path):
+    for _end, line in read_lines(path):
         yield line
 
 
-def read_from(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the end offset and the content of each whole line from offset ``start``, up to a torn last line.
 
     Raises:
@@ -280,7 +280,7 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         end = 0
-        for end, line in read_from(path):  # noqa: B007  # the last end is used below
+        for end, line in read_lines(path):  # noqa: B007  # the last end is used below
             _replay(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
         if torn:

@@ -12,31 +12,31 @@ from decimal import ROUND_DOWN, ROUND_UP
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from codetaste.orchestration.money import Cost, dollars
-from codetaste.orchestration.reservation import spoken
+from codetaste.orchestration.money import Cost, format_dollars
+from codetaste.orchestration.reservation import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codetaste.orchestration.attempt import Entry
+    from codetaste.orchestration.attempt import ScheduledJob
     from codetaste.orchestration.budget import Budget
 
 _ZERO = Cost()
 
 
-class Means:
+class Earmarks:
     """The earmarks of a run, and the jobs that wait for money; ``on_ready`` gets jobs that may start."""
 
-    def __init__(self, root: Budget, on_ready: Callable[[list[Entry]], None]) -> None:
+    def __init__(self, root: Budget, on_ready: Callable[[list[ScheduledJob]], None]) -> None:
         self._on_ready = on_ready
         self._earmarked: dict[Budget, Cost] = {}
         self._sums: dict[Budget, Cost] = {}
-        self._waiting: dict[Budget, list[tuple[int, Entry]]] = {}
-        self._turns: dict[Entry, int] = {}
+        self._waiting: dict[Budget, list[tuple[int, ScheduledJob]]] = {}
+        self._turns: dict[ScheduledJob, int] = {}
         self._next_turn = itertools.count()
-        root.tree.watcher = self._money_moved
+        root.queue.on_change = self._money_moved
 
-    def promise(self, entry: Entry) -> bool:
+    def earmark(self, entry: ScheduledJob) -> bool:
         """Earmark the minimum cost of ``entry``; False if that money is in flight, and the job is queued."""
         if entry.budget in self._earmarked:
             return True
@@ -45,30 +45,30 @@ class Means:
         if node is not None:
             heappush(self._waiting.setdefault(node, []), (turn, entry))
             return False
-        min_cost = self._earmarked[entry.budget] = entry.job.least or _ZERO
+        min_cost = self._earmarked[entry.budget] = entry.job.min_cost or _ZERO
         for node in entry.budget.chain[:-1]:
             self._sums[node] = self._sums.get(node, _ZERO) + min_cost
         self._turns.pop(entry, None)
         return True
 
-    def withdraw(self, entry: Entry) -> None:
+    def release(self, entry: ScheduledJob) -> None:
         """End the earmark of ``entry``, if it still has one."""
         if entry.budget in self._earmarked:
             self._drop(entry.budget)
             self._money_moved(entry.budget)
 
-    def clear(self) -> list[Entry]:
+    def clear(self) -> list[ScheduledJob]:
         """Remove and return all waiting jobs."""
         waiting = [entry for queue in self._waiting.values() for _, entry in sorted(queue)]
         self._waiting.clear()
         self._turns.clear()
         return waiting
 
-    def _short_node(self, entry: Entry, turn: int) -> Budget | None:
+    def _short_node(self, entry: ScheduledJob, turn: int) -> Budget | None:
         """Return a node of the chain that is short of money for ``entry``, or where an earlier job waits."""
         for node in entry.budget.chain:
             queue = self._waiting.get(node)
-            if (queue and queue[0][0] < turn) or not self._fits(node, entry.job.least or _ZERO):
+            if (queue and queue[0][0] < turn) or not self._fits(node, entry.job.min_cost or _ZERO):
                 return node
         return None
 
@@ -76,7 +76,7 @@ class Means:
         limits = node.limits
         if limits.usd is None and limits.tokens is None:
             return True
-        taken = node.settled + node.unknown + node.reserved + node.tree.claimed(node)
+        taken = node.settled + node.unknown + node.reserved + node.queue.queued_claims(node)
         taken += self._sums.get(node, _ZERO) + min_cost
         return not (
             (limits.usd is not None and min_cost.usd and taken.usd > limits.usd)
@@ -97,36 +97,36 @@ class Means:
             if entries:
                 self._on_ready(entries)
 
-    def _pop_ready(self, node: Budget) -> list[Entry]:
+    def _pop_ready(self, node: Budget) -> list[ScheduledJob]:
         """Take the jobs that ``node`` has money for from its queue, first come first served."""
-        ready: list[Entry] = []
+        ready: list[ScheduledJob] = []
         queue = self._waiting.get(node, [])
         while queue:
             entry = queue[0][1]
-            hopeless = bool(lacking(entry))
-            if not hopeless and not self._fits(node, entry.job.least or _ZERO):
+            hopeless = bool(missing_funds(entry))
+            if not hopeless and not self._fits(node, entry.job.min_cost or _ZERO):
                 return ready
             heappop(queue)
             if hopeless:
                 ready.append(entry)  # ``ReadyQueue.pop`` ends it with the reason
                 self._turns.pop(entry, None)
-            elif self.promise(entry):
+            elif self.earmark(entry):
                 ready.append(entry)
         self._waiting.pop(node, None)
         return ready
 
 
-def lacking(entry: Entry) -> str:
+def missing_funds(entry: ScheduledJob) -> str:
     """Return a message if the job's budgets can never pay its minimum cost; "" if they can."""
-    min_cost = entry.job.least
+    min_cost = entry.job.min_cost
     if min_cost is None:
         return ""
     for node in entry.budget.chain:
         spent, limits = node.settled + node.unknown, node.limits
-        where = f"({spoken(node.path) if node.path else 'run'})"
+        where = f"({format_path(node.path) if node.path else 'run'})"
         if limits.usd is not None and min_cost.usd > (left := limits.usd - spent.usd):
-            needed, rest = dollars(min_cost.usd, ROUND_UP), dollars(max(left, _ZERO.usd), ROUND_DOWN)
-            return f"needs at least {needed}, {rest} left of {dollars(limits.usd)} {where}"
+            needed, rest = format_dollars(min_cost.usd, ROUND_UP), format_dollars(max(left, _ZERO.usd), ROUND_DOWN)
+            return f"needs at least {needed}, {rest} left of {format_dollars(limits.usd)} {where}"
         if limits.tokens is not None and min_cost.tokens > (room := limits.tokens - spent.tokens):
             return f"needs at least {min_cost.tokens} tokens, {max(room, 0)} left of {limits.tokens} {where}"
     return ""

@@ -10,7 +10,7 @@ _NO_USD = Decimal(0)
 _SMALLEST = Decimal("0.0001")
 
 
-def dollars(amount: Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
+def format_dollars(amount: Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
     """Format an amount, rounded to a hundredth of a cent, without trailing zeros: "$0.031"."""
     short = amount.quantize(_SMALLEST, rounding=rounding) if amount.is_finite() else amount
     return f"${short.normalize():f}"
@@ -50,7 +50,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BudgetLimits:
     """Spending limits of a node; ``None`` is no limit. Working seconds are wall seconds minus waiting."""
 
     usd: Decimal | None = None
@@ -58,7 +58,7 @@ class Limits:
     wall_s: float | None = None
     working_s: float | None = None
 
-    def check(self) -> Limits:
+    def check(self) -> BudgetLimits:
         """Return these limits if they are valid.
 
         Raises:
@@ -72,7 +72,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
+class PriorCharges:
     """Charges of earlier sessions at exactly one node (not beneath it), and the node's two clocks."""
 
     settled: Cost = field(default_factory=Cost)
@@ -82,7 +82,7 @@ class Prior:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class BudgetSnapshot:
     """State of a node at one moment, including everything beneath it.
 
     ``unknown`` is charged at its reservation until the provider's own record is known; ``reserved`` is in
@@ -94,7 +94,7 @@ class Snapshot:
     settled: Cost = field(default_factory=Cost)
     unknown: Cost = field(default_factory=Cost)
     reserved: Cost = field(default_factory=Cost)
-    limits: Limits = field(default_factory=Limits)
+    limits: BudgetLimits = field(default_factory=BudgetLimits)
     wall_s: float = 0.0
     waited_s: float = 0.0
 

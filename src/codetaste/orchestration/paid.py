@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.orchestration.journal import plain
+from codetaste.orchestration.journal import json_copy
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Reservation
     from codetaste.orchestration.journal import Json
     from codetaste.orchestration.money import Cost
-    from codetaste.orchestration.record import Record
+    from codetaste.orchestration.record import RunRecorder
 
 
-class Paid:
+class PaidCall:
     """A call with reserved money, used as ``async with``: unless settled or released it ends as unknown.
 
     ``call`` names this call in the run and stays the same after a resume; ``granted`` is its maximum cost;
@@ -25,7 +25,7 @@ class Paid:
 
     __slots__ = ("_record", "_reservation", "call", "granted", "key", "note")
 
-    def __init__(self, record: Record, key: str, call: str, reservation: Reservation, note: Json) -> None:
+    def __init__(self, record: RunRecorder, key: str, call: str, reservation: Reservation, note: Json) -> None:
         self.key, self.call, self.note = key, call, note
         self.granted: Cost = reservation.granted
         self._record, self._reservation = record, reservation
@@ -43,9 +43,9 @@ class Paid:
     ) -> None:
         # Not awaited, so that a cancellation cannot interrupt it: the line is queued and soon durable. If it
         # is lost, a reservation without a settlement means the same.
-        self.unknown()
+        self.mark_unknown()
 
-    async def settle(self, cost: Cost, value: Json = None, *, soon: bool = False) -> None:
+    async def settle(self, cost: Cost, value: Json = None, *, deferrable: bool = False) -> None:
         """Charge the cost of the call, and record ``value`` as its effect unless that is None.
 
         Both are one line of the journal, durable on return. If the effect was recorded before, the first
@@ -54,7 +54,7 @@ class Paid:
         Raises:
             StorageFull: neither is durable. The reservation will count as unknown in the next session.
         """
-        value = plain(value)
+        value = json_copy(value)
         self._reservation.settle(cost)
         line: dict[str, Json] = {
             "event": "settled",
@@ -64,21 +64,21 @@ class Paid:
         }
         if value is not None:
             line["value"] = value
-        self._record.forget(self.call)
-        self._record.money_changed(self.key, self._reservation.budget)
-        await self._record.write(line, soon=soon)
+        self._record.drop_call(self.call)
+        self._record.publish_money_change(self.key, self._reservation.budget)
+        await self._record.write(line, deferrable=deferrable)
 
     def release(self) -> None:
         """Free the reserved money: the call was certainly never sent, or certainly not billed."""
         if self._reservation.open:
             self._reservation.release()
-            self._record.forget(self.call)
+            self._record.drop_call(self.call)
             self._record.note({"event": "released", "call": self.call})
-            self._record.money_changed(self.key, self._reservation.budget)
+            self._record.publish_money_change(self.key, self._reservation.budget)
 
-    def unknown(self) -> None:
+    def mark_unknown(self) -> None:
         """Keep the reservation charged: the call was sent and its cost is unknown."""
         if self._reservation.open:
-            self._reservation.unknown()
+            self._reservation.mark_unknown()
             self._record.note({"event": "unknown", "call": self.call})
-            self._record.money_changed(self.key, self._reservation.budget)
+            self._record.publish_money_change(self.key, self._reservation.budget)

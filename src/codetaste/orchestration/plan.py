@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Job
 
 
-def check_jobs(jobs: Sequence[Job], known: Collection[str], capacities: Mapping[str, float]) -> None:
+def validate_jobs(jobs: Sequence[Job], known: Collection[str], capacities: Mapping[str, float]) -> None:
     """Validate ``jobs`` that are added to a run with the job keys ``known``.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio.lowlevel
 
 from codetaste.orchestration.events import MoneyChanged
-from codetaste.orchestration.paid import Paid
+from codetaste.orchestration.paid import PaidCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from codetaste.orchestration.events import Event, FanOut
     from codetaste.orchestration.grace import Grace
     from codetaste.orchestration.history import History
-    from codetaste.orchestration.journal import Group, Journal, Json
+    from codetaste.orchestration.journal import CommitGroup, Journal, Json
     from codetaste.orchestration.storage import Blobs
 
 
-class Record:
+class RunRecorder:
     """The journal with its folded history, the stored texts, the observers, and the clean-up grace."""
 
     def __init__(
@@ -30,21 +30,21 @@ class Record:
         self.journal, self.history, self.blobs = journal, history, blobs
         self.observers, self.grace = observers, grace
         # Calls that may still be settled, by name.
-        self._open_calls: dict[str, Paid] = {}
+        self._open_calls: dict[str, PaidCall] = {}
 
-    async def write(self, line: dict[str, Json], *, soon: bool = False) -> None:
+    async def write(self, line: dict[str, Json], *, deferrable: bool = False) -> None:
         """Fold and write ``line``; returns when it is durable. A ``deferrable`` line may wait for others.
 
         Raises:
             StorageFull: the line is not durable.
         """
-        await self._queue(line, soon=soon).durable()
-        if soon:  # other callers that wait for the same group go first
+        await self._queue(line, soon=deferrable).wait_durable()
+        if deferrable:  # other callers that wait for the same group go first
             await anyio.lowlevel.cancel_shielded_checkpoint()
 
-    def _queue(self, line: dict[str, Json], *, soon: bool = False) -> Group:
+    def _queue(self, line: dict[str, Json], *, soon: bool = False) -> CommitGroup:
         line["t"] = round(time.time(), 3)
-        group = self.journal.queue(line, soon=soon)
+        group = self.journal.queue(line, deferrable=soon)
         self.history.apply(line)
         return group
 
@@ -52,7 +52,7 @@ class Record:
         """Fold ``line`` and queue it without waiting; losing it in a crash must do no harm."""
         line["t"] = round(time.time(), 3)
         if self.journal.open:
-            self.journal.queue(line, soon=True)
+            self.journal.queue(line, deferrable=True)
         self.history.apply(line)
 
     def publish(self, event: Event) -> None:
@@ -63,7 +63,7 @@ class Record:
         """Return the recorded effects of a job, by name."""
         return self.history.job(key).effects.get(fingerprint, {})
 
-    async def effect(self, key: str, fingerprint: str, name: str, value: Json) -> None:
+    async def record_effect(self, key: str, fingerprint: str, name: str, value: Json) -> None:
         """Record an effect, durably."""
         line: dict[str, Json] = {"event": "effect", "key": key, "fingerprint": fingerprint, "name": name}
         line["value"] = value
@@ -78,13 +78,13 @@ class Record:
         note: Json,
         *,
         meanwhile: Callable[[], Awaitable[None]] | None = None,
-    ) -> Paid:
+    ) -> PaidCall:
         """Make a granted reservation durable; releases it if that fails or is cancelled.
 
         ``meanwhile`` runs while the disk writes; it must not do anything that costs money.
         """
         granted = reservation.granted
-        paid = Paid(self, key, self.history.next_call(key, effect), reservation, note)
+        paid = PaidCall(self, key, self.history.next_call_name(key, effect), reservation, note)
         line: dict[str, Json] = {
             "event": "reserved",
             "call": paid.call,
@@ -105,32 +105,32 @@ class Record:
         try:
             if meanwhile is not None:
                 await meanwhile()
-            await group.durable()
+            await group.wait_durable()
         except BaseException:
             paid.release()
             raise
         self._open_calls[paid.call] = paid
-        self.money_changed(key, reservation.budget)
+        self.publish_money_change(key, reservation.budget)
         return paid
 
-    def dangling(self, key: str, fingerprint: str, effect: str, budget: Budget) -> tuple[Paid, ...]:
+    def unsettled_calls(self, key: str, fingerprint: str, effect: str, budget: Budget) -> tuple[PaidCall, ...]:
         """Return the calls for an effect that are unsettled and no longer in flight."""
-        unsettled: list[Paid] = []
-        for call in self.history.dangling(key, fingerprint, effect):
+        unsettled: list[PaidCall] = []
+        for call in self.history.unsettled_calls(key, fingerprint, effect):
             paid = self._open_calls.get(call.call)
             if paid is None:
                 node = budget.chain[0].find(call.path)
-                paid = Paid(self, key, call.call, node.adopt(call.granted), call.note)
+                paid = PaidCall(self, key, call.call, node.adopt(call.granted), call.note)
                 self._open_calls[call.call] = paid
             if not paid.open:
                 unsettled.append(paid)
         return tuple(unsettled)
 
-    def forget(self, call: str) -> None:
+    def drop_call(self, call: str) -> None:
         """Drop a call that is settled or released."""
         self._open_calls.pop(call, None)
 
-    def money_changed(self, key: str, node: Budget) -> None:
+    def publish_money_change(self, key: str, node: Budget) -> None:
         """Publish snapshots of ``node`` and of the whole run."""
-        if self.observers.heard:
+        if self.observers.has_observers:
             self.publish(MoneyChanged(key, node.snapshot(), node.chain[0].snapshot()))

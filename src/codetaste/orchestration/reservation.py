@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.orchestration.budget import Budget
-    from codetaste.orchestration.money import Prior
+    from codetaste.orchestration.money import PriorCharges
 
 _ZERO = Cost()
 
 
-class State(Enum):
+class ReservationState(Enum):
     """State of a reservation."""
 
-    HELD = auto()
+    RESERVED = auto()
     UNKNOWN = auto()
     RELEASED = auto()
     SETTLED = auto()
@@ -42,45 +42,45 @@ class Reservation:
 
     __slots__ = ("_state", "_tree", "budget", "granted")
 
-    def __init__(self, budget: Budget, granted: Cost, state: State, tree: Tree) -> None:
+    def __init__(self, budget: Budget, granted: Cost, state: ReservationState, tree: ReservationQueue) -> None:
         self.granted = granted
         self.budget, self._state, self._tree = budget, state, tree
 
     @property
     def open(self) -> bool:
         """Whether the reservation is neither settled, unknown nor released."""
-        return self._state is State.HELD
+        return self._state is ReservationState.RESERVED
 
     def settle(self, cost: Cost) -> None:
         """Charge the cost of the call, even if that is more than was reserved."""
-        if self._state is not State.SETTLED:
-            self._move(State.SETTLED, cost.check())
+        if self._state is not ReservationState.SETTLED:
+            self._move(ReservationState.SETTLED, cost.check())
 
-    def unknown(self) -> None:
+    def mark_unknown(self) -> None:
         """Keep the reservation charged: the call was sent and its cost is unknown."""
-        if self._state is State.HELD:
-            self._move(State.UNKNOWN, _ZERO)
+        if self._state is ReservationState.RESERVED:
+            self._move(ReservationState.UNKNOWN, _ZERO)
 
     def release(self) -> None:
         """Free all of it: the call was certainly never sent."""
-        if self._state is State.HELD:
-            self._move(State.RELEASED, _ZERO)
+        if self._state is ReservationState.RESERVED:
+            self._move(ReservationState.RELEASED, _ZERO)
 
-    def _move(self, state: State, cost: Cost) -> None:
+    def _move(self, state: ReservationState, cost: Cost) -> None:
         before, self._state = self._state, state
         for node in self.budget.chain:
-            if before is State.HELD:
+            if before is ReservationState.RESERVED:
                 node.reserved -= self.granted
-            elif before is State.UNKNOWN:
+            elif before is ReservationState.UNKNOWN:
                 node.unknown -= self.granted
-            if state is State.UNKNOWN:
+            if state is ReservationState.UNKNOWN:
                 node.unknown += self.granted
-            elif state is State.SETTLED:
+            elif state is ReservationState.SETTLED:
                 node.settled += cost
-        self._tree.serve(self.budget)
+        self._tree.grant_waiting(self.budget)
 
 
-class Request:
+class ReservationRequest:
     """A request for money; ``target`` is what it would get if everything in flight cost nothing."""
 
     __slots__ = ("answered", "budget", "least", "refused", "reservation", "target", "wanted")
@@ -90,9 +90,9 @@ class Request:
         self.answered = anyio.Event()
         self.target = wanted
         self.reservation: Reservation | None = None
-        self.refused: BudgetExceeded | None = None
+        self.refusal: BudgetExceeded | None = None
 
-    def aim(self) -> bool:
+    def resolve_target(self) -> bool:
         """Set ``target`` to the most that can ever fit; below ``least``: set ``refusal``, return False."""
         usd, tokens = self.wanted.usd, self.wanted.tokens
         tightest = {"usd": self.budget, "tokens": self.budget}
@@ -106,7 +106,7 @@ class Request:
         if self.least <= self.target and usd >= 0 and tokens >= 0:
             return True
         node = tightest["usd" if usd < self.least.usd or usd < 0 else "tokens"]
-        self.refused = BudgetExceeded(_refusal(self, node))
+        self.refusal = BudgetExceeded(_refusal(self, node))
         return False
 
     def fits(self, ahead: Mapping[Budget, Cost]) -> bool:
@@ -120,14 +120,14 @@ class Request:
                 return False
         return True
 
-    def grant(self, tree: Tree) -> None:
+    def grant(self, tree: ReservationQueue) -> None:
         """Commit ``target`` at the node and all its ancestors."""
         for node in self.budget.chain:
             node.reserved += self.target
-        self.reservation = Reservation(self.budget, self.target, State.HELD, tree)
+        self.reservation = Reservation(self.budget, self.target, ReservationState.RESERVED, tree)
 
 
-class Tree:
+class ReservationQueue:
     """State shared by the nodes of one budget tree: the requests that wait for money, in order.
 
     ``on_change`` is called with each node whose money, limits or claims have changed; it must not request
@@ -136,37 +136,37 @@ class Tree:
 
     __slots__ = ("_ahead", "_waiters", "prior", "watcher")
 
-    def __init__(self, prior: Mapping[tuple[str, ...], Prior]) -> None:
+    def __init__(self, prior: Mapping[tuple[str, ...], PriorCharges]) -> None:
         self.prior = prior
-        self._waiters: dict[Request, None] = {}
+        self._waiters: dict[ReservationRequest, None] = {}
         self._ahead: dict[Budget, Cost] = {}
-        self.watcher: Callable[[Budget], None] = _ignore
+        self.on_change: Callable[[Budget], None] = _ignore
 
-    def claimed(self, node: Budget) -> Cost:
+    def queued_claims(self, node: Budget) -> Cost:
         """Return the sum of the claims of waiting requests at ``node``."""
         return self._ahead.get(node, _ZERO)
 
-    def ask(self, request: Request) -> None:
+    def submit(self, request: ReservationRequest) -> None:
         """Answer the request now, or append it to the queue."""
         if not self._answer(request):
             self._waiters[request] = None
-        self.watcher(request.budget)
+        self.on_change(request.budget)
 
-    def ask_now(self, request: Request) -> None:
+    def try_grant(self, request: ReservationRequest) -> None:
         """Grant the request only if it need not wait; otherwise it claims nothing."""
-        if request.aim() and request.fits(self._ahead):
+        if request.resolve_target() and request.fits(self._ahead):
             request.grant(self)
-            self.watcher(request.budget)
+            self.on_change(request.budget)
 
-    def withdraw(self, request: Request) -> None:
+    def withdraw(self, request: ReservationRequest) -> None:
         """Drop a request whose caller went away, and release what it may have been granted meanwhile."""
         if request.reservation is not None:
             request.reservation.release()
         elif request in self._waiters:
             del self._waiters[request]
-            self.serve(request.budget)
+            self.grant_waiting(request.budget)
 
-    def serve(self, moved: Budget) -> None:
+    def grant_waiting(self, moved: Budget) -> None:
         """Answer waiting requests, in order, after a change at ``moved``; the others keep their claims."""
         self._ahead = {}
         changed = [moved]
@@ -178,15 +178,15 @@ class Tree:
             elif self._taken(request.budget.chain[0]):
                 break  # no later request can pass: thousands of waiting requests cost no more than a few
         for budget in changed:
-            self.watcher(budget)
+            self.on_change(budget)
 
     def _taken(self, root: Budget) -> bool:
         """Whether all dollars of the run are spent, in flight, or claimed by waiting requests."""
         taken = root.settled + root.unknown + root.reserved + self._ahead.get(root, _ZERO)
         return root.limits.usd is not None and taken.usd >= root.limits.usd
 
-    def _answer(self, request: Request) -> bool:
-        if not request.aim():
+    def _answer(self, request: ReservationRequest) -> bool:
+        if not request.resolve_target():
             return True
         if request.fits(self._ahead):
             request.grant(self)
@@ -200,7 +200,7 @@ def _ignore(_: Budget) -> None:
     """Do nothing: the default ``on_change``."""
 
 
-def _refusal(request: Request, node: Budget) -> str:
+def _refusal(request: ReservationRequest, node: Budget) -> str:
     least, limits = request.least, node.limits
     parts: list[str] = []
     spent = node.settled + node.unknown
@@ -210,9 +210,9 @@ def _refusal(request: Request, node: Budget) -> str:
     if limits.tokens is not None:
         left_tokens = max(limits.tokens - spent.tokens, 0)
         parts.append(f"at least {least.tokens} tokens asked, {left_tokens} left of {limits.tokens}")
-    return f"budget of {spoken(node.path)}: " + "; ".join(parts)
+    return f"budget of {format_path(node.path)}: " + "; ".join(parts)
 
 
-def spoken(path: tuple[str, ...]) -> str:
+def format_path(path: tuple[str, ...]) -> str:
     """Format a node's path for messages: "infer/trial-1", or "the run" for the root."""
     return "/".join(path) or "the run"

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from codetaste.errors import Cause
-from codetaste.orchestration.attempt import no_means
+from codetaste.orchestration.attempt import exhausted_by
 from codetaste.orchestration.events import Note
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.journal import encode
@@ -14,19 +14,19 @@ from codetaste.orchestration.journal import encode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.orchestration.attempt import Entry, Verdict
+    from codetaste.orchestration.attempt import ScheduledJob, AttemptResult
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.history import History
     from codetaste.orchestration.journal import Json
-    from codetaste.orchestration.money import Limits
-    from codetaste.orchestration.record import Record
+    from codetaste.orchestration.money import BudgetLimits
+    from codetaste.orchestration.record import RunRecorder
 
 _UNDER_WAY = frozenset({"queued", "interrupted", "cancelled"})
 _LIMIT_COLUMNS = {Status.BUDGET_EXCEEDED: (0, 1), Status.TIMEOUT: (2, 3)}
 """Columns of a row of limits that can end a job with the status."""
 
 
-def effective_fingerprint(entry: Entry, needed: Sequence[Entry]) -> str:
+def effective_fingerprint(entry: ScheduledJob, needed: Sequence[ScheduledJob]) -> str:
     """Return a hash of the job's own fingerprint and the results of the jobs it needs."""
     if not needed:
         return entry.job.fingerprint
@@ -34,18 +34,18 @@ def effective_fingerprint(entry: Entry, needed: Sequence[Entry]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def digest(outcome: Outcome) -> str:
+def outcome_digest(outcome: Outcome) -> str:
     """Return the hash of an outcome that goes into the fingerprints of the jobs that need it."""
     return hashlib.sha256(encode([outcome.status.value, outcome.value]).encode()).hexdigest()
 
 
-def finished(entry: Entry, history: History) -> Outcome | None:
+def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
     """Return the outcome that an earlier session recorded for exactly this job, if it is final.
 
     A job that ended early is final if it has a value and the limit that stopped it has not been raised.
     """
     job = history.job(entry.job.key)
-    ending = job.endings.get(entry.fingerprint)
+    ending = job.recorded_ends.get(entry.fingerprint)
     if ending is None:
         return None
     outcome = Outcome(
@@ -63,7 +63,7 @@ def finished(entry: Entry, history: History) -> Outcome | None:
     return outcome
 
 
-def forget(entry: Entry, record: Record) -> None:
+def discard_history(entry: ScheduledJob, record: RunRecorder) -> None:
     """Discard the recorded work of a job that has ended, so that it runs again.
 
     An interrupted job continues instead, so that its calls are not paid twice. A recorded result stays if no
@@ -71,10 +71,10 @@ def forget(entry: Entry, record: Record) -> None:
     """
     key = entry.job.key
     earlier = record.history.jobs.get(key)
-    if earlier is None or (earlier.state in _UNDER_WAY and not earlier.endings):
+    if earlier is None or (earlier.state in _UNDER_WAY and not earlier.recorded_ends):
         return
-    exhausted = no_means(entry)
-    if exhausted is None or not earlier.endings:
+    exhausted = exhausted_by(entry)
+    if exhausted is None or not earlier.recorded_ends:
         record.note({"event": "rerun", "key": key})
         return
     text = exhausted.error.replace("not started", "not done again")
@@ -82,18 +82,18 @@ def forget(entry: Entry, record: Record) -> None:
     record.publish(Note(key, text))
 
 
-def limits_of(budget: Budget) -> list[Json]:
+def chain_limits_to_json(budget: Budget) -> list[Json]:
     """Return the limits of the budget chain from the root, one row per node."""
-    return [limits_row(node.limits) for node in budget.chain]
+    return [limits_to_json(node.limits) for node in budget.chain]
 
 
-def limits_row(limits: Limits) -> list[Json]:
+def limits_to_json(limits: BudgetLimits) -> list[Json]:
     """Return limits in the journal's form: dollars, tokens, wall seconds, working seconds."""
     usd = None if limits.usd is None else str(limits.usd)
     return [usd, limits.tokens, limits.wall_s, limits.working_s]
 
 
-def ending_line(entry: Entry, verdict: Verdict) -> dict[str, Json]:
+def end_record(entry: ScheduledJob, verdict: AttemptResult) -> dict[str, Json]:
     """Return the journal line for the end of a job, which ``recorded_outcome`` uses in the next session."""
     line: dict[str, Json] = {
         "event": "ended",
@@ -108,11 +108,11 @@ def ending_line(entry: Entry, verdict: Verdict) -> dict[str, Json]:
     if verdict.traceback:
         line["traceback"] = verdict.traceback
     if verdict.status in _LIMIT_COLUMNS:
-        line["limits"] = limits_of(entry.budget)
+        line["limits"] = chain_limits_to_json(entry.budget)
     return line
 
 
-def outcome_of(entry: Entry, verdict: Verdict, history: History) -> Outcome:
+def make_outcome(entry: ScheduledJob, verdict: AttemptResult, history: History) -> Outcome:
     """Return the ``Outcome`` of a job that ended with ``verdict``."""
     return Outcome(
         entry.job.key,
@@ -130,7 +130,7 @@ def _raised(status: Status, then: Json, budget: Budget) -> bool:
     """Whether a limit of the kind that ended the job is now higher, anywhere in the chain."""
     if status not in _LIMIT_COLUMNS:
         return False
-    now = limits_of(budget)
+    now = chain_limits_to_json(budget)
     if not isinstance(then, list) or len(then) != len(now):
         return True
     return any(

@@ -39,7 +39,7 @@ _MAX_JITTER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryRule:
     """At most ``tries`` in all; the delay grows from ``first_s`` by ``factor`` up to ``max_s``.
 
     ``jitter`` is the share of the delay that is subtracted or added at random.
@@ -48,29 +48,29 @@ class Retry:
     tries: int
     first_s: float
     factor: float = 2.0
-    longest_s: float = 60.0
+    max_s: float = 60.0
     jitter: float = 0.25
 
 
 # A cause that is not in the table is never retried: a retry cannot fix a budget, a deadline, a config, a
 # refusal, a missing recording, a full disk, or a fault of the program.
-TABLE: Mapping[Cause, Retry] = {
-    Cause.RATE_LIMIT: Retry(tries=8, first_s=2.0, longest_s=120.0),
-    Cause.UNAVAILABLE: Retry(tries=5, first_s=1.0, factor=3.0),
-    Cause.MALFORMED: Retry(tries=3, first_s=0.5, longest_s=10.0),
-    Cause.SANDBOX: Retry(tries=3, first_s=1.0, longest_s=30.0),
-    Cause.ENGINE: Retry(tries=2, first_s=0.5),
-    Cause.SOURCE: Retry(tries=2, first_s=2.0),
+RETRY_TABLE: Mapping[Cause, RetryRule] = {
+    Cause.RATE_LIMIT: RetryRule(tries=8, first_s=2.0, max_s=120.0),
+    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=1.0, factor=3.0),
+    Cause.MALFORMED: RetryRule(tries=3, first_s=0.5, max_s=10.0),
+    Cause.SANDBOX: RetryRule(tries=3, first_s=1.0, max_s=30.0),
+    Cause.ENGINE: RetryRule(tries=2, first_s=0.5),
+    Cause.SOURCE: RetryRule(tries=2, first_s=2.0),
 }
 
 
-def delay_s(
+def retry_delay_s(
     cause: Cause,
     failures: int,
     *,
     retry_after_s: float | None = None,
     rng: random.Random,
-    table: Mapping[Cause, Retry] = TABLE,
+    table: Mapping[Cause, RetryRule] = RETRY_TABLE,
 ) -> float | None:
     """Return the seconds to wait before the next try after ``failures`` (≥ 1) failed tries, or None to stop.
 
@@ -82,9 +82,9 @@ def delay_s(
     return wait_s(rule, failures, retry_after_s, rng)
 
 
-def wait_s(rule: Retry, failures: int, retry_after_s: float | None, rng: random.Random) -> float:
+def wait_s(rule: RetryRule, failures: int, retry_after_s: float | None, rng: random.Random) -> float:
     """Return the seconds to wait after ``failures`` (≥ 1) failures, without a bound on their number."""
-    delay = min(rule.first_s * rule.factor ** min(failures - 1, _MAX_EXPONENT), rule.longest_s)
+    delay = min(rule.first_s * rule.factor ** min(failures - 1, _MAX_EXPONENT), rule.max_s)
     delay *= 1 + rule.jitter * rng.uniform(-1, 1)
     if retry_after_s is None or retry_after_s <= delay:
         return delay
@@ -92,12 +92,12 @@ def wait_s(rule: Retry, failures: int, retry_after_s: float | None, rng: random.
     return retry_after_s + min(retry_after_s * rule.jitter, _MAX_JITTER_S) * rng.random()
 
 
-def give_up(error: _E) -> _E:
+def mark_given_up(error: _E) -> _E:
     """Mark ``error`` as already retried as often as allowed, and return it."""
     setattr(error, _MARK, True)
     return error
 
 
-def given_up(error: BaseException) -> bool:
+def is_given_up(error: BaseException) -> bool:
     """Whether ``mark_given_up`` was called for ``error``."""
     return bool(getattr(error, _MARK, False))

@@ -14,7 +14,7 @@ import anyio
 
 from codetaste.errors import Cause, JournalError
 from codetaste.orchestration import resume
-from codetaste.orchestration.attempt import Entry, Verdict, attempt
+from codetaste.orchestration.attempt import ScheduledJob, AttemptResult, run_attempt
 from codetaste.orchestration.events import (
     Draining,
     JobFinished,
@@ -22,10 +22,10 @@ from codetaste.orchestration.events import (
     JobRetrying,
 )
 from codetaste.orchestration.job import Status
-from codetaste.orchestration.plan import check_jobs
-from codetaste.orchestration.retry import delay_s
-from codetaste.orchestration.starts import Starts
-from codetaste.orchestration.upkeep import Upkeep
+from codetaste.orchestration.plan import validate_jobs
+from codetaste.orchestration.retry import retry_delay_s
+from codetaste.orchestration.starts import ReadyQueue
+from codetaste.orchestration.upkeep import ClockWriter
 
 if TYPE_CHECKING:
     import random
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.journal import Json
-    from codetaste.orchestration.record import Record
-    from codetaste.orchestration.retry import Retry
+    from codetaste.orchestration.record import RunRecorder
+    from codetaste.orchestration.retry import RetryRule
 
 _LAST_GRACE_S = 2.0  # clean-up time after a second stop request
 
@@ -48,23 +48,23 @@ class Scheduler:
 
     def __init__(
         self,
-        record: Record,
+        record: RunRecorder,
         budget: Budget,
         capacities: Mapping[str, float],
         *,
         rerun: AbstractSet[str] | Literal["all"],
-        retries: Mapping[Cause, Retry],
+        retries: Mapping[Cause, RetryRule],
         rng: random.Random,
     ) -> None:
         self.draining = False
         self._record = record
-        self._clock_writer = Upkeep(record, budget, self._drain_if_running)
-        self._queue = Starts(record, budget, capacities, conclude=self._end_unstarted, go_on=self._advance)
+        self._clock_writer = ClockWriter(record, budget, self._drain_if_running)
+        self._queue = ReadyQueue(record, budget, capacities, end_job=self._end_unstarted, wake=self._advance)
         self._rerun, self._retries, self._rng = rerun, retries, rng
         self._added: list[Job] = []
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ScheduledJob] = {}
         self._unfinished = 0
-        self._ready: deque[Entry] = deque()
+        self._ready: deque[ScheduledJob] = deque()
         self._tasks: TaskGroup | None = None
         self._ended = anyio.Event()
 
@@ -118,7 +118,7 @@ class Scheduler:
     def drain(self, why: str) -> None:
         """Start no more jobs and cancel the running ones. A second call shortens the clean-up time."""
         if self.draining:
-            self._record.grace.cut(_LAST_GRACE_S)
+            self._record.grace.shorten(_LAST_GRACE_S)
         else:
             self.draining = True
             self._record.note({"event": "drain", "why": why})
@@ -126,7 +126,7 @@ class Scheduler:
         for entry in self._queue.clear():
             self._cancel_waiting(entry)
         for entry in self._entries.values():
-            entry.stop.cancel()
+            entry.cancel_scope.cancel()
         self._advance()
 
     def write_clocks(self) -> None:
@@ -135,11 +135,11 @@ class Scheduler:
 
     def _register(self) -> None:
         jobs, self._added = self._added, []
-        check_jobs(jobs, self._entries, self._queue.largest)
-        each = {"jobs": 1.0} if "jobs" in self._queue.largest else {}
+        validate_jobs(jobs, self._entries, self._queue.max_capacities)
+        each = {"jobs": 1.0} if "jobs" in self._queue.max_capacities else {}
         for job in jobs:
             resources = {**each, **job.resources} if job.resources else each
-            self._entries[job.key] = Entry(job, job.budget.child(job.key), resources)
+            self._entries[job.key] = ScheduledJob(job, job.budget.child(job.key), resources)
             self._announce(self._entries[job.key])
         for job in jobs:
             entry = self._entries[job.key]
@@ -152,10 +152,10 @@ class Scheduler:
                 self._ready.append(entry)
         self._unfinished += len(jobs)
 
-    def _announce(self, entry: Entry) -> None:
+    def _announce(self, entry: ScheduledJob) -> None:
         job, record = entry.job, self._record
         if self._rerun == "all" or job.key in self._rerun:
-            resume.forget(entry, record)
+            resume.discard_history(entry, record)
         line: dict[str, Json] = {"event": "job", "key": job.key, "title": job.title, "lane": job.lane}
         if job.resources:
             line["resources"] = dict(job.resources)
@@ -181,17 +181,17 @@ class Scheduler:
         if not self.draining:
             self.drain(why)
 
-    def _decide(self, entry: Entry) -> None:
+    def _decide(self, entry: ScheduledJob) -> None:
         """Skip, resume, cancel or queue a job whose needs have all ended."""
         needed = [self._entries[need] for need in entry.job.needs]
         unmet = [need.job.key for need in needed if need.outcome is None or not need.outcome.usable]
         if unmet and not self.draining:
-            verdict = Verdict(Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result")
+            verdict = AttemptResult(Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result")
             self._end_unstarted(entry, verdict)
             return
         if not unmet:
             entry.fingerprint = resume.effective_fingerprint(entry, needed)
-            earlier = resume.finished(entry, self._record.history)
+            earlier = resume.recorded_outcome(entry, self._record.history)
             if earlier is not None:
                 self._record.note({"event": "resumed", "key": entry.job.key, "status": earlier.status.value})
                 self._finish(entry, earlier)
@@ -201,32 +201,32 @@ class Scheduler:
         else:
             self._queue.push(entry)
 
-    def _cancel_waiting(self, entry: Entry) -> None:
-        self._end_unstarted(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
+    def _cancel_waiting(self, entry: ScheduledJob) -> None:
+        self._end_unstarted(entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
 
-    async def _execute(self, entry: Entry) -> None:
+    async def _execute(self, entry: ScheduledJob) -> None:
         """Run one attempt; then end the job, or wait (without resources) and queue it again."""
         try:
             outcomes = {need: self._entries[need].outcome for need in entry.job.needs}
             needs = {need: outcome.value if outcome else None for need, outcome in outcomes.items()}
-            verdict = await attempt(entry, needs, self._record)
+            verdict = await run_attempt(entry, needs, self._record)
         finally:
-            self._queue.give_back(entry)
+            self._queue.release(entry)
         self._advance()
         delay = self._retry_after(entry, verdict)
         if delay is not None and await self._back_off(entry, verdict, delay):
             self._ready.append(entry)
         elif delay is not None:
-            await self._end(entry, Verdict(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error))
+            await self._end(entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error))
         else:
             await self._end(entry, verdict)
         self._advance()
 
-    def _retry_after(self, entry: Entry, verdict: Verdict) -> float | None:
+    def _retry_after(self, entry: ScheduledJob, verdict: AttemptResult) -> float | None:
         if verdict.status is not Status.FAILED or verdict.final or verdict.cause is None or self.draining:
             return None
         entry.failures += 1
-        delay = delay_s(
+        delay = retry_delay_s(
             verdict.cause,
             entry.failures,
             retry_after_s=verdict.retry_after_s,
@@ -237,7 +237,7 @@ class Scheduler:
         in_time = delay is not None and delay < clock.wall_left_s() and clock.time_left_s() > 0
         return delay if in_time else None
 
-    async def _back_off(self, entry: Entry, verdict: Verdict, delay: float) -> bool:
+    async def _back_off(self, entry: ScheduledJob, verdict: AttemptResult, delay: float) -> bool:
         """Wait before the next attempt; False if the run is drained meanwhile."""
         key, cause = entry.job.key, verdict.cause or Cause.FAULT
         number = self._record.history.job(key).attempts
@@ -252,36 +252,36 @@ class Scheduler:
             }
         )
         self._record.publish(JobRetrying(key, number, cause, verdict.error, delay))
-        entry.stop = anyio.CancelScope()
-        with entry.stop, entry.budget.clock.at_work(), entry.budget.waiting():
+        entry.cancel_scope = anyio.CancelScope()
+        with entry.cancel_scope, entry.budget.clock.at_work(), entry.budget.waiting():
             await anyio.sleep(delay)
-        slept = not entry.stop.cancelled_caught
-        entry.stop = anyio.CancelScope()
+        slept = not entry.cancel_scope.cancelled_caught
+        entry.cancel_scope = anyio.CancelScope()
         return slept and not self.draining
 
-    async def _end(self, entry: Entry, verdict: Verdict) -> None:
+    async def _end(self, entry: ScheduledJob, verdict: AttemptResult) -> None:
         """Make the end of a job durable, then publish it."""
         try:
-            await self._record.write(resume.ending_line(entry, verdict))
+            await self._record.write(resume.end_record(entry, verdict))
         except JournalError as error:
-            verdict = Verdict(Status.FAILED, cause=Cause.STORAGE, error=str(error))
-        self._finish(entry, resume.outcome_of(entry, verdict, self._record.history))
+            verdict = AttemptResult(Status.FAILED, cause=Cause.STORAGE, error=str(error))
+        self._finish(entry, resume.make_outcome(entry, verdict, self._record.history))
 
-    def _end_unstarted(self, entry: Entry, verdict: Verdict) -> None:
+    def _end_unstarted(self, entry: ScheduledJob, verdict: AttemptResult) -> None:
         """End a job that was not run, without waiting for the disk: the next session decides the same."""
-        self._record.note(resume.ending_line(entry, verdict))
-        self._finish(entry, resume.outcome_of(entry, verdict, self._record.history))
+        self._record.note(resume.end_record(entry, verdict))
+        self._finish(entry, resume.make_outcome(entry, verdict, self._record.history))
 
-    def _finish(self, entry: Entry, outcome: Outcome) -> None:
+    def _finish(self, entry: ScheduledJob, outcome: Outcome) -> None:
         entry.outcome = outcome
         if entry.dependents:
-            entry.digest = resume.digest(outcome)
+            entry.digest = resume.outcome_digest(outcome)
         self._unfinished -= 1
         for dependent in entry.dependents:
             dependent.needs_left -= 1
             if not dependent.needs_left and dependent.outcome is None:
                 self._ready.append(dependent)
-        if self._record.observers.heard:
+        if self._record.observers.has_observers:
             self._record.publish(
                 JobFinished(
                     outcome.key, outcome.status, outcome.cause, outcome.error, outcome.resumed, outcome.cost

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 import anyio.to_thread
 
-from codetaste.atomic import sweep
+from codetaste.atomic import remove_stale_files
 from codetaste.orchestration.budget import Budget
 from codetaste.orchestration.events import FanOut, Note
 from codetaste.orchestration.grace import Grace
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import open_journal
-from codetaste.orchestration.money import Limits
-from codetaste.orchestration.record import Record
-from codetaste.orchestration.resume import limits_row
-from codetaste.orchestration.retry import TABLE
+from codetaste.orchestration.money import BudgetLimits
+from codetaste.orchestration.record import RunRecorder
+from codetaste.orchestration.resume import limits_to_json
+from codetaste.orchestration.retry import RETRY_TABLE
 from codetaste.orchestration.scheduler import Scheduler
 from codetaste.orchestration.storage import Blobs
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from codetaste.errors import Cause
     from codetaste.orchestration.events import Observer
     from codetaste.orchestration.job import Job, Outcome
-    from codetaste.orchestration.retry import Retry
+    from codetaste.orchestration.retry import RetryRule
 
 
 class Session:
     """The open run of a command; created by ``open_session``."""
 
-    def __init__(self, record: Record, budget: Budget, scheduler: Scheduler) -> None:
+    def __init__(self, record: RunRecorder, budget: Budget, scheduler: Scheduler) -> None:
         self.record, self.budget, self.scheduler = record, budget, scheduler
 
     @property
@@ -76,18 +76,18 @@ class Session:
         self.scheduler.add(*jobs)
         return await self.scheduler.run()
 
-    async def set_limits(self, limits: Limits) -> None:
+    async def set_limits(self, limits: BudgetLimits) -> None:
         """Replace the limits of the whole run for this session; see ``Budget.set_limits``.
 
         Raises:
             ValueError: a limit is negative or not finite.
             StorageFull: the limits could not be recorded; the old ones stay.
         """
-        await self.record.write({"event": "limits", "limits": limits_row(limits.check())})
+        await self.record.write({"event": "limits", "limits": limits_to_json(limits.check())})
         self.budget.set_limits(limits)
-        self.record.money_changed("", self.budget)
+        self.record.publish_money_change("", self.budget)
 
-    def tell(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Show a line of text about the whole run to all observers and write it to the journal."""
         self.record.note({"event": "note", "key": "", "text": text})
         self.record.publish(Note("", text))
@@ -108,13 +108,13 @@ class Session:
 @asynccontextmanager
 async def open_session(
     directory: Path,
-    limits: Limits | None = None,
+    limits: BudgetLimits | None = None,
     *,
     capacities: Mapping[str, float] | None = None,
     observers: Iterable[Observer] = (),
     rerun: AbstractSet[str] | Literal["all"] = frozenset(),
     grace_s: float = 20.0,
-    retries: Mapping[Cause, Retry] = TABLE,
+    retries: Mapping[Cause, RetryRule] = RETRY_TABLE,
     rng: random.Random | None = None,
 ) -> AsyncIterator[Session]:
     """Lock ``directory`` and continue where its journal ends.
@@ -135,18 +135,18 @@ async def open_session(
     """
     history = History()
     async with open_journal(directory, history.apply) as journal:
-        await anyio.to_thread.run_sync(sweep, directory)
+        await anyio.to_thread.run_sync(remove_stale_files, directory)
         grace = Grace(grace_s)
-        record = Record(
+        record = RunRecorder(
             journal=journal,
             history=history,
             blobs=Blobs(directory / "blobs"),
             observers=FanOut(*observers),
             grace=grace,
         )
-        budget = Budget.root(limits or Limits(), prior=history.prior())
+        budget = Budget.root(limits or BudgetLimits(), prior=history.prior_charges())
         pid, host = os.getpid(), socket.gethostname()
-        row = limits_row(budget.limits)
+        row = limits_to_json(budget.limits)
         await record.write({"event": "session", "pid": pid, "host": host, "limits": row})
         if journal.repaired:
             record.note({"event": "note", "key": "", "text": journal.repaired})

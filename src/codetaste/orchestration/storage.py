@@ -59,7 +59,7 @@ def lock_directory(directory: Path) -> int:
     return descriptor
 
 
-def owner_of(directory: Path) -> str:
+def lock_owner(directory: Path) -> str:
     """Return which process works on a run directory ("process 42 on host"); "" if none does."""
     try:
         descriptor = os.open(directory / _LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
@@ -94,7 +94,7 @@ class Blobs:
         self._known: set[str] = set()
         self._serial = itertools.count()
 
-    async def keep(self, text: str) -> str:
+    async def store(self, text: str) -> str:
         """Store ``text`` unless it is stored already, and return its digest; durable on return.
 
         Raises:
@@ -107,7 +107,7 @@ class Blobs:
             self._known.add(digest)
         return digest
 
-    async def fetch(self, digest: str) -> str:
+    async def load(self, digest: str) -> str:
         """Return the text whose digest is ``digest``.
 
         Raises:

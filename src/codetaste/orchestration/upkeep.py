@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.journal import Json
-    from codetaste.orchestration.record import Record
+    from codetaste.orchestration.record import RunRecorder
 
 _CLOCK_EVERY_S = 5.0  # kill -9 loses at most this much used time
 
 
-class Upkeep:
+class ClockWriter:
     """Writes the clocks of ``budget`` and all nodes beneath it; calls ``on_failure`` if the journal fails."""
 
-    def __init__(self, record: Record, budget: Budget, on_failure: Callable[[str], None]) -> None:
+    def __init__(self, record: RunRecorder, budget: Budget, on_failure: Callable[[str], None]) -> None:
         self._record, self._budget, self._on_failure = record, budget, on_failure
         self._clocks: dict[tuple[str, ...], tuple[float, float]] = {}
 

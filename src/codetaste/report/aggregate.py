@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.records import TrialRecord
     from codetaste.report.measures import Measure
 
-WORTHLESS = frozenset({TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY})
+ZERO_SCORE_STATUSES = frozenset({TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY})
 """Statuses of trials that score 0 in ``strict``."""
 
 
@@ -69,12 +69,12 @@ class Aggregator:
     """Computes the values of trials under one aggregation; one serves all trials of a report."""
 
     aggregation: Aggregation
-    measured: frozenset[tuple[str, str]]
+    measured_groups: frozenset[tuple[str, str]]
     """Pairs of a measure and a group in which a scored trial has a value.
 
     A group is an agent's track and mode, or an instance.
     """
-    scored: frozenset[str]
+    scored_groups: frozenset[str]
     """Groups (as above) that have a scored trial."""
 
     def value(self, record: TrialRecord, measure: Measure) -> float | None:
@@ -86,12 +86,12 @@ class Aggregator:
         would be 0 where no tests were run. Where all trials failed, the scores that need no tests are 0.
         """
         if self.aggregation is Aggregation.PUBLISHED:
-            value = measure.published(record)
-        elif measure.score and record.status in WORTHLESS:
+            value = measure.published_value(record)
+        elif measure.is_score and record.status in ZERO_SCORE_STATUSES:
             value = 0.0 if self._could_be_measured(record, measure) else None
         else:
-            value = measure.of(record)
-        if value is None or not measure.takes(value):
+            value = measure.value(record)
+        if value is None or not measure.accepts(value):
             return None
         return min(1.0, max(0.0, value)) if measure.unit == "fraction" else value
 
@@ -107,14 +107,14 @@ class Aggregator:
 
     def _could_be_measured(self, record: TrialRecord, measure: Measure) -> bool:
         agent_group, instance = _agent_group(record), _instance_group(record)
-        if instance in self.scored and (measure.name, instance) not in self.measured:
+        if instance in self.scored_groups and (measure.name, instance) not in self.measured_groups:
             return False
-        if agent_group in self.scored:
-            return (measure.name, agent_group) in self.measured
-        return (measure.name, "") in self.measured
+        if agent_group in self.scored_groups:
+            return (measure.name, agent_group) in self.measured_groups
+        return (measure.name, "") in self.measured_groups
 
 
-def aggregator(
+def make_aggregator(
     aggregation: Aggregation, records: Sequence[TrialRecord], measures: Iterable[Measure]
 ) -> Aggregator:
     """Return the aggregator for ``records``, which are all records of a report."""
@@ -124,12 +124,12 @@ def aggregator(
         if record.status is TrialStatus.SCORED and not record.pseudo:
             scored |= {_agent_group(record), _instance_group(record)}
             for measure in measures:
-                if measure.score and measure.of(record) is not None:
+                if measure.is_score and measure.value(record) is not None:
                     measured |= {
                         (measure.name, group) for group in ("", _agent_group(record), _instance_group(record))
                     }
-    if all(record.status in WORTHLESS for record in records if not record.pseudo):
-        measured = {(measure.name, "") for measure in measures if measure.score and not measure.tested}
+    if all(record.status in ZERO_SCORE_STATUSES for record in records if not record.pseudo):
+        measured = {(measure.name, "") for measure in measures if measure.is_score and not measure.needs_tests}
     return Aggregator(aggregation, frozenset(measured), frozenset(scored))
 
 
@@ -142,7 +142,7 @@ def _instance_group(record: TrialRecord) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StatusCounts:
     """The number of trials by status."""
 
     trials: int
@@ -151,9 +151,9 @@ class Counts:
     """Trials that are in no mean of the published harness."""
 
 
-def count(records: Sequence[TrialRecord]) -> Counts:
+def count_statuses(records: Sequence[TrialRecord]) -> StatusCounts:
     """Count trials by status."""
-    return Counts(
+    return StatusCounts(
         len(records),
         Counter(record.status for record in records),
         sum(1 for record in records if record.published is None),

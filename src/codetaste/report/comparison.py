@@ -7,22 +7,22 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.report.aggregate import Aggregation
-from codetaste.report.contest import ALPHA, COMPARED, Comparison, compare_view, counted
+from codetaste.report.contest import ALPHA, COMPARED_MEASURES, Comparison, compare_systems, plural
 from codetaste.report.measures import Unit
 from codetaste.report.render_text import render_text
-from codetaste.report.table import Cell, Column, Row, Table, agreed, legend
-from codetaste.report.trials import gather
-from codetaste.report.view import view
+from codetaste.report.table import Cell, Column, Row, Table, collapse_equal, interval_legend
+from codetaste.report.trials import merge_runs
+from codetaste.report.view import aggregate_trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.records import TrialRecord
-    from codetaste.report.contest import By, Contest, Reference, Standing
+    from codetaste.report.contest import ComparisonAxis, PairwiseTest, ReferenceMean, Estimate
     from codetaste.report.measures import Measure
     from codetaste.report.statistics import Interval
 
-__all__ = ["Comparison", "as_json", "compare", "comparison_table", "differences_table", "render"]
+__all__ = ["Comparison", "comparison_to_json", "compare", "comparison_table", "differences_table", "render_comparison"]
 _MAX_DIFFERENCES = 12
 """Significant differences that are listed below the table."""
 
@@ -31,25 +31,25 @@ def compare(
     records: Iterable[TrialRecord],
     *,
     aggregation: Aggregation | Literal["strict", "published", "both"] = "both",
-    by: By = "agent",
+    by: ComparisonAxis = "agent",
 ) -> Comparison:
     """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
 
     With both aggregations the result is the strict comparison, whose field ``published`` has the other one.
     """
-    trials = gather(records)
+    trials = merge_runs(records)
     if aggregation != "both":
-        return compare_view(view(trials, Aggregation(aggregation)), by)
-    strict, published = (compare_view(view(trials, each), by) for each in Aggregation)
+        return compare_systems(aggregate_trials(trials, Aggregation(aggregation)), by)
+    strict, published = (compare_systems(aggregate_trials(trials, each), by) for each in Aggregation)
     return replace(strict, published=published)
 
 
-def render(comparison: Comparison, width: int | None = None) -> str:
+def render_comparison(comparison: Comparison, width: int | None = None) -> str:
     """Render a comparison as plain text, at most ``width`` columns wide where possible."""
-    if not comparison.contestants:
+    if not comparison.systems:
         return "There are no trials to compare."
     both = [comparison] if comparison.published is None else [comparison, comparison.published]
-    tables = agreed([comparison_table(each) for each in both])
+    tables = collapse_equal([comparison_table(each) for each in both])
     return "\n\n".join(render_text(table, width) for table in tables)
 
 
@@ -57,20 +57,20 @@ def comparison_table(comparison: Comparison) -> Table:
     """Return a table with a section for each measure, a row for each system and columns for each setting."""
     agents = comparison.by == "agent"
     columns = [Column(comparison.by, "Agent" if agents else "Mode"), Column("sign", "")]
-    for setting in comparison.places:
+    for setting in comparison.settings:
         columns += [
             Column("mean", "mean", Unit.FRACTION, over=setting),
             Column("better_than", ">", over=setting),
             Column("n", "n", Unit.COUNT, over=setting),
         ]
-    with_values = {estimate.measure for estimate in comparison.standings}
-    measures = [measure for measure in COMPARED if measure in with_values]
+    with_values = {estimate.measure for estimate in comparison.estimates}
+    measures = [measure for measure in COMPARED_MEASURES if measure in with_values]
     rows = tuple(row for measure in measures for row in _rows(comparison, measure))
     what = "agents by track and mode" if agents else "tracks and modes by agent"
-    instances = counted(comparison.instances, "instance")
-    repositories = counted(comparison.repositories, "repository", "repositories")
-    title = f"{what}; {counted(comparison.trials, 'trial')} of {instances} in {repositories}"
-    notes = (*_notes(comparison), *legend(rows), *comparison.notes)
+    instances = plural(comparison.instances, "instance")
+    repositories = plural(comparison.repositories, "repository", "repositories")
+    title = f"{what}; {plural(comparison.trials, 'trial')} of {instances} in {repositories}"
+    notes = (*_notes(comparison), *interval_legend(rows), *comparison.notes)
     name = "comparison" if agents else "modes"
     return Table(name, title, tuple(columns), rows, notes, comparison.aggregation, "measure")
 
@@ -78,30 +78,30 @@ def comparison_table(comparison: Comparison) -> Table:
 def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
     section = f"{measure.title} (%)"
     rows = []
-    for system in comparison.contestants:
-        estimates = [comparison.standing(system, setting, measure) for setting in comparison.places]
+    for system in comparison.systems:
+        estimates = [comparison.estimate(system, setting, measure) for setting in comparison.settings]
         cells = [cell for estimate in estimates for cell in _cells(comparison, estimate)]
         rows.append(Row((system, comparison.letter(system), *cells), section))
-    known = {(each.name, each.place): each for each in comparison.references if each.measure == measure}
+    known = {(each.name, each.setting): each for each in comparison.references if each.measure == measure}
     for name in dict.fromkeys(name for name, _ in known):
-        found = [known.get((name, setting)) for setting in comparison.places]
+        found = [known.get((name, setting)) for setting in comparison.settings]
         cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
         rows.append(Row((name, "", *cells), section))
     return rows
 
 
-def _cells(comparison: Comparison, estimate: Standing | None) -> tuple[Cell, Cell, Cell]:
+def _cells(comparison: Comparison, estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
     if estimate is None:
         return None, "", 0
-    between = "" if len(comparison.contestants) <= len(ascii_lowercase) else " "
+    between = "" if len(comparison.systems) <= len(ascii_lowercase) else " "
     beats = between.join(comparison.letter(other) for other in estimate.beats)
     return estimate.interval, beats, estimate.interval.n
 
 
 def _notes(comparison: Comparison) -> list[str]:
     """Return notes on the ranking, the meaning of the letters, and the significant differences."""
-    tests = len(comparison.contests)
-    if not comparison.standings:
+    tests = len(comparison.tests)
+    if not comparison.estimates:
         return ["no trial has a value for these measures"]
     if not tests:
         return ["no two of them can be compared"]
@@ -109,22 +109,22 @@ def _notes(comparison: Comparison) -> list[str]:
     ranked = ranked if comparison.by == "agent" else ""
     corrected = f"{ALPHA:.0%} false discoveries among {tests:,} paired sign-flip tests by repository"
     notes = [f"{ranked}>: significantly better than these ({corrected}, Benjamini-Hochberg)"]
-    listed = [each for each in comparison.contests if each.measure == comparison.primary and each.significant]
+    listed = [each for each in comparison.tests if each.measure == comparison.primary and each.significant]
     listed.sort(key=lambda each: (each.q, -abs(each.difference)))
     notes += [_format_difference(each) for each in listed[:_MAX_DIFFERENCES]]
     if len(listed) > _MAX_DIFFERENCES:
         notes.append(
             f"and {len(listed) - _MAX_DIFFERENCES} more significant differences of {comparison.primary.title}"
         )
-    if not any(each.significant for each in comparison.contests):
+    if not any(each.significant for each in comparison.tests):
         notes.append("no difference is significant")
     return notes
 
 
-def _format_difference(test: Contest) -> str:
+def _format_difference(test: PairwiseTest) -> str:
     first, second = (test.first, test.second)[:: 1 if test.difference > 0 else -1]
     return (
-        f"{test.place}: {first} is {abs(test.difference) * 100:.1f} points of {test.measure.title}"
+        f"{test.setting}: {first} is {abs(test.difference) * 100:.1f} points of {test.measure.title}"
         f" better than {second} (p = {test.q:.2g} corrected, {test.pairs} pairs)"
     )
 
@@ -144,7 +144,7 @@ def differences_table(comparison: Comparison) -> Table:
     rows = tuple(
         Row(
             (
-                each.place,
+                each.setting,
                 each.first,
                 each.second,
                 each.difference,
@@ -155,55 +155,55 @@ def differences_table(comparison: Comparison) -> Table:
             ),
             each.measure.title,
         )
-        for each in comparison.contests
+        for each in comparison.tests
     )
     title = "paired differences, in percent points"
     notes = ("p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",)
     return Table("differences", title, columns, rows, notes, comparison.aggregation, "measure")
 
 
-def as_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as JSON data; fractions are 0..1, None means unknown."""
     return {
         "by": comparison.by,
         "aggregation": str(comparison.aggregation),
         "ranked_by": comparison.primary.name,
-        "contestants": list(comparison.contestants),
-        "places": list(comparison.places),
+        "contestants": list(comparison.systems),
+        "places": list(comparison.settings),
         "trials": comparison.trials,
         "instances": comparison.instances,
         "repositories": comparison.repositories,
-        "standings": [_estimate_to_json(each) for each in comparison.standings],
-        "contests": [_test_to_json(each) for each in comparison.contests],
+        "standings": [_estimate_to_json(each) for each in comparison.estimates],
+        "contests": [_test_to_json(each) for each in comparison.tests],
         "references": [_reference_to_json(each) for each in comparison.references],
         "notes": list(comparison.notes),
-        "published": None if comparison.published is None else as_json(comparison.published),
+        "published": None if comparison.published is None else comparison_to_json(comparison.published),
     }
 
 
-def _estimate_to_json(estimate: Standing) -> dict[str, Any]:
+def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
     return {
-        "contestant": estimate.contestant,
-        "place": estimate.place,
+        "contestant": estimate.system,
+        "place": estimate.setting,
         "measure": estimate.measure.name,
-        **interval_json(estimate.interval),
+        **interval_to_json(estimate.interval),
         "missing": estimate.missing,
         "rank": estimate.rank,
         "better_than": list(estimate.beats),
     }
 
 
-def _reference_to_json(reference: Reference) -> dict[str, Any]:
+def _reference_to_json(reference: ReferenceMean) -> dict[str, Any]:
     return {
         "name": reference.name,
-        "place": reference.place,
+        "place": reference.setting,
         "measure": reference.measure.name,
         "mean": reference.mean,
         "n": reference.n,
     }
 
 
-def interval_json(interval: Interval) -> dict[str, Any]:
+def interval_to_json(interval: Interval) -> dict[str, Any]:
     """Return an interval as JSON data."""
     return {
         "mean": interval.mean,
@@ -215,11 +215,11 @@ def interval_json(interval: Interval) -> dict[str, Any]:
     }
 
 
-def _test_to_json(test: Contest) -> dict[str, Any]:
+def _test_to_json(test: PairwiseTest) -> dict[str, Any]:
     return {
         "first": test.first,
         "second": test.second,
-        "place": test.place,
+        "place": test.setting,
         "measure": test.measure.name,
         "difference": test.difference,
         "pairs": test.pairs,

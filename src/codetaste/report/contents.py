@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 
 from codetaste.report import tables_effort, tables_scores
 from codetaste.report.comparison import comparison_table, differences_table
-from codetaste.report.contest import compare_view
-from codetaste.report.table import Column, Row, Table, agreed
+from codetaste.report.contest import compare_systems
+from codetaste.report.table import Column, Row, Table, collapse_equal
 from codetaste.report.tables_benchmark import table_1, table_2
 from codetaste.report.tables_groups import group_table
-from codetaste.report.view import view
+from codetaste.report.view import aggregate_trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from codetaste.benchmark.statistics import BenchmarkFacts
-    from codetaste.evaluation.records import Problem
+    from codetaste.evaluation.records import ReadProblem
     from codetaste.report.aggregate import Aggregation
     from codetaste.report.contest import Comparison
-    from codetaste.report.tables_groups import By
-    from codetaste.report.trials import Trials
-    from codetaste.report.view import View
+    from codetaste.report.tables_groups import GroupBy
+    from codetaste.report.trials import MergedTrials
+    from codetaste.report.view import AggregatedTrials
 
-NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts")
-USUAL = ("comparison", "4", "5", "effort", "attempts", "counts")
+TABLE_NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts")
+DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
 """The tables of a report unless tables are named."""
 _BENCHMARK = frozenset({"1", "2"})
 _MAX_LISTED = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TrialReport:
     """The tables and comparisons of a report."""
 
     tables: tuple[Table, ...]
@@ -41,30 +41,30 @@ class Report:
 
 
 def make_report(
-    trials: Trials,
+    trials: MergedTrials,
     facts: BenchmarkFacts | None,
-    names: Sequence[str],
-    groups: Sequence[By],
+    table_names: Sequence[str],
+    groups: Sequence[GroupBy],
     aggregations: Sequence[Aggregation],
     *,
     merge: bool = True,
-) -> Report:
+) -> TrialReport:
     """Make the tables ``names`` and one for each of ``groups``; tables without data are left out.
 
     With ``merge`` a table that is the same under all aggregations appears once.
     """
-    views = [view(trials, aggregation) for aggregation in aggregations] if trials.agents else []
-    compared = {"comparison", "differences"} & set(names)
-    comparisons = {view_.aggregation: compare_view(view_) for view_ in views if compared}
+    views = [aggregate_trials(trials, aggregation) for aggregation in aggregations] if trials.agents else []
+    compared = {"comparison", "differences"} & set(table_names)
+    comparisons = {view_.aggregation: compare_systems(view_) for view_ in views if compared}
     tables: list[Table] = []
-    for name in names:
+    for name in table_names:
         if name in _BENCHMARK:
             tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
         else:
             tables += _unique([_table(name, view_, comparisons) for view_ in views], merge=merge)
     for by in groups:
         tables += _unique([group_table(view_, by) for view_ in views], merge=merge)
-    return Report(tuple(tables), tuple(comparisons.values()))
+    return TrialReport(tuple(tables), tuple(comparisons.values()))
 
 
 def _unique(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
@@ -72,20 +72,20 @@ def _unique(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
     tables = [table for table in made if table is not None]
     if tables and not tables[0].aggregation:
         return tables[:1]
-    return agreed(tables) if merge else tables
+    return collapse_equal(tables) if merge else tables
 
 
-def _table(name: str, view_: View, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
+def _table(name: str, view_: AggregatedTrials, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
     if name == "comparison":
         return comparison_table(comparisons[view_.aggregation])
     if name == "differences":
         return differences_table(comparisons[view_.aggregation])
     if name == "modes":
-        return comparison_table(compare_view(view_, "lane"))
+        return comparison_table(compare_systems(view_, "lane"))
     return _OF_VIEW[name](view_)
 
 
-_OF_VIEW: dict[str, Callable[[View], Table | None]] = {
+_OF_VIEW: dict[str, Callable[[AggregatedTrials], Table | None]] = {
     "3": tables_scores.table_3,
     "4": tables_scores.table_4,
     "5": tables_scores.table_5,
@@ -95,7 +95,7 @@ _OF_VIEW: dict[str, Callable[[View], Table | None]] = {
 }
 
 
-def problems_table(problems: Sequence[Problem], notes: Sequence[str], *, listed: bool) -> Table | None:
+def problems_table(problems: Sequence[ReadProblem], notes: Sequence[str], *, listed: bool) -> Table | None:
     """Return a table of the problems in the data that was read; None where there are none.
 
     Args:
@@ -114,7 +114,7 @@ def problems_table(problems: Sequence[Problem], notes: Sequence[str], *, listed:
             Column("kind", "Kind"),
             Column("text", "What is wrong", over=" "),
         )
-        rows = [Row((problem.place, str(problem.kind), problem.text)) for problem in problems]
+        rows = [Row((problem.location, str(problem.kind), problem.text)) for problem in problems]
         rows += [Row(("", "note", note)) for note in notes]
         return Table("problems", title, columns, tuple(rows))
     lines = [*notes, *(f"{problem.kind}: {problem}" for problem in problems)]

@@ -18,27 +18,27 @@ from typing import TYPE_CHECKING, Literal
 from codetaste.report import measures
 from codetaste.report.aggregate import Aggregation, Grouping
 from codetaste.report.statistics import Interval, benjamini_hochberg, paired_permutation
-from codetaste.report.trials import REFERENCES, lane_of
+from codetaste.report.trials import REFERENCE_TITLES, track_mode_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codetaste.report.aggregate import Sample
     from codetaste.report.measures import Measure
-    from codetaste.report.view import View
+    from codetaste.report.view import AggregatedTrials
 
 ALPHA = 0.05
 """False discovery rate: the expected share of wrong ones among all differences called significant."""
-COMPARED = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
-By = Literal["agent", "lane"]
+COMPARED_MEASURES = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
+ComparisonAxis = Literal["agent", "lane"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Estimate:
     """The estimate of one measure for one system in one setting; ``rank`` 1 is best, None without a mean."""
 
-    contestant: str
-    place: str
+    system: str
+    setting: str
     measure: Measure
     interval: Interval
     missing: int
@@ -49,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class PairwiseTest:
     """The test of two systems in one setting by one measure.
 
     ``difference`` is the mean of ``first`` - ``second`` over ``pairs`` instances of ``clusters`` groups;
@@ -58,7 +58,7 @@ class Contest:
 
     first: str
     second: str
-    place: str
+    setting: str
     measure: Measure
     difference: float
     pairs: int
@@ -73,11 +73,11 @@ class Contest:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceMean:
     """The mean of the golden patch, or of no patch, on the instances that have trials in one setting."""
 
     name: str
-    place: str
+    setting: str
     measure: Measure
     mean: float
     n: int
@@ -91,14 +91,14 @@ class Comparison:
     are neither ranked nor tested.
     """
 
-    by: By
+    by: ComparisonAxis
     aggregation: Aggregation
-    contestants: tuple[str, ...]
-    places: tuple[str, ...]
+    systems: tuple[str, ...]
+    settings: tuple[str, ...]
     primary: Measure
-    standings: tuple[Standing, ...]
-    contests: tuple[Contest, ...]
-    references: tuple[Reference, ...]
+    estimates: tuple[Estimate, ...]
+    tests: tuple[PairwiseTest, ...]
+    references: tuple[ReferenceMean, ...]
     trials: int
     instances: int
     repositories: int
@@ -106,30 +106,30 @@ class Comparison:
     published: Comparison | None = None
     """The same comparison as the published harness aggregates it, if both were requested."""
 
-    def standing(self, system: str, setting: str, measure: Measure) -> Standing | None:
+    def estimate(self, system: str, setting: str, measure: Measure) -> Estimate | None:
         """Return the estimate of a system; None where it has no trials in this setting."""
-        for each in self.standings:
-            if (each.contestant, each.place, each.measure) == (system, setting, measure):
+        for each in self.estimates:
+            if (each.system, each.setting, each.measure) == (system, setting, measure):
                 return each
         return None
 
     def letter(self, system: str) -> str:
         """Return the letter (or number) of a system."""
-        position = self.contestants.index(system)
+        position = self.systems.index(system)
         return (
-            ascii_lowercase[position] if len(self.contestants) <= len(ascii_lowercase) else str(position + 1)
+            ascii_lowercase[position] if len(self.systems) <= len(ascii_lowercase) else str(position + 1)
         )
 
 
-def compare_view(view: View, by: By = "agent") -> Comparison:
+def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Comparison:
     """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
 
     Intervals and tests treat the instances of one repository as a cluster.
     """
     trials = view.trials
-    agents, track_modes = view.ranked(), [lane.title for lane in trials.lanes]
+    agents, track_modes = view.ranked_agents(), [lane.title for lane in trials.track_modes]
     systems, settings = (agents, track_modes) if by == "agent" else (track_modes, agents)
-    measured = [measure for measure in COMPARED if view.measures_any(measure)]
+    measured = [measure for measure in COMPARED_MEASURES if view.has_values(measure)]
     samples = _samples(view, measured, by)
     tests = [
         test
@@ -144,7 +144,7 @@ def compare_view(view: View, by: By = "agent") -> Comparison:
         view.aggregation,
         tuple(systems),
         tuple(settings),
-        view.primary,
+        view.primary_measure,
         tuple(_estimates(samples, tests)),
         tuple(tests),
         tuple(_references(view, measured)) if by == "agent" else (),
@@ -158,7 +158,7 @@ def compare_view(view: View, by: By = "agent") -> Comparison:
 _Samples = dict[tuple[str, str, "Measure"], "Sample"]
 
 
-def _samples(view: View, measured: Sequence[Measure], by: By) -> _Samples:
+def _samples(view: AggregatedTrials, measured: Sequence[Measure], by: ComparisonAxis) -> _Samples:
     samples: _Samples = {}
     for (agent, lane), records in view.by_agent.items():
         system, setting = (agent, lane.title) if by == "agent" else (lane.title, agent)
@@ -169,7 +169,7 @@ def _samples(view: View, measured: Sequence[Measure], by: By) -> _Samples:
 
 def _pairwise_tests(
     samples: _Samples, systems: Sequence[str], setting: str, measure: Measure
-) -> list[Contest]:
+) -> list[PairwiseTest]:
     present = [name for name in systems if (name, setting, measure) in samples]
     means = {name: samples[name, setting, measure].by_instance() for name in present}
     repository = {
@@ -186,18 +186,18 @@ def _pairwise_tests(
             difference = math.fsum(x - y for x, y in zip(a, b, strict=True)) / len(both)
             p = paired_permutation(a, b, clusters)
             groups = len(set(clusters))
-            tests.append(Contest(first, second, setting, measure, difference, len(both), groups, p))
+            tests.append(PairwiseTest(first, second, setting, measure, difference, len(both), groups, p))
     return tests
 
 
-def _estimates(samples: _Samples, tests: Sequence[Contest]) -> list[Standing]:
+def _estimates(samples: _Samples, tests: Sequence[PairwiseTest]) -> list[Estimate]:
     better: dict[tuple[str, str, Measure], list[str]] = {}
     for each in tests:
         if each.significant:
             winner, loser = (each.first, each.second)[:: 1 if each.difference > 0 else -1]
-            better.setdefault((winner, each.place, each.measure), []).append(loser)
+            better.setdefault((winner, each.setting, each.measure), []).append(loser)
     estimates = [
-        Standing(
+        Estimate(
             system,
             setting,
             measure,
@@ -210,10 +210,10 @@ def _estimates(samples: _Samples, tests: Sequence[Contest]) -> list[Standing]:
     return [replace(each, rank=_rank(each, estimates)) for each in estimates]
 
 
-def _references(view: View, measured: Sequence[Measure]) -> Iterator[Reference]:
-    for lane in view.trials.lanes:
-        tried = {record.instance for record in view.trials.agents if lane_of(record) == lane}
-        for agent, name in REFERENCES.items():
+def _references(view: AggregatedTrials, measured: Sequence[Measure]) -> Iterator[ReferenceMean]:
+    for lane in view.trials.track_modes:
+        tried = {record.instance for record in view.trials.agents if track_mode_of(record) == lane}
+        for agent, name in REFERENCE_TITLES.items():
             records = [
                 record for record in view.trials.pseudo if record.agent == agent and record.instance in tried
             ]
@@ -221,10 +221,10 @@ def _references(view: View, measured: Sequence[Measure]) -> Iterator[Reference]:
                 values = view.sample(records, measure).values
                 if values:
                     mean = math.fsum(values) / len(values)
-                    yield Reference(name, lane.title, measure, mean, len(values))
+                    yield ReferenceMean(name, lane.title, measure, mean, len(values))
 
 
-def _rank(estimate: Standing, all_: Sequence[Standing]) -> int | None:
+def _rank(estimate: Estimate, all_: Sequence[Estimate]) -> int | None:
     """Return 1 + the number of greater means, so that equal means share a rank."""
     mean = estimate.interval.mean
     if mean is None:
@@ -232,35 +232,35 @@ def _rank(estimate: Standing, all_: Sequence[Standing]) -> int | None:
     others = [
         other.interval.mean
         for other in all_
-        if (other.place, other.measure) == (estimate.place, estimate.measure)
+        if (other.setting, other.measure) == (estimate.setting, estimate.measure)
         and other.interval.mean is not None
     ]
     return 1 + sum(1 for other in others if other > mean)
 
 
-def _caveats(view: View, tests: Sequence[Contest]) -> list[str]:
+def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]:
     notes = []
     agents = view.trials.agents
     statuses = Counter(str(record.status).replace("_", " ") for record in agents)
     if set(statuses) - {"scored"}:
         by_status = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
         dropped = sum(1 for record in agents if record.published is None)
-        notes.append(f"{counted(len(agents), 'trial')}: {by_status}; the published harness drops {dropped:,}")
+        notes.append(f"{plural(len(agents), 'trial')}: {by_status}; the published harness drops {dropped:,}")
     passed = view.sample(agents, measures.PASS)
-    if agents and not passed.values and view.measures_any(measures.IFR):
+    if agents and not passed.values and view.has_values(measures.IFR):
         notes.append("PASS was not measured in any trial, so that A is not known: ranked by IFR")
     elif passed.missing:
         notes.append(f"PASS is not known of {passed.missing:,} of {len(agents):,} trials, which are not in A")
     most = max((test.clusters for test in tests), default=0)
     if tests and 2.0 ** (1 - most) > ALPHA:
         notes.append(
-            f"pairs share at most {counted(most, 'repository', 'repositories')}: no difference could be"
+            f"pairs share at most {plural(most, 'repository', 'repositories')}: no difference could be"
             f" significant (least possible p: {2.0 ** (1 - most):.2g})"
         )
     return notes
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def plural(count: int, one: str, many: str = "") -> str:
     """Format a count with its noun: "1 repository", "1,600 trials"."""
     many = many or f"{one}s"
     return f"{count:,} {one if count == 1 else many}"

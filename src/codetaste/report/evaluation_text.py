@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.score import alignment, ifr, ifr_minus, ifr_plus
-from codetaste.report.contest import counted
+from codetaste.report.contest import plural
 from codetaste.report.progress import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codetaste.evaluation.baseline import Correctness
+    from codetaste.evaluation.baseline import PassResult
     from codetaste.evaluation.evaluate import Evaluation
-    from codetaste.evaluation.score import Precision, RuleCounts
+    from codetaste.evaluation.score import PrecisionCounts, RuleCounts
     from codetaste.rules.scan import Match
 
 _MAX_RULES = 20
@@ -28,21 +28,21 @@ def render_evaluation(evaluation: Evaluation, title: str) -> str:
 def _body(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.why:
         yield f"not scored: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
-    if evaluation.counts is not None:
-        yield _row("IFR", ifr(evaluation.counts), _format_rules(evaluation.counts))
+    if evaluation.rule_counts is not None:
+        yield _row("IFR", ifr(evaluation.rule_counts), _format_rules(evaluation.rule_counts))
     if evaluation.precision is not None:
         yield _row("PREC", evaluation.precision.prec, _format_precision(evaluation.precision))
-    if evaluation.lines is not None:
-        yield _row("|L|", str(sum(evaluation.lines)), _format_lines(evaluation))
-    passed = evaluation.correctness.passed
+    if evaluation.line_counts is not None:
+        yield _row("|L|", str(sum(evaluation.line_counts)), _format_lines(evaluation))
+    passed = evaluation.pass_result.passed
     yield _row(
-        "PASS", "?" if passed is None else "yes" if passed else "no", _format_tests(evaluation.correctness)
+        "PASS", "?" if passed is None else "yes" if passed else "no", _format_tests(evaluation.pass_result)
     )
-    if evaluation.counts is not None and passed is not None:
-        yield _row("A", alignment(passed, ifr(evaluation.counts)), "PASS × IFR")
-    yield from _list_rules("additive rules that match nothing", evaluation.lacking)
+    if evaluation.rule_counts is not None and passed is not None:
+        yield _row("A", alignment(passed, ifr(evaluation.rule_counts)), "PASS × IFR")
+    yield from _list_rules("additive rules that match nothing", evaluation.unmet_additive)
     yield from _list_rules("reductive rules that still match", _with_places(evaluation))
-    for note in (*evaluation.notes, *evaluation.correctness.notes):
+    for note in (*evaluation.notes, *evaluation.pass_result.notes):
         yield f"note: {note}"
 
 
@@ -62,7 +62,7 @@ def _format_rules(counts: RuleCounts) -> str:
     return f"IFR⁺ {_rate(ifr_plus(counts))} ({positive}), IFR⁻ {_rate(ifr_minus(counts))} ({negative})"
 
 
-def _format_precision(precision: Precision) -> str:
+def _format_precision(precision: PrecisionCounts) -> str:
     return (
         f"PREC⁺ {_rate(precision.prec_plus)} ({precision.hits_added} of {precision.added} added lines), "
         f"PREC⁻ {_rate(precision.prec_minus)} ({precision.hits_removed} of {precision.removed} removed lines)"
@@ -70,15 +70,15 @@ def _format_precision(precision: Precision) -> str:
 
 
 def _format_lines(evaluation: Evaluation) -> str:
-    added, removed = evaluation.lines or (0, 0)
-    text = f"{added} added, {removed} removed in {counted(evaluation.files, 'file')}"
-    if evaluation.lines_all != evaluation.lines and evaluation.lines_all is not None:
-        text += f"; with excluded folders {evaluation.lines_all[0]} and {evaluation.lines_all[1]}"
+    added, removed = evaluation.line_counts or (0, 0)
+    text = f"{added} added, {removed} removed in {plural(evaluation.files, 'file')}"
+    if evaluation.line_counts_all != evaluation.line_counts and evaluation.line_counts_all is not None:
+        text += f"; with excluded folders {evaluation.line_counts_all[0]} and {evaluation.line_counts_all[1]}"
     return text
 
 
-def _format_tests(correctness: Correctness) -> str:
-    tests, bounds = correctness.tests, correctness.baseline.bounds
+def _format_tests(correctness: PassResult) -> str:
+    tests, bounds = correctness.tests, correctness.baseline.thresholds
     text = "" if tests is None else f"{tests.passed} passed, {tests.failed} failed"
     if correctness.passed is None or bounds is None:
         return "; ".join(filter(None, [text, correctness.why]))
@@ -88,13 +88,13 @@ def _format_tests(correctness: Correctness) -> str:
 def _with_places(evaluation: Evaluation) -> list[str]:
     """Return the unmet reductive rules, each with the place of its first match."""
     first: dict[str, Match] = {}
-    for match in evaluation.negative:
+    for match in evaluation.negative_matches:
         earliest = first.setdefault(match.rule_id, match)
         if (match.path, match.start_line) < (earliest.path, earliest.start_line):
             first[match.rule_id] = match
     return [
         f"{name} ({first[name].path}:{first[name].start_line})" if name in first else name
-        for name in evaluation.remaining
+        for name in evaluation.unmet_reductive
     ]
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import ConfigError
 from codetaste.report.logs import log_name, logs_folder
-from codetaste.report.status import call_state, model_of
+from codetaste.report.status import call_state, model_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from decimal import Decimal
     from pathlib import Path
 
-    from codetaste.orchestration.history import Call
+    from codetaste.orchestration.history import CallRecord
     from codetaste.report.run_status import JobStatus, RunStatus
-    from codetaste.report.status import Watched
+    from codetaste.report.status import RunWatcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class JobDetail:
     files: tuple[Path, ...]
 
 
-def details(watcher: Watched, status: RunStatus, glob: str) -> tuple[JobDetail, ...]:
+def job_details(watcher: RunWatcher, status: RunStatus, glob: str) -> tuple[JobDetail, ...]:
     """Return the details of the jobs whose keys match ``glob``.
 
     Raises:
@@ -54,16 +54,16 @@ def details(watcher: Watched, status: RunStatus, glob: str) -> tuple[JobDetail, 
     if not chosen:
         some = ", ".join(job.key for job in status.jobs[:3])
         raise ConfigError(f"--job {glob}: matches no job of this run (some are: {some or 'none yet'})")
-    calls: dict[str, list[Call]] = {job.key: [] for job in chosen}
+    calls: dict[str, list[CallRecord]] = {job.key: [] for job in chosen}
     for call in watcher.history.calls.values():
         if call.key in calls:
             calls[call.key].append(call)
     return tuple(_detail(watcher, job, calls[job.key], live=bool(status.owner)) for job in chosen)
 
 
-def _detail(watcher: Watched, job: JobStatus, calls: list[Call], *, live: bool) -> JobDetail:
+def _detail(watcher: RunWatcher, job: JobStatus, calls: list[CallRecord], *, live: bool) -> JobDetail:
     history = watcher.history.job(job.key)
-    times = watcher.sights.job(job.key)
+    times = watcher.view.job(job.key)
     log = logs_folder(watcher.directory) / log_name(job.key)
     transcript = watcher.directory / "transcripts" / f"{job.key}.jsonl"
     return JobDetail(
@@ -76,10 +76,10 @@ def _detail(watcher: Watched, job: JobStatus, calls: list[Call], *, live: bool) 
     )
 
 
-def _call(watcher: Watched, call: Call, *, live: bool) -> CallDetail:
+def _call(watcher: RunWatcher, call: CallRecord, *, live: bool) -> CallDetail:
     state = call_state(call, watcher.history, live=live)
-    times = watcher.sights.calls[call.call]
+    times = watcher.view.calls[call.call]
     usd = {"settled": call.cost.usd, "released": call.cost.usd}.get(state, call.granted.usd)
-    duration_s = None if times.answered is None else times.answered - times.sent
+    duration_s = None if times.answered_at is None else times.answered_at - times.sent_at
     lane = watcher.history.job(call.key).lane
-    return CallDetail(call.call, model_of(call, lane), state, usd, duration_s, times.usage)
+    return CallDetail(call.call, model_of_call(call, lane), state, usd, duration_s, times.usage)

@@ -16,7 +16,7 @@ from codetaste.orchestration.events import (
     JobStarted,
     Note,
 )
-from codetaste.report.progress import Progress, printable
+from codetaste.report.progress import RunProgress, printable
 from codetaste.units import format_duration, format_usd
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from codetaste.orchestration.events import Event
-    from codetaste.orchestration.money import Snapshot
-    from codetaste.report.progress import JobView
+    from codetaste.orchestration.money import BudgetSnapshot
+    from codetaste.report.progress import JobProgress
 
 REFRESH_S = 0.25
 _ROWS = 20
@@ -33,13 +33,13 @@ _GAUGES = 6
 
 
 @asynccontextmanager
-async def shown(progress: Progress, title: str, stream: TextIO) -> AsyncIterator[Callable[[Event], None]]:
+async def live_display(progress: RunProgress, title: str, stream: TextIO) -> AsyncIterator[Callable[[Event], None]]:
     """Show a run's progress on ``stream`` inside the block; yield the observer to subscribe.
 
     On a terminal the display is redrawn four times a second; elsewhere each important event is one line.
     """
     if not stream.isatty():
-        yield PlainLines(progress, stream)
+        yield PlainLineWriter(progress, stream)
         return
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
     from rich.live import Live  # noqa: PLC0415
@@ -60,10 +60,10 @@ async def _redraw(live: Any) -> None:  # noqa: ANN401 - rich.live.Live, imported
         await anyio.sleep(REFRESH_S)
 
 
-class PlainLines:
+class PlainLineWriter:
     """An observer that writes one line for each important event."""
 
-    def __init__(self, progress: Progress, stream: TextIO) -> None:
+    def __init__(self, progress: RunProgress, stream: TextIO) -> None:
         self._progress = progress
         self._stream = stream
         self._began_s = time.monotonic()
@@ -102,7 +102,7 @@ class PlainLines:
 class Display:
     """The live display, a rich renderable."""
 
-    def __init__(self, progress: Progress, title: str) -> None:
+    def __init__(self, progress: RunProgress, title: str) -> None:
         self._progress = progress
         self._title = title
         self._began_s = time.monotonic()
@@ -123,7 +123,7 @@ class Display:
             table.add_row(
                 Text(printable(job.title)),
                 format_duration(now_s - began_s),
-                spend_line(job.money),
+                format_spend(job.money),
                 Text(_activity(job, now_s), style="yellow" if job.waits or job.state == "retrying" else ""),
             )
         more = len(active) - _ROWS
@@ -131,17 +131,17 @@ class Display:
         if more > 0:
             lines.append(Text(f"… and {more} more running", style="dim"))
         lines.append(Text(self._counts(), style="dim"))
-        lines.extend(Text(printable(line), style="dim") for line in self._progress.gauges()[:_GAUGES])
-        if self._progress.draining:
-            lines.append(Text(f"stopping: {printable(self._progress.draining)}", style="bold red"))
+        lines.extend(Text(printable(line), style="dim") for line in self._progress.limiter_summary()[:_GAUGES])
+        if self._progress.stop_reason:
+            lines.append(Text(f"stopping: {printable(self._progress.stop_reason)}", style="bold red"))
         return Group(*lines)
 
     def _headline(self) -> str:
         elapsed_s = time.monotonic() - self._began_s
         limit_s = self._progress.root.limits.wall_s
-        used_s = self._progress.earlier_s + elapsed_s
+        used_s = self._progress.earlier_wall_s + elapsed_s
         left = f" · {format_duration(limit_s - used_s)} left" if limit_s is not None else ""
-        return f"{self._title} · {format_duration(elapsed_s)}{left} · {spend_line(self._progress.root)}"
+        return f"{self._title} · {format_duration(elapsed_s)}{left} · {format_spend(self._progress.root)}"
 
     def _counts(self) -> str:
         counts = self._progress.counts()
@@ -150,7 +150,7 @@ class Display:
         return " · ".join([*parts, f"{waiting} waiting"])
 
 
-def spend_line(money: Snapshot) -> str:
+def format_spend(money: BudgetSnapshot) -> str:
     """Format the settled, unknown and in-flight amounts, and the budget."""
     limit = f" of {format_usd(money.limits.usd)}" if money.limits.usd is not None else ""
     unknown = f" + {format_usd(money.unknown.usd)} unknown" if money.unknown.usd else ""
@@ -158,7 +158,7 @@ def spend_line(money: Snapshot) -> str:
     return f"{format_usd(money.settled.usd)}{unknown}{flight}{limit}"
 
 
-def _activity(job: JobView, now_s: float) -> str:
+def _activity(job: JobProgress, now_s: float) -> str:
     if job.waits:
         return "; ".join(
             f"waits for {what} ({format_duration(now_s - at)})" for what, at in job.waits.items()

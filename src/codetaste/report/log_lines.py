@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MAX_TEXT = 1000
 
 
-class Said(NamedTuple):
+class LogLine(NamedTuple):
     """One line of a log: its level, the job ("" for none), the event's name, and its fields."""
 
     level: str
@@ -36,13 +36,13 @@ class Said(NamedTuple):
     fields: dict[str, Any]
 
 
-def line_of(event: Event) -> Said | None:
+def log_line(event: Event) -> LogLine | None:
     """Return the log line of ``event``; None where it has none."""
     make_line = _LINES.get(type(event))
     return None if make_line is None else make_line(event)
 
 
-def _finished(event: JobFinished) -> Said | None:
+def _finished(event: JobFinished) -> LogLine | None:
     if event.resumed:
         return None  # it is in the log of the earlier session
     cost = event.cost
@@ -55,19 +55,19 @@ def _finished(event: JobFinished) -> Said | None:
         "wall_s": round(cost.wall_s, 3),
         "waited_s": round(cost.waited_s, 3),
     }
-    return Said("error" if event.status == "failed" else "info", event.key, "finished", fields)
+    return LogLine("error" if event.status == "failed" else "info", event.key, "finished", fields)
 
 
-def _retrying(event: JobRetrying) -> Said:
+def _retrying(event: JobRetrying) -> LogLine:
     fields = {
         "cause": event.cause.value,
         "error": event.error[:_MAX_TEXT],
         "delay_s": round(event.delay_s, 3),
     }
-    return Said("warning", event.key, "retrying", fields)
+    return LogLine("warning", event.key, "retrying", fields)
 
 
-def _answered(event: CallAnswered) -> Said:
+def _answered(event: CallAnswered) -> LogLine:
     fields = {
         "model": event.model,
         "call": event.call,
@@ -76,10 +76,10 @@ def _answered(event: CallAnswered) -> Said:
         "usd": None if event.usd is None else format(event.usd, "f"),
         "request_id": event.request_id,
     }
-    return Said("info", event.key, "call_answered", fields)
+    return LogLine("info", event.key, "call_answered", fields)
 
 
-def _call_failed(event: CallFailed) -> Said:
+def _call_failed(event: CallFailed) -> LogLine:
     fields = {
         "model": event.model,
         "call": event.call,
@@ -87,32 +87,32 @@ def _call_failed(event: CallFailed) -> Said:
         "cause": event.cause.value,
         "error": event.error[:_MAX_TEXT],
     }
-    return Said("warning", event.key, "call_failed", fields)
+    return LogLine("warning", event.key, "call_failed", fields)
 
 
-def _call_retrying(event: CallRetrying) -> Said:
+def _call_retrying(event: CallRetrying) -> LogLine:
     fields = {"model": event.model, "cause": event.cause.value, "delay_s": round(event.delay_s, 3)}
-    return Said("warning", event.key, "call_retrying", fields)
+    return LogLine("warning", event.key, "call_retrying", fields)
 
 
-def _tool(event: ToolCalled) -> Said:
+def _tool(event: ToolCalled) -> LogLine:
     fields = {"tool": event.tool[:_MAX_TEXT], "name": event.name, "duration_s": round(event.duration_s, 3)}
-    return Said("info", event.key, "tool_called", {**fields, "failed": event.failed})
+    return LogLine("info", event.key, "tool_called", {**fields, "failed": event.failed})
 
 
-_LINES: dict[type, Callable[[Any], Said | None]] = {
-    JobStarted: lambda event: Said("info", event.key, "started", {}),
+_LINES: dict[type, Callable[[Any], LogLine | None]] = {
+    JobStarted: lambda event: LogLine("info", event.key, "started", {}),
     JobRetrying: _retrying,
     JobFinished: _finished,
-    WaitStarted: lambda event: Said("info", event.key, "wait_began", {"what": event.what}),
-    WaitEnded: lambda event: Said(
+    WaitStarted: lambda event: LogLine("info", event.key, "wait_began", {"what": event.what}),
+    WaitEnded: lambda event: LogLine(
         "info", event.key, "wait_ended", {"what": event.what, "waited_s": event.waited_s}
     ),
-    CallSent: lambda event: Said("info", event.key, "call_sent", {"model": event.model, "call": event.call}),
+    CallSent: lambda event: LogLine("info", event.key, "call_sent", {"model": event.model, "call": event.call}),
     CallAnswered: _answered,
     CallFailed: _call_failed,
     CallRetrying: _call_retrying,
     ToolCalled: _tool,
-    Note: lambda event: Said("info", event.key, "note", {"text": event.text[:_MAX_TEXT]}),
-    Draining: lambda event: Said("warning", "", "draining", {"why": event.why, "grace_s": event.grace_s}),
+    Note: lambda event: LogLine("info", event.key, "note", {"text": event.text[:_MAX_TEXT]}),
+    Draining: lambda event: LogLine("warning", "", "draining", {"why": event.why, "grace_s": event.grace_s}),
 }

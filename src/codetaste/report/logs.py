@@ -23,15 +23,15 @@ import anyio
 from anyio import to_thread
 
 from codetaste.orchestration.events import JobFinished, JobStarted
-from codetaste.report.log_lines import line_of
+from codetaste.report.log_lines import log_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from codetaste.orchestration.events import Event
 
-EVERY_S = 0.25
-MOST = 20_000
+WRITE_INTERVAL_S = 0.25
+MAX_PENDING_LINES = 20_000
 """Maximum number of unwritten lines; further lines are counted and dropped."""
 _WRITE_TIMEOUT_S = 5.0
 _NAME_BYTES = 150
@@ -48,7 +48,7 @@ class _Line(NamedTuple):
     fields: dict[str, Any]
 
 
-class Logs:
+class LogWriter:
     """The observer that collects and writes lines. ``warn`` is called once if logs cannot be written."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
@@ -64,7 +64,7 @@ class Logs:
         """Observe an event."""
         if isinstance(event, JobStarted):
             self._attempts[event.key] = event.attempt
-        line = line_of(event)
+        line = log_line(event)
         if line is None:
             return
         self.add(line.level, line.key, line.event, line.fields)
@@ -74,7 +74,7 @@ class Logs:
 
     def add(self, level: str, key: str, event: str, fields: dict[str, Any]) -> None:
         """Add a line to those that wait to be written; may be called from any thread."""
-        if len(self._waiting) >= MOST:
+        if len(self._waiting) >= MAX_PENDING_LINES:
             self._dropped += 1
             return
         self._waiting.append(_Line(time.time(), level, key, self._attempts.get(key, 0), event, fields))
@@ -82,7 +82,7 @@ class Logs:
     async def run(self) -> None:
         """Write the collected lines periodically, and as soon as a job has ended."""
         while True:
-            with anyio.move_on_after(EVERY_S):
+            with anyio.move_on_after(WRITE_INTERVAL_S):
                 await self._urgent.wait()
             self._urgent = anyio.Event()
             await self.flush()
@@ -129,7 +129,7 @@ class Logs:
 class _Warnings(logging.Handler):
     """Writes warnings of Python's ``logging`` into the run's log, and passes them to ``warn``."""
 
-    def __init__(self, logs: Logs, warn: Callable[[str], None]) -> None:
+    def __init__(self, logs: LogWriter, warn: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._logs, self._warn = logs, warn
 
@@ -149,12 +149,12 @@ class _Warnings(logging.Handler):
 
 
 @asynccontextmanager
-async def logged(folder: Path, warn: Callable[[str], None]) -> AsyncIterator[Logs]:
+async def run_logs(folder: Path, warn: Callable[[str], None]) -> AsyncIterator[LogWriter]:
     """Write the logs of a run to ``folder`` inside the block; yield the observer to subscribe.
 
     ``warn`` receives messages for the user, such as that the logs cannot be written.
     """
-    logs = Logs(folder, warn)
+    logs = LogWriter(folder, warn)
     handler = _Warnings(logs, warn)
     logging.getLogger().addHandler(handler)
     try:

@@ -51,28 +51,28 @@ class Measure:
     title: str
     latex: str
     unit: Unit
-    of: Callable[[TrialRecord], float | None]
-    score: bool = False
-    tested: bool = False
+    value: Callable[[TrialRecord], float | None]
+    is_score: bool = False
+    needs_tests: bool = False
 
-    def takes(self, value: float) -> bool:
+    def accepts(self, value: float) -> bool:
         """Whether ``value`` is valid for this measure: finite, and in 0..1 if it is a fraction."""
         return math.isfinite(value) and (
             self.unit is not Unit.FRACTION or -_ROUNDING <= value <= 1 + _ROUNDING
         )
 
-    def published(self, record: TrialRecord) -> float | None:
+    def published_value(self, record: TrialRecord) -> float | None:
         """Return the value that the published harness includes in a mean; None where it includes none."""
         if record.published is None:
             return None
-        if self.score or self.name == "cost_usd":
+        if self.is_score or self.name == "cost_usd":
             value: float | None = getattr(record.published, self.name)
             return value
-        return self.of(record)
+        return self.value(record)
 
 
 def _score(name: str, title: str, latex: str, *, tested: bool = False) -> Measure:
-    return Measure(name, title, latex, Unit.FRACTION, attrgetter(name), score=True, tested=tested)
+    return Measure(name, title, latex, Unit.FRACTION, attrgetter(name), is_score=True, needs_tests=tested)
 
 
 def _fact(name: str, title: str, unit: Unit, latex: str = "") -> Measure:

@@ -34,7 +34,7 @@ class PlannedTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DryRun:
     """Jobs, the sum of the flows' budgets, and the run's budget; None where there is no limit.
 
     ``prices`` are those of the models that are used, by id.
@@ -53,7 +53,7 @@ class Plan:
         return min(limits) if limits else None
 
 
-def worst_case_line(dry_run: Plan) -> str:
+def format_worst_case(dry_run: DryRun) -> str:
     """Format the worst-case cost in one line."""
     paid = sum(1 for job in dry_run.jobs if job.lane)
     most = dry_run.worst_case_usd
@@ -68,7 +68,7 @@ def worst_case_line(dry_run: Plan) -> str:
     return f"{text}; {trials} {format_duration(working_s)} at most, one after the other"
 
 
-def price_line(model_id: str, entry: PriceEntry) -> str:
+def format_price(model_id: str, entry: PriceEntry) -> str:
     """Format a model's price and the source of the price in one line."""
     if entry.price is None:
         return f"{model_id}: no price: {entry.source}"
@@ -81,7 +81,7 @@ def _rates(rates: Rates) -> str:
     return f"input ${rates.input:f}, {cache}, output ${rates.output:f}"
 
 
-def prices_json(prices: Mapping[str, PriceEntry]) -> dict[str, Any]:
+def prices_to_json(prices: Mapping[str, PriceEntry]) -> dict[str, Any]:
     """Return prices and their sources as JSON data; dollars are text, null means unknown."""
     return {
         name: {"price": entry.price and entry.price.model_dump(mode="json"), "source": entry.source}
@@ -89,7 +89,7 @@ def prices_json(prices: Mapping[str, PriceEntry]) -> dict[str, Any]:
     }
 
 
-def render(dry_run: Plan, *, as_json: bool) -> str:
+def render_dry_run(dry_run: DryRun, *, as_json: bool) -> str:
     """Render a dry run as text, a job a line, or as JSON."""
     if as_json:
         worst = dry_run.worst_case_usd
@@ -103,7 +103,7 @@ def render(dry_run: Plan, *, as_json: bool) -> str:
                     {"key": trial.key, "budget_usd": format(trial.usd, "f"), "time_limit_s": trial.working_s}
                     for trial in dry_run.trials
                 ],
-                "prices": prices_json(dry_run.prices),
+                "prices": prices_to_json(dry_run.prices),
                 "worst_case_usd": None if worst is None else format(worst, "f"),
             },
             indent=2,
@@ -112,9 +112,9 @@ def render(dry_run: Plan, *, as_json: bool) -> str:
     lines = [
         f"{job.key:<{width}}  needs {', '.join(job.needs)}" if job.needs else job.key for job in dry_run.jobs
     ]
-    prices = [price_line(name, entry) for name, entry in dry_run.prices.items()]
+    prices = [format_price(name, entry) for name, entry in dry_run.prices.items()]
     trials = [
         f"trial {trial.key}: {format_usd(trial.usd)} and {format_duration(trial.working_s)} at most"
         for trial in dry_run.trials
     ]
-    return "\n".join([*lines, *trials, *prices, worst_case_line(dry_run)])
+    return "\n".join([*lines, *trials, *prices, format_worst_case(dry_run)])

@@ -18,7 +18,7 @@ from codetaste.orchestration.events import (
     WaitEnded,
     WaitStarted,
 )
-from codetaste.orchestration.money import Snapshot
+from codetaste.orchestration.money import BudgetSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class JobView:
+class JobProgress:
     """The state of one job. ``waits`` has its current wait reasons and their start (monotonic seconds)."""
 
     key: str
@@ -40,20 +40,20 @@ class JobView:
     last_note: str = ""
     error: str = ""
     resumed: bool = False
-    money: Snapshot = field(default_factory=Snapshot)
+    money: BudgetSnapshot = field(default_factory=BudgetSnapshot)
     waits: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """The state of a run, updated by ``observe``."""
 
-    jobs: dict[str, JobView] = field(default_factory=dict)
-    root: Snapshot = field(default_factory=Snapshot)
-    earlier_s: float = 0.0
+    jobs: dict[str, JobProgress] = field(default_factory=dict)
+    root: BudgetSnapshot = field(default_factory=BudgetSnapshot)
+    earlier_wall_s: float = 0.0
     """Wall seconds of the run's earlier sessions, which count towards its time limit."""
-    draining: str = ""
-    gauges: Callable[[], Sequence[str]] = tuple
+    stop_reason: str = ""
+    limiter_summary: Callable[[], Sequence[str]] = tuple
     """Returns one line for each concurrency limit: how many permits are in use."""
     clock: Callable[[], float] = time.monotonic
 
@@ -61,7 +61,7 @@ class Progress:
         """Update the state from one event."""
         match event:
             case JobQueued():
-                self.jobs[event.key] = JobView(event.key, event.title or event.key, event.lane)
+                self.jobs[event.key] = JobProgress(event.key, event.title or event.key, event.lane)
             case JobStarted():
                 job = self._job(event.key)
                 job.state, job.attempt, job.started_s = "running", event.attempt, self.clock()
@@ -82,7 +82,7 @@ class Progress:
             case Note() | CallRetrying() if event.key:
                 self._job(event.key).last_note = event.text
             case Draining():
-                self.draining = event.why
+                self.stop_reason = event.why
             case _:
                 pass
 
@@ -91,7 +91,7 @@ class Progress:
         if event.key:
             self._job(event.key).money = event.node
 
-    def in_state(self, *states: str) -> list[JobView]:
+    def in_state(self, *states: str) -> list[JobProgress]:
         """Return the jobs in any of ``states``, in the order in which they were added."""
         return [job for job in self.jobs.values() if job.state in states]
 
@@ -102,8 +102,8 @@ class Progress:
             numbers[job.state] = numbers.get(job.state, 0) + 1
         return numbers
 
-    def _job(self, key: str) -> JobView:
-        return self.jobs.setdefault(key, JobView(key, key, ""))
+    def _job(self, key: str) -> JobProgress:
+        return self.jobs.setdefault(key, JobProgress(key, key, ""))
 
 
 def printable(text: str, limit: int = 300) -> str:

@@ -48,7 +48,7 @@ def render_csv(tables: Iterable[Table]) -> str:
     return text.getvalue()
 
 
-def safe(text: str) -> str:
+def spreadsheet_safe(text: str) -> str:
     """Return a text without control characters that no spreadsheet interprets as a formula."""
     flat = printable(text, _MAX_TEXT)
     return f"'{flat}" if flat.lstrip()[:1] in {"=", "+", "-", "@"} else flat
@@ -65,7 +65,7 @@ def _rows(table: Table) -> Iterator[list[str]]:
         title = " / ".join(str(row.cells[position]) for position in named) or str(number)
         for position, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             if position not in title_columns or len(title_columns) == len(table.columns):
-                start = [table.name, table.aggregation, safe(row.section), safe(title), safe(column.over)]
+                start = [table.name, table.aggregation, spreadsheet_safe(row.section), spreadsheet_safe(title), spreadsheet_safe(column.over)]
                 yield [*start, column.name, column.unit, *_values(cell)]
 
 
@@ -73,7 +73,7 @@ def _values(cell: Cell) -> list[str]:
     if isinstance(cell, Interval):
         numbers = [_number(number) for number in (cell.mean, cell.low, cell.high, cell.n, cell.clusters)]
         return [*numbers, str(cell.method)]
-    value = safe(cell) if isinstance(cell, str) else _number(cell)
+    value = spreadsheet_safe(cell) if isinstance(cell, str) else _number(cell)
     return [value, "", "", "", "", ""]
 
 

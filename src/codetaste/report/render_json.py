@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.report.comparison import interval_json
+from codetaste.report.comparison import interval_to_json
 from codetaste.report.statistics import Interval
 
 if TYPE_CHECKING:
-    from codetaste.evaluation.records import Problem
+    from codetaste.evaluation.records import ReadProblem
     from codetaste.report.table import Cell, Table
 
 
-def table_json(table: Table) -> dict[str, Any]:
+def table_to_json(table: Table) -> dict[str, Any]:
     """Return a table as JSON data; a cell is text, a number, null, or an interval's JSON data."""
     return {
         "name": table.name,
@@ -30,10 +30,10 @@ def table_json(table: Table) -> dict[str, Any]:
     }
 
 
-def problem_json(problem: Problem) -> dict[str, str]:
+def problem_to_json(problem: ReadProblem) -> dict[str, str]:
     """Return a problem of reading records as JSON data."""
-    return {"kind": str(problem.kind), "place": problem.place, "text": problem.text}
+    return {"kind": str(problem.kind), "place": problem.location, "text": problem.text}
 
 
 def _cell(cell: Cell) -> Any:  # noqa: ANN401 - JSON
-    return interval_json(cell) if isinstance(cell, Interval) else cell
+    return interval_to_json(cell) if isinstance(cell, Interval) else cell

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.measures import Unit
 from codetaste.report.progress import printable
-from codetaste.report.table import caption, spoken
+from codetaste.report.table import caption, format_cell
 
 if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Row, Table
@@ -101,7 +101,7 @@ def _glyph(char: str) -> str:
 
 def _is_split(table: Table, position: int) -> bool:
     """Whether a column has intervals, whose second parts are set in a column of their own."""
-    return any(spoken(row.cells[position], table.columns[position])[1] for row in table.rows)
+    return any(format_cell(row.cells[position], table.columns[position])[1] for row in table.rows)
 
 
 def _spec(column: Column, two: bool) -> str:
@@ -157,7 +157,7 @@ def _cells(table: Table, row: Row, split: list[bool]) -> list[str]:
 
 
 def _split_cell(cell: Cell, column: Column) -> tuple[str, str]:
-    first, second = spoken(cell, column)
+    first, second = format_cell(cell, column)
     if second.startswith(" ± "):
         return escape(first), rf"\,$\pm$\,{escape(second[3:])}"
     if second:

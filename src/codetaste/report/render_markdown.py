@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.measures import Unit
 from codetaste.report.progress import printable
-from codetaste.report.table import caption, spoken
+from codetaste.report.table import caption, format_cell
 
 if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Table
@@ -53,7 +53,7 @@ def _head(column: Column) -> str:
 
 
 def _cell(cell: Cell, column: Column) -> str:
-    return escape("".join(spoken(cell, column)))
+    return escape("".join(format_cell(cell, column)))
 
 
 def _line(cells: list[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.measures import Unit
 from codetaste.report.progress import printable
-from codetaste.report.table import caption, spoken
+from codetaste.report.table import caption, format_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ def _count_title_columns(columns: Sequence[Column]) -> int:
 
 def _text_column(column: Column, rows: Iterable[Row], position: int) -> _TextColumn:
     """Align a column: text on the left, numbers at the decimal point, intervals at ±."""
-    cells = [tuple(_fit(part) for part in spoken(row.cells[position], column)) for row in rows]
+    cells = [tuple(_fit(part) for part in format_cell(row.cells[position], column)) for row in rows]
     title = _fit(f"{column.title} ({column.sign})" if column.sign and not column.over else column.title)
     tail = max((_columns_of(after) for _, after in cells), default=0)
     if column.unit is Unit.TEXT:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codetaste.orchestration.history import Call
-    from codetaste.report.sights import SessionSight
+    from codetaste.orchestration.history import CallRecord
+    from codetaste.report.sights import SessionInfo
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Spend:
     in_flight_usd: Decimal = Decimal(0)
     calls: Counter[str] = field(default_factory=Counter)
 
-    def add(self, call: Call, state: str) -> None:
+    def add(self, call: CallRecord, state: str) -> None:
         """Add one call in ``state`` (settled, unknown, in_flight or released)."""
         self.calls[state] += 1
         if state == "settled":
@@ -81,7 +81,7 @@ class Capacity:
 
     resource: str
     limit: float
-    taken: float
+    in_use: float
     waiting: int
 
 
@@ -95,11 +95,11 @@ class RunStatus:
     directory: Path
     at: float
     owner: str
-    stopping: str
-    sessions: tuple[SessionSight, ...]
+    stop_reason: str
+    sessions: tuple[SessionInfo, ...]
     spend: Spend
     limit_usd: Decimal | None
-    rate_usd: Decimal
+    usd_per_minute: Decimal
     used_s: float
     limit_s: float | None
     models: tuple[ModelStatus, ...]

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 RATE_WINDOW_S = 300.0
 _YEAR_9999 = 253_370_764_800.0
-NOTES = 20
-KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
+MAX_NOTES = 20
+USAGE_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
-def reason(what: str) -> str:
+def wait_kind(what: str) -> str:
     """Remove the number of seconds from a wait's reason, because it differs between waits of one kind."""
     return re.sub(r", \d+ s$", "", what)
 
 
 @dataclass(slots=True)
-class JobSight:
+class JobTimes:
     """Times and waits of one job. ``since`` is the start of its state; times are seconds of the epoch."""
 
     since: float = 0.0
-    started: float | None = None
-    ended: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
     cause: str | None = None
     retry_delay_s: float = 0.0
     waits: dict[str, list[float]] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class JobSight:
     retries: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Retries by model ("" for the job itself) and cause."""
     resources: Mapping[str, float] = field(default_factory=dict)
-    notes: deque[str] = field(default_factory=lambda: deque(maxlen=NOTES))
+    notes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
     resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSight:
+class SessionInfo:
     """One session of the run: its start and its process."""
 
     at: float
@@ -56,55 +56,55 @@ class SessionSight:
 
 
 @dataclass(slots=True)
-class CallSight:
+class CallTimes:
     """When a call was reserved and answered, and its tokens by kind."""
 
-    sent: float
-    answered: float | None = None
+    sent_at: float
+    answered_at: float | None = None
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
-class Sights:
+class JournalView:
     """The view; ``apply`` takes the journal's lines in order, each after ``history`` has applied it."""
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self.jobs: dict[str, JobSight] = {}
-        self.calls: dict[str, CallSight] = {}
-        self.sessions: list[SessionSight] = []
+        self.jobs: dict[str, JobTimes] = {}
+        self.calls: dict[str, CallTimes] = {}
+        self.sessions: list[SessionInfo] = []
         self.prices: dict[str, Mapping[str, Any]] = {}
         self.limits: dict[str, Any] = {}
         """The limits in force, by config key."""
         self.capacities: dict[str, float] = {}
-        self.stopping = ""
+        self.stop_reason = ""
         self.clock_at = 0.0
-        self.last = 0.0
-        self.notes: deque[str] = deque(maxlen=NOTES)
-        self.spent: deque[tuple[float, Decimal]] = deque()
+        self.last_at = 0.0
+        self.notes: deque[str] = deque(maxlen=MAX_NOTES)
+        self.recent_settlements: deque[tuple[float, Decimal]] = deque()
         """Recently settled costs, with their times."""
 
     def apply(self, line: Mapping[str, Any]) -> None:
         """Apply one more line; an unknown event only advances the time."""
         at = line.get("t")
-        self.last = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last
+        self.last_at = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last_at
         fold = _FOLDS.get(line["event"])
         if fold is not None:
             fold(self, line)
 
-    def job(self, key: str) -> JobSight:
+    def job(self, key: str) -> JobTimes:
         """Return the entry of job ``key``, which is created if necessary."""
         times = self.jobs.get(key)
         if times is None:
-            times = self.jobs[key] = JobSight(self.last)
+            times = self.jobs[key] = JobTimes(self.last_at)
         return times
 
     def settled_since(self, at: float) -> Decimal:
         """Return the dollars settled since the time ``at``, which must be within the window."""
-        return sum((usd for when, usd in self.spent if when >= at), Decimal(0))
+        return sum((usd for when, usd in self.recent_settlements if when >= at), Decimal(0))
 
     def _session(self, line: Mapping[str, Any]) -> None:
-        self.sessions.append(SessionSight(self.last, line.get("pid", 0), str(line.get("host", ""))))
-        self.stopping, self.clock_at = "", self.last
+        self.sessions.append(SessionInfo(self.last_at, line.get("pid", 0), str(line.get("host", ""))))
+        self.stop_reason, self.clock_at = "", self.last_at
         self.capacities.clear()
         self.limits = {}
         for job in self.jobs.values():
@@ -112,17 +112,17 @@ class Sights:
 
     def _job(self, line: Mapping[str, Any]) -> None:
         job = self.job(line["key"])
-        job.since, job.resumed = self.last, False
+        job.since, job.resumed = self.last_at, False
         job.resources = line.get("resources") or {}
 
     def _started(self, line: Mapping[str, Any]) -> None:
         job = self.job(line["key"])
-        job.since = job.started = self.last
-        job.ended = job.cause = None
+        job.since = job.started_at = self.last_at
+        job.ended_at = job.cause = None
 
     def _retry(self, line: Mapping[str, Any]) -> None:
         job = self.job(line["key"])
-        job.since, job.retry_delay_s, job.cause = self.last, line["delay_s"], line["cause"]
+        job.since, job.retry_delay_s, job.cause = self.last_at, line["delay_s"], line["cause"]
         job.retries["", line["cause"]] += 1
         job.waits.clear()
 
@@ -130,11 +130,11 @@ class Sights:
         self.job(line["key"]).retries[line["model"], line["cause"]] += 1
 
     def _wait(self, line: Mapping[str, Any]) -> None:
-        self.job(line["key"]).waits.setdefault(line["what"], []).append(self.last)
+        self.job(line["key"]).waits.setdefault(line["what"], []).append(self.last_at)
 
     def _waited(self, line: Mapping[str, Any]) -> None:
         job, what = self.job(line["key"]), line["what"]
-        job.waited_s[reason(what)] += line["waited_s"]
+        job.waited_s[wait_kind(what)] += line["waited_s"]
         begun = job.waits.get(what, [])
         if begun:
             begun.pop(0)
@@ -143,25 +143,25 @@ class Sights:
 
     def _ended(self, line: Mapping[str, Any]) -> None:
         job = self.job(line["key"])
-        job.since = job.ended = self.last
+        job.since = job.ended_at = self.last_at
         job.cause = line.get("cause")
         job.waits.clear()
 
     def _resumed(self, line: Mapping[str, Any]) -> None:
         job = self.job(line["key"])
-        job.since, job.resumed = self.last, True
+        job.since, job.resumed = self.last_at, True
 
     def _note(self, line: Mapping[str, Any]) -> None:
         (self.job(line["key"]).notes if line["key"] else self.notes).append(str(line["text"]))
 
     def _reserved(self, line: Mapping[str, Any]) -> None:
-        self.calls[line["call"]] = CallSight(self.last)
+        self.calls[line["call"]] = CallTimes(self.last_at)
 
     def _settled(self, line: Mapping[str, Any]) -> None:
         self._note_answer(line["call"], line.get("value"))
-        self.spent.append((self.last, Decimal(line["usd"])))
-        while self.spent[0][0] < self.last - RATE_WINDOW_S:
-            self.spent.popleft()
+        self.recent_settlements.append((self.last_at, Decimal(line["usd"])))
+        while self.recent_settlements[0][0] < self.last_at - RATE_WINDOW_S:
+            self.recent_settlements.popleft()
 
     def _effect(self, line: Mapping[str, Any]) -> None:
         value = line["value"]
@@ -171,7 +171,7 @@ class Sights:
     def _note_answer(self, call: str, value: Any) -> None:  # noqa: ANN401 - JSON
         times = self.calls.get(call)
         if times is not None:
-            times.answered = self.last
+            times.answered_at = self.last_at
             times.usage = usage_in(value)
 
     def _price(self, line: Mapping[str, Any]) -> None:
@@ -187,10 +187,10 @@ class Sights:
         self.capacities[str(line["resource"])] = float(line["capacity"])
 
     def _clock(self, _line: Mapping[str, Any]) -> None:
-        self.clock_at = self.last
+        self.clock_at = self.last_at
 
     def _drain(self, line: Mapping[str, Any]) -> None:
-        self.stopping = str(line["why"])
+        self.stop_reason = str(line["why"])
 
 
 def _resource(name: str) -> str:
@@ -209,13 +209,13 @@ def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
         usage = value["reply"].get("usage")
     if not isinstance(usage, dict):
         return {}
-    return {kind: usage[kind] for kind in KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
+    return {kind: usage[kind] for kind in USAGE_KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
 
 
 _EVENTS = (
     "session job started retry again wait waited ended resumed note reserved settled effect price obeyed "
     "capacity clock drain"
 )
-_FOLDS: dict[str, Callable[[Sights, Mapping[str, Any]], None]] = {
-    event: getattr(Sights, f"_{event}") for event in _EVENTS.split()
+_FOLDS: dict[str, Callable[[JournalView, Mapping[str, Any]], None]] = {
+    event: getattr(JournalView, f"_{event}") for event in _EVENTS.split()
 }

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 """Default confidence level of intervals (CodeTaste, Tables 4 and 5)."""
-ENOUGH = 50
+MANY_CLUSTERS = 50
 """From this number of clusters on the t-interval is used for any values, as in the paper (100)."""
-FEW = 8
+FEW_CLUSTERS = 8
 """Below this number of clusters the bootstrap covers too little (0.64 of 0.95 with three skewed values)."""
-COCHRAN = 25
+COCHRAN_FACTOR = 25
 """A t-interval is adequate if n ≥ 25·g₁², with the skewness g₁ (Cochran, Sampling Techniques, §2.15)."""
-EXACT = 14
+MAX_EXACT_PAIRS = 14
 """Up to this number of pairs all sign flips are enumerated."""
 FLIPS = 19_999
 """Number of random sign flips for more pairs: a p of 0.05 is then known to ± 0.003."""
@@ -71,7 +71,7 @@ class Interval:
 def mean_interval(
     values: Sequence[float],
     clusters: Sequence[Hashable] | None = None,
-    level: float = LEVEL,
+    level: float = CONFIDENCE_LEVEL,
     *,
     fractions: bool = True,
 ) -> Interval:
@@ -154,11 +154,11 @@ def _student(mean: float, sums: NDArray[Any], counts: NDArray[Any], level: float
 
 def _method(values: Sequence[float], groups: int, *, leaves: bool, plain: bool) -> Method:
     student = Method.T if plain else Method.CLUSTER_T
-    if groups >= ENOUGH:
+    if groups >= MANY_CLUSTERS:
         return student
-    if groups < FEW:
+    if groups < FEW_CLUSTERS:
         return Method.WILSON if leaves else student
-    if not leaves and groups >= COCHRAN * _skewness(values) ** 2:
+    if not leaves and groups >= COCHRAN_FACTOR * _skewness(values) ** 2:
         return student
     binary = all(value in {0, 1} for value in values)
     return Method.WILSON if binary and plain else Method.BOOTSTRAP
@@ -235,7 +235,7 @@ def paired_permutation(
     if observed <= 0:
         return 1.0
     differing = differences[abs(differences) > _AGREE * size]
-    if len(differing) <= EXACT:
+    if len(differing) <= MAX_EXACT_PAIRS:
         sums = _all_flips(len(differing)) @ differing
         return int((abs(sums) >= observed).sum()) / len(sums)
     draws = _some_flips(-(-len(differing) // 32) * 32)[: len(differing)]
@@ -243,7 +243,7 @@ def paired_permutation(
     return (1 + int((abs(sums) >= observed - _SINGLE * size).sum())) / (FLIPS + 1)
 
 
-@lru_cache(maxsize=EXACT)
+@lru_cache(maxsize=MAX_EXACT_PAIRS)
 def _all_flips(n: int) -> NDArray[Any]:
     """Return half of all patterns of ``n`` signs, shape (2^(n-1), n); the others have opposite signs."""
     import numpy as np  # noqa: PLC0415 - heavy

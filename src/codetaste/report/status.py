@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import NAME, read_from
-from codetaste.orchestration.storage import owner_of
+from codetaste.orchestration.journal import JOURNAL_FILE, read_lines
+from codetaste.orchestration.storage import lock_owner
 from codetaste.report.progress import printable
 from codetaste.report.run_status import Capacity, JobStatus, ModelStatus, RunStatus, Spend, Wait
-from codetaste.report.sights import RATE_WINDOW_S, JobSight, Sights
+from codetaste.report.sights import RATE_WINDOW_S, JobTimes, JournalView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codetaste.orchestration.history import Call, JobHistory
+    from codetaste.orchestration.history import CallRecord, JobHistory
 
-LIVE = frozenset({"queued", "running", "retrying"})
-PLACES = {"jobs": "a place among the jobs", "sandbox": "a sandbox", "cpu": "a CPU"}
+UNFINISHED_STATES = frozenset({"queued", "running", "retrying"})
+WAIT_TEXTS = {"jobs": "a place among the jobs", "sandbox": "a sandbox", "cpu": "a CPU"}
 """The wait reason of a queued job, by resource."""
 _MINUTE_S = 60.0
 
 
-class Watched:
+class RunWatcher:
     """Reads the status of a run repeatedly; each ``poll`` reads only the journal lines since the last one.
 
     Raises:
@@ -38,25 +38,25 @@ class Watched:
         self.directory = find_run(run)
         self._end = 0
         self.history = History()
-        self.sights = Sights(self.history)
+        self.view = JournalView(self.history)
 
-    def look(self) -> RunStatus:
+    def poll(self) -> RunStatus:
         """Return the run's status now.
 
         Raises:
             JournalError: the journal is damaged.
         """
-        path = self.directory / NAME
+        path = self.directory / JOURNAL_FILE
         # The owner is read first: a run that ends meanwhile has written all its lines before it unlocks.
-        owner = owner_of(self.directory)
+        owner = lock_owner(self.directory)
         try:
             if path.stat().st_size < self._end:
                 # Another run has replaced it.
                 self._end, self.history = 0, History()
-                self.sights = Sights(self.history)
-            for end, line in read_from(path, self._end):
+                self.view = JournalView(self.history)
+            for end, line in read_lines(path, self._end):
                 self.history.apply(line)
-                self.sights.apply(line)
+                self.view.apply(line)
                 self._end = end
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise JournalError(
@@ -64,7 +64,7 @@ class Watched:
             ) from error
         except OSError as error:
             raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
-        return _status(self.directory, owner, self.history, self.sights)
+        return _status(self.directory, owner, self.history, self.view)
 
 
 def find_run(run: Path) -> Path:
@@ -75,7 +75,7 @@ def find_run(run: Path) -> Path:
     """
     directory = next((place for place in (run, Path("runs") / run) if _has_run(place)), None)
     if directory is None:
-        known = sorted(path.parent.name for path in Path("runs").glob(f"*/{NAME}"))
+        known = sorted(path.parent.name for path in Path("runs").glob(f"*/{JOURNAL_FILE}"))
         shown = printable(str(run), 200)
         raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
     return directory
@@ -83,32 +83,32 @@ def find_run(run: Path) -> Path:
 
 def _has_run(folder: Path) -> bool:
     try:
-        return (folder / NAME).is_file()
+        return (folder / JOURNAL_FILE).is_file()
     except OSError:  # an invalid file name, or a folder without permission
         return False
 
 
-def call_state(call: Call, history: History, *, live: bool) -> str:
+def call_state(call: CallRecord, history: History, *, live: bool) -> str:
     """Return settled, released, in_flight or unknown: a call of an ended process may have been billed."""
     if call.state == "reserved":
         return "in_flight" if live and call.session == history.sessions else "unknown"
     return call.state
 
 
-def model_of(call: Call, lane: str) -> str:
+def model_of_call(call: CallRecord, lane: str) -> str:
     """Return the model id of ``call``; ``lane`` is used for old journals, whose calls do not name it."""
     named = call.note.get("model") if isinstance(call.note, dict) else None
     return str(named) if named else lane
 
 
-def _status(directory: Path, owner: str, history: History, view: Sights) -> RunStatus:
+def _status(directory: Path, owner: str, history: History, view: JournalView) -> RunStatus:
     live = bool(owner)
     at = time.time()
     run, by_job, models = Spend(), dict[str, Spend](), dict[str, ModelStatus]()
     model_by_job: dict[str, str] = {}
     for call in history.calls.values():
         lane = history.job(call.key).lane
-        model = model_of(call, lane)
+        model = model_of_call(call, lane)
         state = call_state(call, history, live=live)
         model_by_job[call.key] = model
         status = models.get(model) or models.setdefault(model, ModelStatus(model))
@@ -145,11 +145,11 @@ def _status(directory: Path, owner: str, history: History, view: Sights) -> RunS
         directory,
         at,
         owner,
-        view.stopping if live else "",
+        view.stop_reason if live else "",
         tuple(view.sessions),
         run,
         history.limits.usd,
-        _rate(view, at if live else view.last),
+        _rate(view, at if live else view.last_at),
         used_s,
         history.limits.wall_s,
         tuple(sorted(models.values(), key=lambda model: model.id)),
@@ -157,11 +157,11 @@ def _status(directory: Path, owner: str, history: History, view: Sights) -> RunS
         dict(view.limits) if live else {},
         dict(retries),
         jobs,
-        products(directory),
+        find_products(directory),
     )
 
 
-def _rate(view: Sights, until: float) -> Decimal:
+def _rate(view: JournalView, until: float) -> Decimal:
     """Return the dollars settled per minute in the window before ``until``."""
     if not view.sessions:
         return Decimal(0)
@@ -173,16 +173,16 @@ def _job(
     key: str,
     job: JobHistory,
     history: History,
-    view: Sights,
+    view: JournalView,
     spend: Spend,
     model: str,
     free: Mapping[str, float] | None,
 ) -> JobStatus:
     """Return the status of a job; ``free`` is the free amount of each resource, None in a stopped run."""
     live = free is not None
-    times = view.jobs.get(key) or JobSight()
-    state = job.state if live or job.state not in LIVE else "interrupted"
-    needs = tuple(need for need in job.needs if history.job(need).state in {*LIVE, "interrupted"})
+    times = view.jobs.get(key) or JobTimes()
+    state = job.state if live or job.state not in UNFINISHED_STATES else "interrupted"
+    needs = tuple(need for need in job.needs if history.job(need).state in {*UNFINISHED_STATES, "interrupted"})
     retries: Counter[str] = Counter()
     for (_, cause), count in times.retries.items():
         retries[cause] += count
@@ -203,9 +203,9 @@ def _job(
 
 def _waits(
     job: JobHistory,
-    times: JobSight,
+    times: JobTimes,
     needs: tuple[str, ...],
-    view: Sights,
+    view: JournalView,
     state: str,
     free: Mapping[str, float],
 ) -> Iterable[Wait]:
@@ -213,7 +213,7 @@ def _waits(
         yield from (Wait(need, times.since) for need in needs)
         if not needs:
             ends = [view.jobs[need].since for need in job.needs if need in view.jobs]
-            yield Wait(PLACES[_short_of(times.resources, free)], max([times.since, *ends]))
+            yield Wait(WAIT_TEXTS[_short_of(times.resources, free)], max([times.since, *ends]))
     elif state == "retrying":
         yield Wait(f"its next try, {times.retry_delay_s:.0f} s after the last", times.since)
     for what, begun in times.waits.items():
@@ -224,11 +224,11 @@ def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> str:
     """Return the resource that a queued job waits for: the first one of which too little is free."""
     if free.get("jobs", 0.0) < 1:
         return "jobs"
-    short = (name for name, amount in wanted.items() if name in PLACES and amount > free.get(name, amount))
+    short = (name for name, amount in wanted.items() if name in WAIT_TEXTS and amount > free.get(name, amount))
     return next(short, "jobs")
 
 
-def _in_use(history: History, view: Sights) -> Counter[str]:
+def _in_use(history: History, view: JournalView) -> Counter[str]:
     in_use: Counter[str] = Counter()
     for key, job in history.jobs.items():
         if job.state == "running":
@@ -239,7 +239,7 @@ def _in_use(history: History, view: Sights) -> Counter[str]:
 
 
 def _capacities(
-    view: Sights, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus], in_use: Counter[str]
+    view: JournalView, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus], in_use: Counter[str]
 ) -> tuple[Capacity, ...]:
     for name, model in models.items():
         in_use[f"model {name}"] = model.spend.calls["in_flight"]
@@ -255,7 +255,7 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
     waiting: Counter[str] = Counter()
     for job in jobs:
         for wait in job.waits:
-            waiting.update(resource for resource, place in PLACES.items() if wait.what == place)
+            waiting.update(resource for resource, place in WAIT_TEXTS.items() if wait.what == place)
             waiting.update(
                 f"model {name}"
                 for name in models
@@ -264,7 +264,7 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
     return waiting
 
 
-def products(directory: Path) -> tuple[Path, ...]:
+def find_products(directory: Path) -> tuple[Path, ...]:
     """Return the result folders of a run, each in the published layout."""
     outputs = directory / "outputs"
     benchmarks = sorted(table.parent for table in directory.glob("*/*/instances.csv"))

@@ -13,31 +13,31 @@ if TYPE_CHECKING:
     from codetaste.report.run_status import JobStatus, ModelStatus, RunStatus, Spend
 
 
-def as_json(status: RunStatus) -> dict[str, Any]:
+def status_to_json(status: RunStatus) -> dict[str, Any]:
     """Return the status as JSON data; money is exact, as text; times are UTC."""
     left = None if status.limit_s is None else round(status.limit_s - status.used_s, 3)
     return {
         "directory": str(status.directory),
         "at": _moment(status.at),
         "owner": status.owner or None,
-        "stopping": status.stopping or None,
+        "stopping": status.stop_reason or None,
         "sessions": [
             {"at": _moment(each.at), "pid": each.pid, "host": each.host} for each in status.sessions
         ],
         "money": {
             **_spend(status.spend),
             "limit_usd": None if status.limit_usd is None else _usd(status.limit_usd),
-            "usd_a_minute": _usd(round(status.rate_usd, 6)),
+            "usd_a_minute": _usd(round(status.usd_per_minute, 6)),
         },
         "time": {"used_s": round(status.used_s, 3), "limit_s": status.limit_s, "left_s": left},
         "limits": dict(status.limits),
         "at_once": {
-            each.resource: {"limit": each.limit, "taken": each.taken, "waiting": each.waiting}
+            each.resource: {"limit": each.limit, "taken": each.in_use, "waiting": each.waiting}
             for each in status.capacities
         },
         "models": {model.id: _model(model) for model in status.models},
         "retries": dict(status.retries),
-        "jobs": [job_json(job) for job in status.jobs],
+        "jobs": [job_to_json(job) for job in status.jobs],
         "products": [str(path) for path in status.products],
     }
 
@@ -53,7 +53,7 @@ def _model(model: ModelStatus) -> dict[str, Any]:
     }
 
 
-def job_json(job: JobStatus) -> dict[str, Any]:
+def job_to_json(job: JobStatus) -> dict[str, Any]:
     """Return one job as JSON data."""
     return {
         "key": job.key,
@@ -70,12 +70,12 @@ def job_json(job: JobStatus) -> dict[str, Any]:
     }
 
 
-def details_json(details: Sequence[JobDetail]) -> dict[str, Any]:
+def job_details_to_json(details: Sequence[JobDetail]) -> dict[str, Any]:
     """Return the details of some jobs as JSON data."""
     return {
         "jobs": [
             {
-                **job_json(each.job),
+                **job_to_json(each.job),
                 "title": each.title,
                 "calls": [
                     {

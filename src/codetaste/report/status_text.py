@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.logs import logs_folder
 from codetaste.report.progress import printable
-from codetaste.report.sights import reason
+from codetaste.report.sights import wait_kind
 from codetaste.units import format_duration, format_usd
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codetaste.report.job_detail import JobDetail
     from codetaste.report.run_status import JobStatus, ModelStatus, RunStatus, Spend
 
-ALL_UP_TO = 20
+MAX_JOBS_LISTED = 20
 """Up to this number all jobs are listed."""
 _MAX_PER_STATE = 6
 _MAX_LINE = 500
@@ -38,7 +38,7 @@ _ORDER = (
 _COLLAPSED = {"done", "queued", "skipped", "cancelled"}
 
 
-def render(status: RunStatus, *, everything: bool = False) -> str:
+def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
     """Render the status as text; ``everything`` lists all jobs."""
     lines = [
         *_head_lines(status),
@@ -46,7 +46,7 @@ def render(status: RunStatus, *, everything: bool = False) -> str:
         *_model_lines(status.models),
         *_retries_line(status.retries),
     ]
-    lines.extend(_job_lines(status, everything=everything))
+    lines.extend(_job_lines(status, everything=all_jobs))
     lines.extend(f"products    {printable(str(path))}" for path in status.products)
     logs = logs_folder(status.directory)
     if logs.is_dir():
@@ -61,15 +61,15 @@ def _head_lines(status: RunStatus) -> list[str]:
     if count:
         first += f", the last since {_format_time(status.sessions[-1].at)}"
     lines = [first]
-    if status.stopping:
-        lines.append(f"stopping    {printable(status.stopping)}")
+    if status.stop_reason:
+        lines.append(f"stopping    {printable(status.stop_reason)}")
     money = _format_spend(status.spend)
     if status.limit_usd is not None:
         spend = status.spend
         left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.in_flight_usd
         money += f" of {format_usd(status.limit_usd)}, {format_usd(max(left, Decimal(0)))} left"
-    if status.rate_usd and status.owner:
-        money += f" · {format_usd(status.rate_usd)} a minute recently"
+    if status.usd_per_minute and status.owner:
+        money += f" · {format_usd(status.usd_per_minute)} a minute recently"
     lines.append(f"money       {money}")
     time = format_duration(status.used_s)
     if status.limit_s is not None:
@@ -84,7 +84,7 @@ def _capacity_line(status: RunStatus) -> list[str]:
     if not status.capacities:
         return []
     uses = [
-        f"{each.resource} {each.taken:g} of {each.limit:g}"
+        f"{each.resource} {each.in_use:g} of {each.limit:g}"
         + (f" ({each.waiting} waiting)" if each.waiting else "")
         for each in status.capacities
     ]
@@ -145,7 +145,7 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
     rank = {state: place for place, state in enumerate(_ORDER)}
     states = sorted(by_state, key=lambda state: rank.get(state, len(rank)))
     counts = ", ".join(f"{len(by_state[state])} {printable(state.replace('_', ' '))}" for state in states)
-    few = everything or len(status.jobs) <= ALL_UP_TO
+    few = everything or len(status.jobs) <= MAX_JOBS_LISTED
     lines = [f"jobs        {len(status.jobs)}: {counts}" if counts else "jobs        none yet"]
     for state in states:
         jobs = sorted(by_state[state], key=lambda job: job.since)
@@ -153,7 +153,7 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
         lines.extend(_job_line(state, job, status.at) for job in jobs[:most])
         if 0 < most < len(jobs):
             lines.append(f"  {state:<15} … and {len(jobs) - most} more (--all lists them)")
-        reasons = Counter(reason(wait.what) for job in jobs for wait in job.waits)
+        reasons = Counter(wait_kind(wait.what) for job in jobs for wait in job.waits)
         if most < len(jobs) and reasons:
             waits = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_MAX_PER_STATE))
             lines.append(printable(f"  {state:<15} wait: {waits}", _MAX_LINE))
@@ -189,7 +189,7 @@ def _format_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def render_details(details: Sequence[JobDetail], now: float) -> str:
+def render_job_details(details: Sequence[JobDetail], now: float) -> str:
     """Render the details of some jobs."""
     return "\n\n".join("\n".join(_detail_lines(each, now)) for each in details)
 

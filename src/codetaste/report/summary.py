@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.job import Status
 from codetaste.report import comparison
-from codetaste.report.live import spend_line
-from codetaste.report.plans import prices_json
+from codetaste.report.live import format_spend
+from codetaste.report.plans import prices_to_json
 from codetaste.report.progress import printable
 from codetaste.units import format_duration, format_usd
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from codetaste.llm.pricing import PriceEntry
     from codetaste.orchestration.job import Outcome
-    from codetaste.orchestration.money import Snapshot
+    from codetaste.orchestration.money import BudgetSnapshot
     from codetaste.report.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SummaryLine:
     """One job in the summary: its result and its output path."""
 
     outcome: Outcome
     title: str
     lane: str
-    found: str = ""
+    result: str = ""
     path: str = ""
-    quiet: bool = False
+    hidden: bool = False
     """Whether the line is left out if the job succeeded, because another line or the comparison shows it."""
 
 
@@ -46,37 +46,37 @@ class Summary:
 
     name: str
     directory: Path
-    money: Snapshot
+    money: BudgetSnapshot
     wall_s: float
-    lines: Sequence[Line]
+    lines: Sequence[SummaryLine]
     scripted: Sequence[str] = ()
     products: Mapping[str, Path] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
-    stopped: str = ""
+    stop_reason: str = ""
     comparison: Comparison | None = None
     notes: Sequence[str] = ()
 
     @property
-    def failed(self) -> list[Line]:
+    def failed(self) -> list[SummaryLine]:
         """The jobs without a result."""
         return [line for line in self.lines if not line.outcome.usable]
 
     @property
     def exit_code(self) -> int:
         """0 when every job has a result, 130 when the user stopped the run, 1 otherwise."""
-        if self.stopped:
+        if self.stop_reason:
             return 130
         return 1 if self.failed else 0
 
 
-def render(summary: Summary, width: int | None = None) -> str:
+def render_summary(summary: Summary, width: int | None = None) -> str:
     """Render a summary as plain text, one line a job; the comparison is ``width`` columns wide if given."""
     done = len(summary.lines) - len(summary.failed)
     result = f"{summary.name}: {done} of {len(summary.lines)} jobs have a result"
-    output = [f"{result} · {format_duration(summary.wall_s)} · {spend_line(summary.money)}"]
-    if summary.stopped:
-        output.append(f"stopped: {summary.stopped}; run the same command again to continue")
-    lines = [line for line in summary.lines if not (line.quiet and line.outcome.usable)]
+    output = [f"{result} · {format_duration(summary.wall_s)} · {format_spend(summary.money)}"]
+    if summary.stop_reason:
+        output.append(f"stopped: {summary.stop_reason}; run the same command again to continue")
+    lines = [line for line in summary.lines if not (line.hidden and line.outcome.usable)]
     longest = max((len(line.title) for line in lines), default=0)
     output.extend(_job_line(line, longest) for line in lines)
     output.extend(printable(note, 1000) for note in summary.notes)
@@ -100,33 +100,33 @@ def render(summary: Summary, width: int | None = None) -> str:
     output.extend(f"{what}: {folder}" for what, folder in summary.products.items())
     output.append(f"everything else: {summary.directory}")
     if summary.comparison is not None:
-        output.extend(["", comparison.render(summary.comparison, width)])
+        output.extend(["", comparison.render_comparison(summary.comparison, width)])
     return "\n".join(output)
 
 
-def _job_line(line: Line, width: int) -> str:
+def _job_line(line: SummaryLine, width: int) -> str:
     outcome = line.outcome
     mark = "ok " if outcome.status is Status.DONE else "cut" if outcome.usable else "-- "
     again = " (from an earlier session)" if outcome.resumed else ""
     why = f": {outcome.error}" if outcome.error else ""
     money = format_usd(outcome.cost.spent.usd)
     status = "" if outcome.status is Status.DONE else f" {outcome.status}{why}"
-    found = f"{';' if status else ''} {line.found}" if line.found else ""
+    found = f"{';' if status else ''} {line.result}" if line.result else ""
     return printable(f"  {mark} {line.title:<{width}} {money:>9}{status}{found}{again}", 1000)
 
 
-def as_json(summary: Summary) -> dict[str, Any]:
+def summary_to_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as JSON data; money is exact, as text."""
     return {
         "name": summary.name,
         "directory": str(summary.directory),
         "exit_code": summary.exit_code,
-        "stopped": summary.stopped or None,
+        "stopped": summary.stop_reason or None,
         "wall_s": round(summary.wall_s, 3),
-        "money": money_json(summary.money),
+        "money": money_to_json(summary.money),
         "scripted_models": list(summary.scripted),
-        "prices": prices_json(summary.prices),
-        "comparison": None if summary.comparison is None else comparison.as_json(summary.comparison),
+        "prices": prices_to_json(summary.prices),
+        "comparison": None if summary.comparison is None else comparison.comparison_to_json(summary.comparison),
         "notes": list(summary.notes),
         "jobs": [
             {
@@ -138,8 +138,8 @@ def as_json(summary: Summary) -> dict[str, Any]:
                 "attempts": line.outcome.attempts,
                 "resumed": line.outcome.resumed,
                 "model": line.lane or None,
-                "money": money_json(line.outcome.cost),
-                "found": line.found or None,
+                "money": money_to_json(line.outcome.cost),
+                "found": line.result or None,
                 "path": line.path or None,
                 "value": line.outcome.value,
             }
@@ -148,7 +148,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def money_json(money: Snapshot) -> dict[str, Any]:
+def money_to_json(money: BudgetSnapshot) -> dict[str, Any]:
     """Return the money of a budget node as JSON data; dollars are text."""
 
     def usd(amount: Decimal | None) -> str | None:

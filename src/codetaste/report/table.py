@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Cell: TypeAlias = str | int | float | Interval | None
 """None means not measured, or undefined."""
 
-NOTHING = "–"
+NO_VALUE = "–"
 _EQUAL = "strict and published agree"
 _SCALE = {Unit.FRACTION: 100.0, Unit.SECONDS: 1 / 60}
 _DECIMALS = {Unit.USD: 2, Unit.MEAN: 2, Unit.P: 4}
@@ -43,7 +43,7 @@ class Column:
     unit: Unit = Unit.TEXT
     latex: str = ""
     over: str = ""
-    bare: bool = False
+    mean_only: bool = False
 
     @property
     def sign(self) -> str:
@@ -82,7 +82,7 @@ class Table:
     section: str = ""
 
 
-def spoken(cell: Cell, column: Column) -> tuple[str, str]:
+def format_cell(cell: Cell, column: Column) -> tuple[str, str]:
     """Format a cell in two parts: "76.0" and " ± 8.5", or "2.0" and " [0.7, 5.9]".
 
     A symmetric interval is shown by its half width, as in the paper; others by their ends.
@@ -92,9 +92,9 @@ def spoken(cell: Cell, column: Column) -> tuple[str, str]:
     if isinstance(cell, int | float):
         return _number(cell, column.unit), ""
     if cell is None or cell.mean is None:
-        return NOTHING, ""
+        return NO_VALUE, ""
     mean = _number(cell.mean, column.unit)
-    if column.bare or cell.low is None or cell.high is None:
+    if column.mean_only or cell.low is None or cell.high is None:
         return mean, ""
     if cell.margin is not None:
         return mean, f" ± {_number(cell.margin, column.unit)}"
@@ -115,7 +115,7 @@ def caption(table: Table) -> str:
     return f"{sign}{how}: {table.title}"
 
 
-def agreed(tables: Sequence[Table]) -> list[Table]:
+def collapse_equal(tables: Sequence[Table]) -> list[Table]:
     """Return one table instead of several aggregations' tables if their formatted text is the same.
 
     The exact numbers may differ in digits that are not shown, because sums are made in another order.
@@ -127,12 +127,12 @@ def agreed(tables: Sequence[Table]) -> list[Table]:
 
 def _formatted(table: Table) -> list[tuple[object, ...]]:
     return [
-        (row.section, *(spoken(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
+        (row.section, *(format_cell(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
         for row in table.rows
     ]
 
 
-def legend(rows: tuple[Row, ...]) -> tuple[str, ...]:
+def interval_legend(rows: tuple[Row, ...]) -> tuple[str, ...]:
     """Explain each kind of interval that occurs in ``rows``."""
     methods = {cell.method for row in rows for cell in row.cells if isinstance(cell, Interval)}
     texts = {

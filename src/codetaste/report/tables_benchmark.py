@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.report.contest import counted
+from codetaste.report.contest import plural
 from codetaste.report.measures import Unit
 from codetaste.report.table import Column, Row, Table
 
@@ -77,7 +77,7 @@ def table_2(facts: BenchmarkFacts) -> Table:
         Column("licence", "Licence"),
         Column("instances", "Instances", Unit.COUNT),
     )
-    of_all = counted(len(facts.instances), "instance")
-    title = f"{counted(len(rows), 'repository', 'repositories')} of {of_all}"
+    of_all = plural(len(facts.instances), "instance")
+    title = f"{plural(len(rows), 'repository', 'repositories')} of {of_all}"
     note = "Licences are read from local clones at the base commit, and unknown without a clone"
     return Table("2", title, columns, tuple(rows), (note,))

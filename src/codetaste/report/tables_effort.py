@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 from codetaste.evaluation.records import TrialStatus
 from codetaste.report import measures
-from codetaste.report.aggregate import count
-from codetaste.report.contest import counted
+from codetaste.report.aggregate import count_statuses
+from codetaste.report.contest import plural
 from codetaste.report.measures import Unit
 from codetaste.report.statistics import mean_interval, pass_at_k
-from codetaste.report.table import Cell, Column, Row, Table, legend
-from codetaste.report.tables_scores import LANE, TRIALS, column, not_measured
+from codetaste.report.table import Cell, Column, Row, Table, interval_legend
+from codetaste.report.tables_scores import MODE_COLUMN, TRIALS_COLUMN, measure_column, missing_values_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.evaluation.records import TrialRecord
     from codetaste.report.statistics import Interval
-    from codetaste.report.trials import Lane
-    from codetaste.report.view import View
+    from codetaste.report.trials import TrackMode
+    from codetaste.report.view import AggregatedTrials
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
 _ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
@@ -44,14 +44,14 @@ _STATUSES = {
 }
 
 
-def effort_table(view: View) -> Table:
+def effort_table(view: AggregatedTrials) -> Table:
     """Cost and endings of trials, and how often agents ran tests and replaced text in bulk."""
     columns = (
-        LANE,
-        TRIALS,
+        MODE_COLUMN,
+        TRIALS_COLUMN,
         *_ENDINGS.values(),
-        *(column(measure) for measure in _SPENT),
-        *(column(measure) for measure in _ACTIVITY),
+        *(measure_column(measure) for measure in _SPENT),
+        *(measure_column(measure) for measure in _ACTIVITY),
     )
     rows = []
     for agent, lane, trials in _lanes(view):
@@ -59,16 +59,16 @@ def effort_table(view: View) -> Table:
         means = [view.interval(trials, measure) for measure in (*_SPENT, *_ACTIVITY)]
         rows.append(Row((lane.title, len(trials), *endings, *means), agent))
     shown = tuple(rows)
-    notes = (*legend(shown), *not_measured(view, (*_SPENT, *_ACTIVITY)))
+    notes = (*interval_legend(shown), *missing_values_note(view, (*_SPENT, *_ACTIVITY)))
     title = "Cost of trials and activity of agents: means of a trial, and shares of trials"
     return Table("effort", title, columns, shown, notes, view.aggregation, "agent")
 
 
-def counts_table(view: View) -> Table:
+def counts_table(view: AggregatedTrials) -> Table:
     """Trials by status: those that score 0, have no score, or are dropped as published."""
     columns = (
-        LANE,
-        TRIALS,
+        MODE_COLUMN,
+        TRIALS_COLUMN,
         *(Column(status, title, Unit.COUNT) for status, title in _STATUSES.items()),
         Column("passed", "PASS measured", Unit.COUNT),
         Column("ifr", "IFR measured", Unit.COUNT),
@@ -78,13 +78,13 @@ def counts_table(view: View) -> Table:
     )
     rows = []
     everywhere = {
-        lane: {record.instance for agent in view.trials.names for record in view.of(agent, lane)}
-        for lane in view.trials.lanes
+        lane: {record.instance for agent in view.trials.agent_names for record in view.trials_of(agent, lane)}
+        for lane in view.trials.track_modes
     }
     for agent, lane, trials in _lanes(view):
-        counts = count(trials)
+        counts = count_statuses(trials)
         measured = [
-            sum(1 for record in trials if measure.of(record) is not None)
+            sum(1 for record in trials if measure.value(record) is not None)
             for measure in (measures.PASS, measures.IFR, measures.PREC)
         ]
         absent = len(everywhere[lane] - {record.instance for record in trials})
@@ -99,7 +99,7 @@ def counts_table(view: View) -> Table:
     return Table("counts", "Trials by status", columns, tuple(rows), notes, "", "agent")
 
 
-def _reasons(view: View) -> list[str]:
+def _reasons(view: AggregatedTrials) -> list[str]:
     """Return the reasons and notes of trials with their counts, the most frequent first."""
     counts = Counter(
         text
@@ -107,12 +107,12 @@ def _reasons(view: View) -> list[str]:
         for text in {f"{_STATUSES[record.status].lower()}: {record.why}" if record.why else "", *record.notes}
     )
     del counts[""]
-    listed = [f"{counted(number, 'trial')}: {text}" for text, number in counts.most_common(_MAX_REASONS)]
+    listed = [f"{plural(number, 'trial')}: {text}" for text, number in counts.most_common(_MAX_REASONS)]
     more = len(counts) - len(listed)
-    return [*listed, f"and {counted(more, 'other reason')} (scores.json of each trial)"] if more else listed
+    return [*listed, f"and {plural(more, 'other reason')} (scores.json of each trial)"] if more else listed
 
 
-def attempts_table(view: View) -> Table | None:
+def attempts_table(view: AggregatedTrials) -> Table | None:
     """Return pass@k: the probability that one of k attempts passes, as a mean over instances.
 
     None where no instance has several attempts.
@@ -132,19 +132,19 @@ def attempts_table(view: View) -> Table | None:
         "attempts",
         "pass@k: the chance that at least one of k attempts passes the tests, over instances",
         (
-            LANE,
+            MODE_COLUMN,
             Column("instances", "Instances", Unit.COUNT),
             Column("attempts", "Attempts", Unit.COUNT),
             *(Column(f"pass_at_{k}", f"pass@{k}", Unit.FRACTION) for k in ks),
         ),
         shown,
-        (*legend(shown), "pass@k: over instances with at least k attempts whose PASS is known"),
+        (*interval_legend(shown), "pass@k: over instances with at least k attempts whose PASS is known"),
         view.aggregation,
         "agent",
     )
 
 
-def _attempts(view: View, trials: Sequence[TrialRecord]) -> dict[str, list[float]]:
+def _attempts(view: AggregatedTrials, trials: Sequence[TrialRecord]) -> dict[str, list[float]]:
     """Return for each instance the PASS values of its attempts, where known."""
     sample = view.sample(trials, measures.PASS)
     attempts: defaultdict[str, list[float]] = defaultdict(list)
@@ -163,10 +163,10 @@ def _pass_at(attempts: dict[str, list[float]], k: int, trials: Sequence[TrialRec
     return mean_interval(list(chances.values()), [repository[instance] for instance in chances])
 
 
-def _lanes(view: View) -> list[tuple[str, Lane, tuple[TrialRecord, ...]]]:
+def _lanes(view: AggregatedTrials) -> list[tuple[str, TrackMode, tuple[TrialRecord, ...]]]:
     return [
         (agent, lane, trials)
-        for agent in view.ranked()
-        for lane in view.trials.lanes
-        if (trials := view.of(agent, lane))
+        for agent in view.ranked_agents()
+        for lane in view.trials.track_modes
+        if (trials := view.trials_of(agent, lane))
     ]

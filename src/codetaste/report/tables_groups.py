@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 from codetaste.report import measures
 from codetaste.report.measures import Unit
-from codetaste.report.table import Column, Row, Table, legend
-from codetaste.report.tables_scores import LANE, TRIALS, column, not_measured
-from codetaste.report.trials import lane_of, lane_order
+from codetaste.report.table import Column, Row, Table, interval_legend
+from codetaste.report.tables_scores import MODE_COLUMN, TRIALS_COLUMN, measure_column, missing_values_note
+from codetaste.report.trials import track_mode_of, track_mode_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codetaste.evaluation.records import TrialRecord
-    from codetaste.report.trials import Lane
-    from codetaste.report.view import View
+    from codetaste.report.trials import TrackMode
+    from codetaste.report.view import AggregatedTrials
 
 _MEASURES = (measures.PASS, measures.ALIGNMENT, measures.IFR, measures.PREC)
 
 
-class By(StrEnum):
+class GroupBy(StrEnum):
     """The property by which trials are grouped."""
 
     AGENT = "agent"
@@ -35,18 +35,18 @@ class By(StrEnum):
     INSTANCE = "instance"
 
 
-def group_table(view: View, by: By) -> Table:
+def group_table(view: AggregatedTrials, by: GroupBy) -> Table:
     """PASS, A, IFR and PREC of each group; groups by a property of instances are split by track and mode.
 
     Groups by track combine its modes, groups by mode its tracks, and groups by agent all of its trials.
     """
     of: Callable[[TrialRecord], str] = attrgetter(by)
-    by_track_mode = by in {By.LANGUAGE, By.CATEGORY, By.REPOSITORY, By.INSTANCE}
-    groups: defaultdict[tuple[str, str, Lane | None], list[TrialRecord]] = defaultdict(list)
+    by_track_mode = by in {GroupBy.LANGUAGE, GroupBy.CATEGORY, GroupBy.REPOSITORY, GroupBy.INSTANCE}
+    groups: defaultdict[tuple[str, str, TrackMode | None], list[TrialRecord]] = defaultdict(list)
     for record in view.trials.agents:
-        agent = "" if by is By.AGENT else record.agent
-        groups[agent, of(record) or "unknown", lane_of(record) if by_track_mode else None].append(record)
-    ranks = {agent: rank for rank, agent in enumerate(view.ranked())}
+        agent = "" if by is GroupBy.AGENT else record.agent
+        groups[agent, of(record) or "unknown", track_mode_of(record) if by_track_mode else None].append(record)
+    ranks = {agent: rank for rank, agent in enumerate(view.ranked_agents())}
     rows = []
     for agent, name, lane in sorted(groups, key=lambda key: _order(key, ranks)):
         trials = groups[agent, name, lane]
@@ -57,18 +57,18 @@ def group_table(view: View, by: By) -> Table:
     shown = tuple(rows)
     columns = (
         Column(by, by.title()),
-        *((LANE,) if by_track_mode else ()),
-        *(column(measure) for measure in _MEASURES),
-        TRIALS,
+        *((MODE_COLUMN,) if by_track_mode else ()),
+        *(measure_column(measure) for measure in _MEASURES),
+        TRIALS_COLUMN,
         Column("instances", "Instances", Unit.COUNT),
     )
-    notes = (*legend(shown), *not_measured(view, _MEASURES))
+    notes = (*interval_legend(shown), *missing_values_note(view, _MEASURES))
     title = f"Scores by {by}, in percent with 95 % confidence intervals"
-    section = "" if by is By.AGENT else "agent"
+    section = "" if by is GroupBy.AGENT else "agent"
     return Table(f"by-{by}", title, columns, shown, notes, view.aggregation, section)
 
 
-def _order(key: tuple[str, str, Lane | None], ranks: dict[str, int]) -> tuple[object, ...]:
+def _order(key: tuple[str, str, TrackMode | None], ranks: dict[str, int]) -> tuple[object, ...]:
     agent, name, lane = key
     first = (ranks.get(agent, 0), ranks.get(name, 0), name.lower(), name)
-    return first if lane is None else (*first, *lane_order(lane))
+    return first if lane is None else (*first, *track_mode_order(lane))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, str, str, str, int]
 
-REFERENCES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
+REFERENCE_TITLES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
 """Titles of the pseudo agents in the paper's tables."""
 _CHECKED = (
     measures.IFR,
@@ -37,7 +37,7 @@ _MODES = {"direct": 0, "plan": 1, "multiplan": 2}
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Lane:
+class TrackMode:
     """A track with a mode."""
 
     track: str
@@ -51,12 +51,12 @@ class Lane:
         return f"{self.track} {self.mode}".strip().title()
 
 
-def lane_of(record: TrialRecord) -> Lane:
+def track_mode_of(record: TrialRecord) -> TrackMode:
     """Return the track and mode of a trial."""
-    return Lane(record.track, record.mode)
+    return TrackMode(record.track, record.mode)
 
 
-def lane_order(lane: Lane) -> tuple[int, str, int, str]:
+def track_mode_order(lane: TrackMode) -> tuple[int, str, int, str]:
     """Return the sort key for the paper's order: instructed, open; direct, plan, multiplan."""
     return (
         _TRACKS.get(lane.track, len(_TRACKS)),
@@ -67,7 +67,7 @@ def lane_order(lane: Lane) -> tuple[int, str, int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
+class MergedTrials:
     """Trials with unique agent names and without duplicates.
 
     ``agents`` has the trials of agents, ``pseudo`` those of the golden and the null agent, one for each
@@ -76,17 +76,17 @@ class Trials:
 
     agents: tuple[TrialRecord, ...]
     pseudo: tuple[TrialRecord, ...]
-    lanes: tuple[Lane, ...]
+    track_modes: tuple[TrackMode, ...]
     """The tracks and modes that occur, in the paper's order."""
     notes: tuple[str, ...]
 
     @property
-    def names(self) -> list[str]:
+    def agent_names(self) -> list[str]:
         """The names of the agents, in the order of their first trials."""
         return list(dict.fromkeys(record.agent for record in self.agents))
 
 
-def gather(records: Iterable[TrialRecord]) -> Trials:
+def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
     """Merge the records of one or more runs."""
     notes: list[str] = []
     real: list[TrialRecord] = []
@@ -98,8 +98,8 @@ def gather(records: Iterable[TrialRecord]) -> Trials:
             real.append(record)
     agents = _with_run_names(_without_duplicates(real, notes), notes)
     notes += _invalid_values([*agents, *pseudo.values()])
-    lanes = sorted({lane_of(record) for record in agents}, key=lane_order)
-    return Trials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
+    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
+    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
 
 
 def _invalid_values(records: list[TrialRecord]) -> list[str]:
@@ -108,7 +108,7 @@ def _invalid_values(records: list[TrialRecord]) -> list[str]:
         f"{_describe(record)}: {measure.title} is {value}, which is left out"
         for record in records
         for measure in _CHECKED
-        if (value := measure.of(record)) is not None and not measure.takes(value)
+        if (value := measure.value(record)) is not None and not measure.accepts(value)
     ]
 
 
@@ -131,7 +131,7 @@ def _key(record: TrialRecord) -> _Key:
 
 def _describe(record: TrialRecord) -> str:
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
-    return f"{record.agent} on {record.instance} ({lane_of(record).title}{again})"
+    return f"{record.agent} on {record.instance} ({track_mode_of(record).title}{again})"
 
 
 def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:

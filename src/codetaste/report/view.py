@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.report import measures
-from codetaste.report.aggregate import Aggregation, Aggregator, Grouping, Sample, aggregator
-from codetaste.report.trials import Lane, lane_of
+from codetaste.report.aggregate import Aggregation, Aggregator, Grouping, Sample, make_aggregator
+from codetaste.report.trials import TrackMode, track_mode_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from codetaste.evaluation.records import TrialRecord
     from codetaste.report.measures import Measure
     from codetaste.report.statistics import Interval
-    from codetaste.report.trials import Trials
+    from codetaste.report.trials import MergedTrials
 
-SCORES = (
+SCORE_MEASURES = (
     measures.PASS,
     measures.ALIGNMENT,
     measures.ALIGNMENT_PLUS,
@@ -33,20 +33,20 @@ SCORES = (
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AggregatedTrials:
     """All trials of a report under one aggregation."""
 
-    trials: Trials
+    trials: MergedTrials
     aggregator: Aggregator
     grouping: Grouping
-    by_agent: Mapping[tuple[str, Lane], tuple[TrialRecord, ...]]
+    by_agent: Mapping[tuple[str, TrackMode], tuple[TrialRecord, ...]]
 
     @property
     def aggregation(self) -> Aggregation:
         """How trials without a score enter a mean."""
         return self.aggregator.aggregation
 
-    def of(self, agent: str, lane: Lane) -> tuple[TrialRecord, ...]:
+    def trials_of(self, agent: str, lane: TrackMode) -> tuple[TrialRecord, ...]:
         """Return an agent's trials in a track and mode."""
         return self.by_agent.get((agent, lane), ())
 
@@ -58,35 +58,35 @@ class View:
         """Return the mean of a measure over some trials, with its interval."""
         return self.sample(records, measure).interval(measure, self.grouping)
 
-    def measures_any(self, measure: Measure) -> bool:
+    def has_values(self, measure: Measure) -> bool:
         """Whether any trial of an agent has a value of this measure."""
         return any(self.aggregator.value(record, measure) is not None for record in self.trials.agents)
 
     @property
-    def primary(self) -> Measure:
+    def primary_measure(self) -> Measure:
         """The measure by which agents are ranked: A, or IFR where PASS was not measured."""
-        return measures.ALIGNMENT if self.measures_any(measures.ALIGNMENT) else measures.IFR
+        return measures.ALIGNMENT if self.has_values(measures.ALIGNMENT) else measures.IFR
 
-    def ranked(self) -> list[str]:
+    def ranked_agents(self) -> list[str]:
         """Return the agents, the best first, by the mean of their tracks' and modes' primary means."""
-        primary = self.primary
+        primary = self.primary_measure
 
         def mean_of_means(agent: str) -> float:
-            samples = [self.sample(self.of(agent, lane), primary).values for lane in self.trials.lanes]
+            samples = [self.sample(self.trials_of(agent, lane), primary).values for lane in self.trials.track_modes]
             means = [sum(values) / len(values) for values in samples if values]
             return sum(means) / len(means) if means else -1.0
 
-        return sorted(self.trials.names, key=lambda agent: (-mean_of_means(agent), agent))
+        return sorted(self.trials.agent_names, key=lambda agent: (-mean_of_means(agent), agent))
 
 
-def view(trials: Trials, aggregation: Aggregation, grouping: Grouping = Grouping.INSTANCE) -> View:
+def aggregate_trials(trials: MergedTrials, aggregation: Aggregation, grouping: Grouping = Grouping.INSTANCE) -> AggregatedTrials:
     """Aggregate trials in one way."""
-    by_agent: defaultdict[tuple[str, Lane], list[TrialRecord]] = defaultdict(list)
+    by_agent: defaultdict[tuple[str, TrackMode], list[TrialRecord]] = defaultdict(list)
     for record in trials.agents:
-        by_agent[record.agent, lane_of(record)].append(record)
-    return View(
+        by_agent[record.agent, track_mode_of(record)].append(record)
+    return AggregatedTrials(
         trials,
-        aggregator(aggregation, trials.agents, SCORES),
+        make_aggregator(aggregation, trials.agents, SCORE_MEASURES),
         grouping,
         {key: tuple(records) for key, records in by_agent.items()},
     )

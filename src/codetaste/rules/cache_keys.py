@@ -13,16 +13,16 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from codetaste.source.layers import Layers
+from codetaste.source.layers import OverlayTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.rules.engine_install import Engine
+    from codetaste.rules.engine_install import RuleEngine
     from codetaste.rules.rule import Rule
 
-FORMAT = 1
+CACHE_FORMAT = 1
 """Increase it when the engine's flags, its input, or the format of cache entries change."""
 KEY_BYTES = 16
 
@@ -44,16 +44,16 @@ class FileState(NamedTuple):
 
     key: bytes
     stamp: Stamp
-    settled: bool
+    stable: bool
 
 
-def engine_name(engine: Engine) -> str:
+def engine_cache_name(engine: RuleEngine) -> str:
     """Return a name that identifies the engine's answers, "" if the engine cannot be identified."""
     # The hash identifies only a core; a wrapper may start a program that changes.
-    return f"{FORMAT} {engine.version} {engine.sha256}" if engine.core else ""
+    return f"{CACHE_FORMAT} {engine.version} {engine.sha256}" if engine.is_core else ""
 
 
-def independent(rules: Iterable[Rule]) -> bool:
+def are_independent(rules: Iterable[Rule]) -> bool:
     """Whether the matches of each rule are independent of the others: other modes combine rules."""
     return all(rule.body.get("mode") in _MODES for rule in rules)
 
@@ -80,14 +80,14 @@ class FileKeys:
     def __init__(self) -> None:
         self._trees: dict[str, dict[str, FileState]] = {}
 
-    def read(self, tree: Path | Layers, files: Sequence[str]) -> dict[str, FileState]:
+    def read(self, tree: Path | OverlayTree, files: Sequence[str]) -> dict[str, FileState]:
         """Return the state of each of ``files`` that can be read."""
-        if not isinstance(tree, Layers):
+        if not isinstance(tree, OverlayTree):
             return self._memoised(tree, files)
         # Files written by a patch exist only for one or two scans, so they are not memoised.
         patched = [path for path in files if path in tree.changed]
         from_base = [path for path in files if path not in tree.changed]
-        return self._memoised(tree.base, from_base) | _states(tree.over, patched, {})
+        return self._memoised(tree.base, from_base) | _states(tree.overlay, patched, {})
 
     def _memoised(self, folder: Path, files: Sequence[str]) -> dict[str, FileState]:
         before = self._trees.get(str(folder), {})
@@ -97,11 +97,11 @@ class FileKeys:
         self._trees[str(folder)] = before | states
         return states
 
-    def unchanged(self, tree: Path | Layers, states: Mapping[str, FileState]) -> dict[str, FileState]:
+    def unchanged(self, tree: Path | OverlayTree, states: Mapping[str, FileState]) -> dict[str, FileState]:
         """Return those of ``states`` whose files have certainly not changed since they were read."""
-        if isinstance(tree, Layers):
+        if isinstance(tree, OverlayTree):
             now: dict[str, FileState] = {}
-            for folder in (tree.base, tree.over):
+            for folder in (tree.base, tree.overlay):
                 there = {path: state for path, state in states.items() if tree.folder(path) == folder}
                 now |= _states(folder, there, there)
         else:
@@ -129,7 +129,7 @@ def _state(root: bytes, path: str, before: FileState | None) -> FileState:
     name = os.fsencode(path)
     full_path = b"%s/%s" % (root, name)
     stamp = _stamp(os.lstat(full_path))
-    if before is not None and before.settled and before.stamp == stamp:
+    if before is not None and before.stable and before.stamp == stamp:
         return before
     now_ns = time.time_ns()
     descriptor = os.open(full_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

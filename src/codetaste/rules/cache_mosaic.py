@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from codetaste.rules.cache_sheet import LEFT_ALONE, LOOKED_AT, Said, Sheet
+from codetaste.rules.cache_sheet import NOT_SCANNED, SCANNED_WITHOUT_MATCH, FileAnswer, CacheEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,25 +31,25 @@ class _Part:
     invalid: bool = False
 
 
-class Gap(NamedTuple):
+class MissingSubset(NamedTuple):
     """Rules that have not answered for some files, by key."""
 
     rules: frozenset[bytes]
     files: list[bytes]
 
 
-class Mosaic:
+class AnswerMerge:
     """Merged answers of ``rules`` for ``files``, all by key."""
 
     def __init__(self, rules: Iterable[bytes], files: Iterable[bytes]) -> None:
         self.rules = tuple(sorted(rules))
-        self.answers: dict[bytes, Said] = {}
+        self.answers: dict[bytes, FileAnswer] = {}
         self._bits = {key: 1 << number for number, key in enumerate(dict.fromkeys(self.rules))}
         self._all = (1 << len(self._bits)) - 1
         self._repeated = {key for key, times in Counter(self.rules).items() if times > 1}
         self._open: dict[bytes, _Part | None] = dict.fromkeys(files)
 
-    def lay(self, entry: Sheet) -> bool:
+    def add(self, entry: CacheEntry) -> bool:
         """Add the new answers of ``entry``; return whether its rules are exactly these."""
         if entry.rules == self.rules:
             known = entry.files
@@ -68,7 +68,7 @@ class Mosaic:
             self._add_answer(part, answer, bits, ours=ours)
         return False
 
-    def _add_answer(self, part: _Part, answer: Said, bits: int, *, ours: bool) -> None:
+    def _add_answer(self, part: _Part, answer: FileAnswer, bits: int, *, ours: bool) -> None:
         fresh = bits & ~part.covered
         part.covered |= bits
         added = {key: where for key, where in answer.matches.items() if self._bits.get(key, 0) & fresh}
@@ -79,7 +79,7 @@ class Mosaic:
         part.scanned |= answer.scanned and (ours or bool(added))
         part.maybe_scanned |= answer.scanned
 
-    def tear(self, files: Iterable[bytes]) -> None:
+    def invalidate(self, files: Iterable[bytes]) -> None:
         """Mark those of ``files`` that have no final answer, so that they are scanned again."""
         for key in files:
             if part := self._open.get(key):
@@ -90,7 +90,7 @@ class Mosaic:
         """Whether all files have an answer."""
         return not self._open
 
-    def gap(self) -> Gap | None:
+    def missing_subset(self) -> MissingSubset | None:
         """Return the largest set of files for which the same rules, but not all rules, have no answer yet."""
         missing_bits = {
             key: self._all & ~part.covered
@@ -101,33 +101,33 @@ class Mosaic:
             return None
         (most, _), *_ = Counter(missing_bits.values()).most_common(1)
         rules = frozenset(key for key, bit in self._bits.items() if bit & most)
-        return Gap(rules, [key for key, bits in missing_bits.items() if bits == most])
+        return MissingSubset(rules, [key for key, bits in missing_bits.items() if bits == most])
 
-    def rest(self) -> list[bytes]:
+    def missing(self) -> list[bytes]:
         """Return the files that have to be scanned with all rules."""
         return [
             key for key, part in self._open.items() if not part or part.invalid or part.covered != self._all
         ]
 
-    def doubtful(self) -> list[bytes]:
+    def uncertain(self) -> list[bytes]:
         """Return those of the other files for which it is unknown whether the engine would scan them."""
         return [key for key, part in self._open.items() if part and part.maybe_scanned and not part.scanned]
 
-    def close(self, scanned: Mapping[bytes, bool]) -> dict[bytes, Said]:
+    def finish(self, scanned: Mapping[bytes, bool]) -> dict[bytes, FileAnswer]:
         """Finish and return the open answers; ``scanned``: whether the engine scans uncertain files."""
         made = {}
         for key, part in self._open.items():
             assert part is not None  # noqa: S101 - ``missing`` files were scanned before
             if part.matches:
-                made[key] = Said(scanned=True, matches=part.matches)
+                made[key] = FileAnswer(scanned=True, matches=part.matches)
             else:
-                made[key] = LOOKED_AT if scanned.get(key, part.scanned) else LEFT_ALONE
+                made[key] = SCANNED_WITHOUT_MATCH if scanned.get(key, part.scanned) else NOT_SCANNED
         self.answers |= made
         self._open = {}
         return made
 
 
-def by_use(entries: Sequence[Sheet], rules: Iterable[bytes]) -> list[Sheet]:
+def sort_by_coverage(entries: Sequence[CacheEntry], rules: Iterable[bytes]) -> list[CacheEntry]:
     """Sort ``entries`` by how many of ``rules`` they answer for, most first."""
     wanted = frozenset(rules)
     return sorted(entries, key=lambda entry: -len(wanted.intersection(entry.rules)))

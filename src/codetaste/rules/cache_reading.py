@@ -9,17 +9,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.rules.cache_sheet import LEFT_ALONE, LOOKED_AT, Said, Sheet
+from codetaste.rules.cache_sheet import NOT_SCANNED, SCANNED_WITHOUT_MATCH, FileAnswer, CacheEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.rules.cache_sheet import Region
-    from codetaste.rules.scan import Problem, Scan
+    from codetaste.rules.scan import ScanProblem, ScanResult
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SplitScan:
     """A scan split into answers per file.
 
     Attributes:
@@ -30,14 +30,14 @@ class Reading:
         cacheable: False if no answer may be cached.
     """
 
-    sheet: Sheet
-    loose: tuple[Problem, ...]
-    broken: frozenset[str]
-    spoilt: frozenset[bytes]
-    whole: bool
+    entry: CacheEntry
+    other_problems: tuple[ScanProblem, ...]
+    broken_rules: frozenset[str]
+    uncacheable_files: frozenset[bytes]
+    cacheable: bool
 
 
-def read_scan(scan: Scan, rules: Mapping[str, bytes], files: Mapping[str, bytes]) -> Reading:
+def split_scan(scan: ScanResult, rules: Mapping[str, bytes], files: Mapping[str, bytes]) -> SplitScan:
     """Split the ``scan`` of ``files`` (keys by path) with ``rules`` (keys by id)."""
     firsts = {key: name for name, key in reversed([*rules.items()])}
     matches: dict[str, dict[bytes, list[Region]]] = defaultdict(lambda: defaultdict(list))
@@ -59,38 +59,38 @@ def read_scan(scan: Scan, rules: Mapping[str, bytes], files: Mapping[str, bytes]
         scanned = path in scan.scanned
         if path in reported:
             found = {key: tuple(regions) for key, regions in matches[path].items()}
-            answers[name] = Said(scanned, found, tuple(problems[path]))
+            answers[name] = FileAnswer(scanned, found, tuple(problems[path]))
         else:
-            answers[name] = LOOKED_AT if scanned else LEFT_ALONE
+            answers[name] = SCANNED_WITHOUT_MATCH if scanned else NOT_SCANNED
     broken = frozenset(p.rule_id for p in loose if _breaks_rule(p))
     spoilt = frozenset(files[p.path] for p in loose if _spoils_file(p, files))
     contradicted = any(match.rule_id in broken for match in scan.matches)
-    return Reading(
-        sheet=Sheet(tuple(sorted(rules.values())), answers),
-        loose=tuple(loose),
-        broken=broken,
-        spoilt=spoilt,
-        whole=not contradicted
+    return SplitScan(
+        entry=CacheEntry(tuple(sorted(rules.values())), answers),
+        other_problems=tuple(loose),
+        broken_rules=broken,
+        uncacheable_files=spoilt,
+        cacheable=not contradicted
         and all(_breaks_rule(p) or _spoils_file(p, files) for p in loose)
         and matches.keys() <= files.keys(),
     )
 
 
-def _is_repeatable(problem: Problem, files: Mapping[str, bytes]) -> bool:
+def _is_repeatable(problem: ScanProblem, files: Mapping[str, bytes]) -> bool:
     """Whether the file alone causes the problem, in every scan."""
     return (
         problem.kind == "parse" and not problem.rule_id and problem.path in files and not _is_timeout(problem)
     )
 
 
-def _is_timeout(problem: Problem) -> bool:
+def _is_timeout(problem: ScanProblem) -> bool:
     """Whether the engine ran into a time limit, which another scan may not."""
     return "timeout" in "".join(problem.message.partition(":")[0].split()).lower()
 
 
-def _breaks_rule(problem: Problem) -> bool:
+def _breaks_rule(problem: ScanProblem) -> bool:
     return problem.kind == "rule" and bool(problem.rule_id) and not problem.path
 
 
-def _spoils_file(problem: Problem, files: Mapping[str, bytes]) -> bool:
+def _spoils_file(problem: ScanProblem, files: Mapping[str, bytes]) -> bool:
     return problem.kind in {"rule", "parse"} and problem.path in files

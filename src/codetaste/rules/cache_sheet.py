@@ -10,24 +10,24 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from codetaste.rules.cache_keys import FORMAT, KEY_BYTES
+from codetaste.rules.cache_keys import CACHE_FORMAT, KEY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MAGIC = b"codetaste matches %d\n" % FORMAT
+_MAGIC = b"codetaste matches %d\n" % CACHE_FORMAT
 _SUM_BYTES = 32
 
 Region = tuple[int, int, int, int]
 """First and last line, first and last column of a match."""
 
 
-class Damaged(ValueError):
+class DamagedEntry(ValueError):
     """The bytes are not a valid cache entry."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FileAnswer:
     """The answer of one call of the engine for one file.
 
     Attributes:
@@ -41,16 +41,16 @@ class Said:
     problems: tuple[tuple[str, int], ...] = ()
 
 
-LOOKED_AT, LEFT_ALONE = Said(scanned=True), Said(scanned=False)
+SCANNED_WITHOUT_MATCH, NOT_SCANNED = FileAnswer(scanned=True), FileAnswer(scanned=False)
 """The answers for files without matches and problems: nearly all files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class CacheEntry:
     """The answers for ``files`` (by key) with one set of ``rules`` (keys, sorted, possibly repeated)."""
 
     rules: tuple[bytes, ...]
-    files: Mapping[bytes, Said]
+    files: Mapping[bytes, FileAnswer]
 
     def to_bytes(self) -> bytes:
         """Return the entry as bytes."""
@@ -74,7 +74,7 @@ class Sheet:
         return _MAGIC + hashlib.sha256(body).digest() + body
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Sheet:
+    def from_bytes(cls, data: bytes) -> CacheEntry:
         """Parse the result of ``to_bytes``.
 
         Raises:
@@ -83,14 +83,14 @@ class Sheet:
         start = len(_MAGIC) + _SUM_BYTES
         body = data[start:]
         if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(body).digest() != data[len(_MAGIC) : start]:
-            raise Damaged
+            raise DamagedEntry
         try:
             return cls._read(body)
         except (ValueError, LookupError, TypeError):
-            raise Damaged from None
+            raise DamagedEntry from None
 
     @classmethod
-    def _read(cls, body: bytes) -> Sheet:
+    def _read(cls, body: bytes) -> CacheEntry:
         line, _, rest = body.partition(b"\n")
         head = json.loads(line)
         rules_end = head["rules"] * KEY_BYTES
@@ -98,10 +98,10 @@ class Sheet:
         rules = _keys(rest[:rules_end])
         keys = _keys(rest[rules_end:files_end])
         flags = rest[files_end:]
-        files = {key: LOOKED_AT if flag else LEFT_ALONE for key, flag in zip(keys, flags, strict=True)}
+        files = {key: SCANNED_WITHOUT_MATCH if flag else NOT_SCANNED for key, flag in zip(keys, flags, strict=True)}
         for number, (matches, problems) in head["found"].items():
             position = int(number)
-            files[keys[position]] = Said(
+            files[keys[position]] = FileAnswer(
                 scanned=bool(flags[position]),
                 matches={
                     rules[rule]: tuple(_region(*each) for each in regions) for rule, *regions in matches

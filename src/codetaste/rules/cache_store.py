@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import CodetasteError
 from codetaste.rules.cache_keys import KEY_BYTES, set_key
-from codetaste.rules.cache_sheet import Damaged, Sheet
-from codetaste.source.hidden import hidden_name
+from codetaste.rules.cache_sheet import DamagedEntry, CacheEntry
+from codetaste.source.hidden import opaque_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-SIZE = 1024**3
+DEFAULT_SIZE_BYTES = 1024**3
 """Default size limit, bytes."""
 _ENTRIES, _RULES = "sheets", "rules"
 _CACHE_FILE = re.compile(r"[0-9a-f]{32}/(sheets|rules)/([0-9a-f]{32}|\.[0-9a-f]{32}\.[0-9a-f]{8})")
@@ -40,7 +40,7 @@ class MatchStore:
     """Cache entries of one engine, for use in a worker thread. It never raises; it warns once."""
 
     def __init__(
-        self, root: Path, engine: str, *, size: int = SIZE, warn: Callable[[str], None] = lambda _: None
+        self, root: Path, engine: str, *, size: int = DEFAULT_SIZE_BYTES, warn: Callable[[str], None] = lambda _: None
     ) -> None:
         """Prepare the store; nothing is read or written yet.
 
@@ -54,13 +54,13 @@ class MatchStore:
         self._bytes_since_cleanup = size  # so that the first write checks the size
         self._writable = True
 
-    def exact(self, rules: Iterable[bytes]) -> Sheet | None:
+    def load_exact(self, rules: Iterable[bytes]) -> CacheEntry | None:
         """Return the entry of exactly these rules (keys, sorted)."""
         rules = tuple(rules)
         entry = self._load(set_key(rules))
         return entry if entry is not None and entry.rules == rules else None
 
-    def others(self, rules: Iterable[bytes]) -> list[Sheet]:
+    def load_overlapping(self, rules: Iterable[bytes]) -> list[CacheEntry]:
         """Return the latest entries that answer for some of ``rules``, without the one of exactly these."""
         rules = tuple(rules)
         names: dict[bytes, None] = {}
@@ -71,17 +71,17 @@ class MatchStore:
         found = (self._load(name) for name in [*names][-_MAX_ENTRIES:])
         return [entry for entry in found if entry is not None]
 
-    def add(self, entry: Sheet, *, used: Iterable[bytes] = ()) -> None:
+    def add(self, entry: CacheEntry, *, used: Iterable[bytes] = ()) -> None:
         """Merge ``entry`` into the stored one; if that is too large, only its files and ``used`` stay."""
         if not entry.files or not entry.rules or not self._writable or self._place is None:
             return
-        before = self.exact(entry.rules)
+        before = self.load_exact(entry.rules)
         files = {**before.files, **entry.files} if before else dict(entry.files)
         if len(files) > _MAX_FILES:
             files = {key: files[key] for key in dict.fromkeys((*used, *entry.files)) if key in files}
         name = set_key(entry.rules)
         try:
-            self._replace(self._path(_ENTRIES, name), Sheet(entry.rules, files).to_bytes())
+            self._replace(self._path(_ENTRIES, name), CacheEntry(entry.rules, files).to_bytes())
             if before is None:
                 for rule in dict.fromkeys(entry.rules):
                     self._append(self._path(_RULES, rule), name)
@@ -94,7 +94,7 @@ class MatchStore:
     def _place(self) -> Path | None:
         try:
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return self._root / hidden_name(self._root, f"matches {self._engine}")
+            return self._root / opaque_name(self._root, f"matches {self._engine}")
         except (OSError, CodetasteError) as error:
             self._warn_once(f"cannot be used: {error}; scans go on without it")
             return None
@@ -103,13 +103,13 @@ class MatchStore:
         assert self._place is not None  # noqa: S101 - checked by the callers
         return self._place / kind / key.hex()
 
-    def _load(self, name: bytes) -> Sheet | None:
+    def _load(self, name: bytes) -> CacheEntry | None:
         data = self._bytes(_ENTRIES, name)
         if data is None:
             return None
         try:
-            return Sheet.from_bytes(data)
-        except Damaged:
+            return CacheEntry.from_bytes(data)
+        except DamagedEntry:
             self._warn_once("was damaged; the lost entries are computed again")
             with suppress(OSError):  # owned by another user, or on a read-only disk
                 self._path(_ENTRIES, name).unlink(missing_ok=True)

@@ -7,16 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.together import together
+from codetaste.rules.together import gather
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.rules.scan import Problem, Scan, Scanner
+    from codetaste.rules.scan import ScanProblem, ScanResult, Scanner
 
 
 @dataclass(frozen=True, slots=True)
-class Disagreement:
+class CountMismatch:
     """A rule whose counts differ from the stated ones; None: the count is not stated or could not be made.
 
     Attributes:
@@ -41,26 +41,26 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RecountReport:
     """Result of recounting the rules of one instance; ``problems`` have the tree, "base" or "golden"."""
 
-    rules: int
-    disagreements: tuple[Disagreement, ...]
-    problems: tuple[tuple[str, Problem], ...]
+    rule_count: int
+    mismatches: tuple[CountMismatch, ...]
+    problems: tuple[tuple[str, ScanProblem], ...]
 
     @property
-    def agrees(self) -> bool:
+    def all_match(self) -> bool:
         """True when every count equals the stated one."""
-        return not self.disagreements
+        return not self.mismatches
 
 
-async def check_rules(
+async def recount_rules(
     scanner: Scanner,
     base_tree: Path,
     golden_tree: Path,
     positive_text: str | bytes,
     negative_text: str | bytes,
-) -> Report:
+) -> RecountReport:
     """Count the matches of two rule files in R and R∘X* and compare them with the rules' metadata.
 
     Each tree is scanned once with all rules. ``""`` stands for a missing file.
@@ -73,15 +73,15 @@ async def check_rules(
     named = [(name, rule) for name, text in texts.items() if text for rule in parse_rules(text, source=name)]
     # Ids are unique within each file only.
     rules = [Rule(f"rule-{number}", rule.languages, rule.body) for number, (_, rule) in enumerate(named)]
-    base, golden = await together([partial(scanner.scan, rules, tree) for tree in (base_tree, golden_tree)])
+    base, golden = await gather([partial(scanner.scan, rules, tree) for tree in (base_tree, golden_tree)])
     found = (
         _compare(name, rule, alias.id, base, golden) for (name, rule), alias in zip(named, rules, strict=True)
     )
     own_ids = {alias.id: rule.id for (_, rule), alias in zip(named, rules, strict=True)}
     problems = [(side, p) for side, scan in (("base", base), ("golden", golden)) for p in scan.problems]
-    return Report(
-        rules=len(rules),
-        disagreements=tuple(entry for entry in found if entry),
+    return RecountReport(
+        rule_count=len(rules),
+        mismatches=tuple(entry for entry in found if entry),
         problems=tuple(
             (side, replace(problem, rule_id=own_ids.get(problem.rule_id, problem.rule_id)))
             for side, problem in problems
@@ -89,7 +89,7 @@ async def check_rules(
     )
 
 
-def _compare(name: str, rule: Rule, alias: str, base: Scan, golden: Scan) -> Disagreement | None:
+def _compare(name: str, rule: Rule, alias: str, base: ScanResult, golden: ScanResult) -> CountMismatch | None:
     failures = {"base": base.failures(alias), "golden": golden.failures(alias)}
     counts = (
         None if failures["base"] else base.count(alias),
@@ -100,7 +100,7 @@ def _compare(name: str, rule: Rule, alias: str, base: Scan, golden: Scan) -> Dis
     if counts == stated and None not in counts:
         return None
     reasons = dict.fromkeys(f"{side}: {p.message}" for side, problems in failures.items() for p in problems)
-    return Disagreement(name, rule.id, rule.line, *stated, *counts, "; ".join(reasons)[:1000])
+    return CountMismatch(name, rule.id, rule.line, *stated, *counts, "; ".join(reasons)[:1000])
 
 
 def _stated(value: object) -> int | None:

@@ -31,13 +31,13 @@ from codetaste.errors import EngineError, ToolMissing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-VERSION = "1.30.0"
+PINNED_VERSION = "1.30.0"
 PINNED_SHA256 = frozenset(
     {
         "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # tackbox-opengrep 0.1.0, Linux
     }
 )
-UNPACK_S = 120.0
+UNPACK_TIMEOUT_S = 120.0
 _STALE_S = 3600.0
 _CORE = "opengrep-core"
 _LINK = "opengrep-cli"
@@ -45,7 +45,7 @@ _PASSED_VARIABLES = ("XDG_CACHE_HOME", "HOME", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class RuleEngine:
     """An engine that can be run, with the facts that results record about it.
 
     Attributes:
@@ -60,9 +60,9 @@ class Engine:
     program: Path
     version: str
     sha256: str
-    found: Path
+    source_file: Path
     origin: str
-    core: bool = False
+    is_core: bool = False
 
     @property
     def label(self) -> str:
@@ -70,24 +70,24 @@ class Engine:
         return f"opengrep {self.version} (sha256 {self.sha256})"
 
     @property
-    def pinned(self) -> bool:
+    def is_pinned(self) -> bool:
         """True for the release that reproduces the published counts."""
-        return self.version == VERSION and (self.sha256 in PINNED_SHA256 or self.origin == "wheel")
+        return self.version == PINNED_VERSION and (self.sha256 in PINNED_SHA256 or self.origin == "wheel")
 
     @property
     def warning(self) -> str:
         """A warning that counts may differ from published ones, "" for the pinned release."""
-        if self.pinned:
+        if self.is_pinned:
             return ""
         return (
-            f"opengrep {self.version} at {self.found} (from {self.origin}, sha256 {self.sha256[:12]}…) is "
-            f"not the pinned release {VERSION}; match counts may differ from published ones"
+            f"opengrep {self.version} at {self.source_file} (from {self.origin}, sha256 {self.sha256[:12]}…) is "
+            f"not the pinned release {PINNED_VERSION}; match counts may differ from published ones"
         )
 
 
-async def find_engine(
+async def find_rule_engine(
     configured: Path | None = None, *, cache: Path | None = None, environ: Mapping[str, str] | None = None
-) -> Engine:
+) -> RuleEngine:
     """Find the engine, and unpack it the first time; safe to call from many processes at once.
 
     Args:
@@ -103,11 +103,11 @@ async def find_engine(
     return await anyio.to_thread.run_sync(_find, configured, cache, dict(environ or os.environ))
 
 
-def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) -> Engine:
+def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) -> RuleEngine:
     found, origin = _look_up(configured, environ)
     sha256 = _sha256(found)
     if _is_script(found):
-        return Engine(found, _version(found, environ), sha256, found, origin)
+        return RuleEngine(found, _version(found, environ), sha256, found, origin)
     for folder in [cache] if cache else _cache_folders(environ):
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -118,9 +118,9 @@ def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) 
             continue  # read-only or full: try the next folder
         version = (home / "version").read_text().strip()
         if (home / _CORE).exists():
-            return Engine(home / _LINK, version, sha256, found, origin, core=True)
-        return Engine(found, version, sha256, found, origin)
-    return Engine(found, _version(found, environ), sha256, found, origin)
+            return RuleEngine(home / _LINK, version, sha256, found, origin, is_core=True)
+        return RuleEngine(found, version, sha256, found, origin)
+    return RuleEngine(found, _version(found, environ), sha256, found, origin)
 
 
 def _look_up(configured: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
@@ -159,12 +159,12 @@ def _cache_folders(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(xdg) / "codetaste" / "opengrep"
     elif Path(home).is_absolute():
         yield Path(home) / ".cache" / "codetaste" / "opengrep"
-    private = own_temporary_folder()
+    private = private_temporary_folder()
     if private is not None:
         yield private / "opengrep"
 
 
-def own_temporary_folder() -> Path | None:
+def private_temporary_folder() -> Path | None:
     """Return a folder that lasts between runs, for users without a cache folder; None if impossible."""
     private = Path(tempfile.gettempdir()) / f"codetaste-{os.getuid()}"
     try:
@@ -212,7 +212,7 @@ def _works(core: Path) -> bool:
     link.symlink_to(core.name)
     try:
         command = [str(link), "scan", "--experimental", "--help=plain"]
-        result = subprocess.run(command, env={}, capture_output=True, timeout=UNPACK_S, check=False)
+        result = subprocess.run(command, env={}, capture_output=True, timeout=UNPACK_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     finally:
@@ -228,12 +228,12 @@ def _version(program: Path, environ: Mapping[str, str]) -> str:
     }
     try:
         result = subprocess.run(
-            [str(program), "--version"], env=env, capture_output=True, timeout=UNPACK_S, check=False
+            [str(program), "--version"], env=env, capture_output=True, timeout=UNPACK_TIMEOUT_S, check=False
         )
     except OSError as error:
         raise EngineError(f"{program} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise EngineError(f"{program} --version gave no answer in {UNPACK_S:.0f} s") from None
+        raise EngineError(f"{program} --version gave no answer in {UNPACK_TIMEOUT_S:.0f} s") from None
     match = re.search(rb"\d+\.\d+\.\d+\S*", result.stdout)
     if result.returncode or not match:
         complaint = " ".join((result.stderr or result.stdout).decode(errors="replace").split())[-200:]

@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.rules.verdict import Direction, times
+from codetaste.rules.verdict import Direction, format_match_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.rules.verdict import Verdict, Witness
+    from codetaste.rules.verdict import CandidateResult, Witness
 
 MAX_WITNESS_LINES = 12
 MAX_WITNESS_CHARS = 1_200
 
 
-def show_witnesses(direction: Direction, results: Iterable[Verdict], base_tree: Path) -> tuple[Verdict, ...]:
+def add_witness_text(direction: Direction, results: Iterable[CandidateResult], base_tree: Path) -> tuple[CandidateResult, ...]:
     """Add the text of additive witnesses, which are in R; reductive ones are in R∘X* and get no text."""
     if direction is not Direction.ADDITIVE:
         return tuple(results)
@@ -43,7 +43,7 @@ def _text(tree: Path, witness: Witness) -> str:
     return shown if len(lines) <= MAX_WITNESS_LINES and len(shown) < MAX_WITNESS_CHARS else shown + "\n…"
 
 
-def render(result: Verdict) -> str:
+def render_candidate_result(result: CandidateResult) -> str:
     """Return a short text for the model about one candidate."""
     base, refactored = _count(result.base_count), _count(result.golden_count)
     counts = f"{base} in the base code, {refactored} in the refactored code"
@@ -61,4 +61,4 @@ def render(result: Verdict) -> str:
 
 
 def _count(count: int | None) -> str:
-    return "not counted" if count is None else times(count)
+    return "not counted" if count is None else format_match_count(count)

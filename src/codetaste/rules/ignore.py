@@ -50,7 +50,7 @@ class IgnoreFile:
     def _decide(self, subject: str) -> bool:
         return next((not p.negated for p in self._patterns if p.regex.fullmatch(subject)), False)
 
-    def survivors(self, paths: Iterable[str]) -> list[str]:
+    def not_ignored(self, paths: Iterable[str]) -> list[str]:
         """Return the files of ``paths`` that are not ignored, and in no ignored folder."""
         folders: dict[str, bool] = {"": False}
 

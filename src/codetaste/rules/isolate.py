@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, TypeVar
 
-from codetaste.rules.scan import Problem, Scan, merge
+from codetaste.rules.scan import ScanProblem, ScanResult, merge_scans
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -27,22 +27,22 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedAttempt:
     """An attempt without an answer; ``kind`` is the ``ScanProblem.kind`` it is reported as."""
 
     kind: str
     message: str
 
 
-async def isolate(
-    attempt: Callable[[Rules, Files, float], Awaitable[Scan | Failure]],
+async def bisect_failure(
+    attempt: Callable[[Rules, Files, float], Awaitable[ScanResult | FailedAttempt]],
     rules: Rules,
     files: Files,
-    failure: Failure,
+    failure: FailedAttempt,
     *,
     extra_s: float,
     clock: Callable[[], float] = time.monotonic,
-) -> Scan:
+) -> ScanResult:
     """Return all answers of ``rules`` on ``files`` that can be had after an attempt ended in ``failure``.
 
     Args:
@@ -63,7 +63,7 @@ async def isolate(
             await bisection.split(good, files, failure_of_good)
     elif good:
         await bisection.split(good, files, failure)
-    return merge([*bisection.answers, Scan((), tuple(bisection.problems))])
+    return merge_scans([*bisection.answers, ScanResult((), tuple(bisection.problems))])
 
 
 class _Bisection:
@@ -71,12 +71,12 @@ class _Bisection:
 
     def __init__(
         self,
-        attempt: Callable[[Rules, Files, float], Awaitable[Scan | Failure]],
+        attempt: Callable[[Rules, Files, float], Awaitable[ScanResult | FailedAttempt]],
         deadline: float,
         clock: Callable[[], float],
     ) -> None:
-        self.answers: list[Scan] = []
-        self.problems: list[Problem] = []
+        self.answers: list[ScanResult] = []
+        self.problems: list[ScanProblem] = []
         self._attempt, self._deadline, self._clock = attempt, deadline, clock
         self._failures = 0
 
@@ -84,23 +84,23 @@ class _Bisection:
     def _over(self) -> bool:
         return self._failures >= MAX_FAILURES or self._clock() >= self._deadline
 
-    async def attempt(self, rules: Rules, files: Files) -> Failure | None:
+    async def attempt(self, rules: Rules, files: Files) -> FailedAttempt | None:
         """Scan some rules on some files; return None on success."""
         if self._over:
-            return Failure(
+            return FailedAttempt(
                 "timeout", "not scanned: no time left to find out which rule and file are at fault"
             )
         # One culprit costs one failed attempt per remaining halving; two culprits cost somewhat more.
         halvings = log2(len(rules)) + log2(len(files) or 1)
         limit_s = (self._deadline - self._clock()) / (1.5 * halvings + 3)
         answer = await self._attempt(rules, files, limit_s)
-        if isinstance(answer, Scan):
+        if isinstance(answer, ScanResult):
             self.answers.append(answer)
             return None
         self._failures += 1
         return answer
 
-    async def parseable(self, rules: Rules, failure: Failure) -> Rules:
+    async def parseable(self, rules: Rules, failure: FailedAttempt) -> Rules:
         """Return the rules that the engine can parse; the others become problems."""
         if len(rules) == 1 or self._over:
             self._report(rules, "", failure)
@@ -111,7 +111,7 @@ class _Bisection:
             good += await self.parseable(half, bad) if bad else half
         return good
 
-    async def split(self, rules: Rules, files: Files, failure: Failure) -> None:
+    async def split(self, rules: Rules, files: Files, failure: FailedAttempt) -> None:
         """Split a failed attempt and scan as much of it as possible."""
         if self._over or (len(rules) == 1 and len(files) <= 1):
             self._report(rules, files[0] if len(files) == 1 else "", failure)
@@ -129,12 +129,12 @@ class _Bisection:
                 await self.split(rules, half, bad)
         elif len(rules) == 1:
             half, bad = failing[0]
-            self.problems.append(Problem(bad.kind, f"{bad.message}; also on other files", rules[0].id))
+            self.problems.append(ScanProblem(bad.kind, f"{bad.message}; also on other files", rules[0].id))
             await self.split(rules, half, bad)
         else:
             await self._split_both(rules, files, failing)
 
-    async def _split_both(self, rules: Rules, files: Files, failing: list[tuple[Files, Failure]]) -> None:
+    async def _split_both(self, rules: Rules, files: Files, failing: list[tuple[Files, FailedAttempt]]) -> None:
         """Split if both halves of the files fail: one rule fails everywhere, or several files are bad."""
         halves = _halves(rules)
         failures = [await self.attempt(half, files) for half in halves]
@@ -146,7 +146,7 @@ class _Bisection:
             if part_failure:
                 await self.split(part, files, part_failure)
 
-    async def _split_rules(self, rules: Rules, files: Files, failure: Failure, both: int = 0) -> None:
+    async def _split_rules(self, rules: Rules, files: Files, failure: FailedAttempt, both: int = 0) -> None:
         """Split the rules of one file; both halves failing twice in a row means a bad file."""
         if len(rules) == 1 or self._over or both > 1:
             self._report(rules, files[0], failure)
@@ -158,8 +158,8 @@ class _Bisection:
             if bad:
                 await self._split_rules(half, files, bad, both)
 
-    def _report(self, rules: Rules, path: str, failure: Failure) -> None:
-        self.problems += [Problem(failure.kind, failure.message, rule.id, path) for rule in rules]
+    def _report(self, rules: Rules, path: str, failure: FailedAttempt) -> None:
+        self.problems += [ScanProblem(failure.kind, failure.message, rule.id, path) for rule in rules]
 
 
 def _halves(items: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import from_thread, to_thread
 
-from codetaste.source.layers import Layers
+from codetaste.source.layers import OverlayTree
 from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import Matcher, Scan
+    from codetaste.rules.scan import RuleMatcher, ScanResult
 
 _SWEEP_S = 60.0
 
 
-async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, files: Sequence[str]) -> Scan:
+async def match_in_tree(engine: RuleMatcher, rules: Sequence[Rule], tree: Path | OverlayTree, files: Sequence[str]) -> ScanResult:
     """Match ``rules`` against ``files`` of ``tree`` in one call of ``engine``.
 
     Raises:
@@ -33,7 +33,7 @@ async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, 
         SourceError: a file cannot be copied.
         StorageFull: no space left for copies.
     """
-    if not isinstance(tree, Layers):
+    if not isinstance(tree, OverlayTree):
         return await engine.match(rules, tree, files)
     folder = _one_folder(tree, files)
     if folder is not None:
@@ -47,22 +47,22 @@ async def match_in(engine: Matcher, rules: Sequence[Rule], tree: Path | Layers, 
             await to_thread.run_sync(lambda: shutil.rmtree(gathered, ignore_errors=True))
 
 
-def _one_folder(tree: Layers, files: Sequence[str]) -> Path | None:
+def _one_folder(tree: OverlayTree, files: Sequence[str]) -> Path | None:
     """Return the folder that holds all of ``files``, None if they are in both folders."""
     changed = sum(path in tree.changed for path in files)
     if changed == 0:
         return tree.base
-    return tree.over if changed == len(files) else None
+    return tree.overlay if changed == len(files) else None
 
 
-def _new_folder(tree: Layers) -> Path:
+def _new_folder(tree: OverlayTree) -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix="gathered-", dir=tree.over.parent))
+        return Path(tempfile.mkdtemp(prefix="gathered-", dir=tree.overlay.parent))
     except OSError as error:
-        raise storage_error(error, f"cannot write below {tree.over.parent}") from error
+        raise storage_error(error, f"cannot write below {tree.overlay.parent}") from error
 
 
-def _gather(tree: Layers, files: Sequence[str], into: Path) -> None:
+def _gather(tree: OverlayTree, files: Sequence[str], into: Path) -> None:
     """Copy ``files`` with their modes; hard links would give access to R and change its files' times."""
     made: set[Path] = set()
     for path in files:

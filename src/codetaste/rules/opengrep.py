@@ -24,22 +24,22 @@ import anyio.to_thread
 from anyio import CancelScope, CapacityLimiter
 
 from codetaste.errors import EngineError
-from codetaste.rules.isolate import Failure, isolate
-from codetaste.rules.sarif import ALIAS, Unreadable, read_output
-from codetaste.rules.scan import Scan, merge
-from codetaste.rules.scratch import new_folder
-from codetaste.rules.together import together
-from codetaste.sandbox.guard import new_guard
+from codetaste.rules.isolate import FailedAttempt, bisect_failure
+from codetaste.rules.sarif import RULE_ALIAS, UnreadableOutput, parse_output
+from codetaste.rules.scan import ScanResult, merge_scans
+from codetaste.rules.scratch import make_scratch_folder
+from codetaste.rules.together import gather
+from codetaste.sandbox.guard import make_guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from anyio.abc import Process
 
-    from codetaste.rules.engine_install import Engine
+    from codetaste.rules.engine_install import RuleEngine
     from codetaste.rules.rule import Rule
 
-PROCESSES = 2
+DEFAULT_PROCESSES = 2
 REAP_S = 10.0
 _LEAST_EXTRA_S = 20.0
 _ARGUMENT_BYTES = 1024**2 if sys.platform == "linux" else 192 * 1024
@@ -48,7 +48,7 @@ _CORE_FLAGS = ("--experimental", "--project-root", ".", "--x-ignore-semgrepignor
 
 
 @dataclass(frozen=True, slots=True)
-class EngineLimits:
+class RuleEngineLimits:
     """Limits of one call of the engine.
 
     Attributes:
@@ -69,9 +69,9 @@ class OpenGrep:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: RuleEngine,
         *,
-        limits: EngineLimits | None = None,
+        limits: RuleEngineLimits | None = None,
         processes: CapacityLimiter | None = None,
         jobs: int = 0,
         scratch: Path | None = None,
@@ -86,12 +86,12 @@ class OpenGrep:
             scratch: parent of the private folders; default the system's temporary folder.
         """
         self.engine = engine
-        self._limits = limits or EngineLimits()
-        self._processes = processes or CapacityLimiter(PROCESSES)
+        self._limits = limits or RuleEngineLimits()
+        self._processes = processes or CapacityLimiter(DEFAULT_PROCESSES)
         self._jobs = jobs or max(1, (os.cpu_count() or 1) // int(min(self._processes.total_tokens, 1024)))
         self._scratch = scratch
 
-    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
         """Match ``rules``, whose ids are unique, against ``files`` of ``tree``.
 
         The engine parses the rules even if there are no files.
@@ -100,29 +100,29 @@ class OpenGrep:
             EngineError: the engine cannot be run at all, or the disk is full.
         """
         if not rules:
-            return Scan(())
-        return merge(
-            await together([partial(self._match_chunk, rules, tree, part) for part in _chunks(files)])
+            return ScanResult(())
+        return merge_scans(
+            await gather([partial(self._match_chunk, rules, tree, part) for part in _chunks(files)])
         )
 
-    async def _match_chunk(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+    async def _match_chunk(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
         wall_s = self._limits.wall_s
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
-        if isinstance(answer, Failure) and answer.kind == "timeout" and files:
+        if isinstance(answer, FailedAttempt) and answer.kind == "timeout" and files:
             # The engine's own time limit, off before (DESIGN §7), finds all rules that hang in one scan.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
-            answer, left_s = (second if isinstance(second, Scan) else answer), wall_s / 2
-        if isinstance(answer, Failure):
-            return await isolate(
+            answer, left_s = (second if isinstance(second, ScanResult) else answer), wall_s / 2
+        if isinstance(answer, FailedAttempt):
+            return await bisect_failure(
                 partial(self._attempt, tree, 0.0), rules, files, answer, extra_s=max(left_s, _LEAST_EXTRA_S)
             )
         return answer
 
     async def _attempt(
         self, tree: Path, pair_s: float, rules: Sequence[Rule], files: Sequence[str], wall_s: float
-    ) -> Scan | Failure:
+    ) -> ScanResult | FailedAttempt:
         async with self._processes:
             try:
                 folder = await anyio.to_thread.run_sync(self._prepare, rules)
@@ -135,8 +135,8 @@ class OpenGrep:
                 raise EngineError(f"the rule engine cannot be run: {error.strerror or error}") from None
 
     def _prepare(self, rules: Sequence[Rule]) -> Path:
-        folder = new_folder(self._scratch)
-        bodies = [{**rule.body, "id": ALIAS.format(number)} for number, rule in enumerate(rules)]
+        folder = make_scratch_folder(self._scratch)
+        bodies = [{**rule.body, "id": RULE_ALIAS.format(number)} for number, rule in enumerate(rules)]
         (folder / "nothing").mkdir()
         # JSON is YAML that every YAML parser reads the same way.
         (folder / "rules.json").write_text(json.dumps({"rules": bodies}, ensure_ascii=False), "utf-8")
@@ -150,22 +150,22 @@ class OpenGrep:
         files: Sequence[str],
         wall_s: float,
         folder: Path,
-    ) -> Scan | Failure:
+    ) -> ScanResult | FailedAttempt:
         command, env = self._command(folder, files, pair_s)
         if not os.access(self.engine.program, os.X_OK):
             raise EngineError(f"the rule engine cannot be run: {self.engine.program} is not there")
         # The engine's own time limits are off, so it would run forever if this process were killed.
-        guard = new_guard()
+        guard = make_guard()
         try:
             with (folder / "out.sarif").open("wb") as out, (folder / "errors").open("wb") as errors:
                 process = await anyio.open_process(
-                    guard.over(tuple(command)),
+                    guard.wrap(tuple(command)),
                     cwd=tree if files else folder / "nothing",
                     env=env,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=errors,
-                    pass_fds=(guard.reading,),
+                    pass_fds=(guard.read_fd,),
                     start_new_session=True,
                 )
             return await self._answer(process, wall_s, folder, rules, files)
@@ -174,7 +174,7 @@ class OpenGrep:
 
     async def _answer(
         self, process: Process, wall_s: float, folder: Path, rules: Sequence[Rule], files: Sequence[str]
-    ) -> Scan | Failure:
+    ) -> ScanResult | FailedAttempt:
         try:
             self._bound(process.pid)
             with anyio.move_on_after(wall_s) as scope:
@@ -182,17 +182,17 @@ class OpenGrep:
         finally:
             await _end(process)
         if scope.cancelled_caught:
-            return Failure("timeout", f"no answer in {wall_s:.1f} s")
+            return FailedAttempt("timeout", f"no answer in {wall_s:.1f} s")
         return await anyio.to_thread.run_sync(_read, folder, process.returncode, rules, files)
 
     def _command(self, folder: Path, files: Sequence[str], pair_s: float) -> tuple[list[str], dict[str, str]]:
-        special = _CORE_FLAGS if self.engine.core else ()
+        special = _CORE_FLAGS if self.engine.is_core else ()
         command = [str(self.engine.program), "scan", *special, *_FLAGS]
         command += ["--timeout", f"{pair_s:g}", "--jobs", str(self._jobs)]
         command += ["--config", str(folder / "rules.json"), "--sarif"]
         command += ["--json-output", str(folder / "out.json"), "--", *(files or ["."])]
         env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
-        if not self.engine.core:  # a bundle unpacks itself into a cache and needs a home
+        if not self.engine.is_core:  # a bundle unpacks itself into a cache and needs a home
             env |= {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder)}
             env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(_home(folder) / ".cache")
         return command, env
@@ -243,23 +243,23 @@ async def _end(process: Process) -> None:
 
 def _read(
     folder: Path, returncode: int | None, rules: Sequence[Rule], files: Sequence[str]
-) -> Scan | Failure:
+) -> ScanResult | FailedAttempt:
     complaint = (folder / "errors").read_bytes()[-65536:].decode("utf-8", "replace")
     if "No space left on device" in complaint:
         raise EngineError(f"no space left in {folder.parent} for the rule engine's output; free some")
     report = folder / "out.json"
-    ids = {ALIAS.format(number): rule.id for number, rule in enumerate(rules)}
+    ids = {RULE_ALIAS.format(number): rule.id for number, rule in enumerate(rules)}
     try:
-        return read_output(
+        return parse_output(
             (folder / "out.sarif").read_bytes(),
             report.read_bytes() if report.exists() else b"",
             ids,
             frozenset(files),
         )
-    except Unreadable as error:
+    except UnreadableOutput as error:
         if error.rules_refused:
-            return Failure("rule", str(error))
-        return Failure("engine", f"the engine {_exit_description(returncode)}: {error}")
+            return FailedAttempt("rule", str(error))
+        return FailedAttempt("engine", f"the engine {_exit_description(returncode)}: {error}")
 
 
 def _exit_description(returncode: int | None) -> str:

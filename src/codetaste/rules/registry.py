@@ -10,18 +10,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from codetaste.rules.verdict import Direction, Judgement, Registered, Verdict, Witness, times
+from codetaste.rules.verdict import Direction, RegistrationResult, RegisteredRule, CandidateResult, Witness, format_match_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import Line, Match, Problem, Scan
+    from codetaste.rules.scan import Line, Match, ScanProblem, ScanResult
 
 MAX_OVERLAP = (19, 20)
 """0.95 as an exact fraction."""
 WITNESS_FACTOR = 10
-MAX_ERROR = 400
+MAX_ERROR_CHARS = 400
 
 _GENERAL = {
     "timeout": "the engine ran out of time with this rule; make the pattern cheaper",
@@ -41,13 +41,13 @@ def jaccard(one: frozenset[Line], other: frozenset[Line]) -> float:
     return len(one & other) / union if union else 0.0
 
 
-def judge(
+def register_candidates(
     direction: Direction,
     candidates: Sequence[Rule],
-    base: Scan,
-    golden: Scan,
-    already_registered: Sequence[Registered] = (),
-) -> Judgement:
+    base: ScanResult,
+    golden: ScanResult,
+    already_registered: Sequence[RegisteredRule] = (),
+) -> RegistrationResult:
     """Register the valid and distinct rules of ``candidates``, in the order given.
 
     Args:
@@ -57,7 +57,7 @@ def judge(
         golden: the scan of R∘X* with the candidates.
         already_registered: rules registered before.
     """
-    results: list[Verdict] = []
+    results: list[CandidateResult] = []
     known = list(already_registered)
     for rule in candidates:
         result = _register_one(direction, rule.id, base, golden, known)
@@ -65,19 +65,19 @@ def judge(
         if result.accepted:
             side = golden if direction is Direction.ADDITIVE else base
             counts = base.count(rule.id), golden.count(rule.id)
-            known.append(Registered(rule.id, rule.body, *counts, side.coverage(rule.id)))
-    return Judgement(tuple(results), tuple(known))
+            known.append(RegisteredRule(rule.id, rule.body, *counts, side.coverage(rule.id)))
+    return RegistrationResult(tuple(results), tuple(known))
 
 
 def _register_one(
-    direction: Direction, rule_id: str, base: Scan, golden: Scan, known: Sequence[Registered]
-) -> Verdict:
+    direction: Direction, rule_id: str, base: ScanResult, golden: ScanResult, known: Sequence[RegisteredRule]
+) -> CandidateResult:
     failures = {"base": base.failures(rule_id), "refactored": golden.failures(rule_id)}
     counts = (
         None if failures["base"] else base.count(rule_id),
         None if failures["refactored"] else golden.count(rule_id),
     )
-    reject = partial(Verdict, rule_id, accepted=False, base_count=counts[0], golden_count=counts[1])
+    reject = partial(CandidateResult, rule_id, accepted=False, base_count=counts[0], golden_count=counts[1])
     if any(failures.values()):
         error = _error(failures)
         return reject(reason="it could not be scanned in full", error=error)
@@ -100,23 +100,23 @@ def _register_one(
                 f"its lines overlap those of the registered {rule.id} by {share:.3f}; at most 0.95 is allowed"
             )
             return reject(reason=reason)
-    return Verdict(rule_id, accepted=True, base_count=counts[0], golden_count=counts[1])
+    return CandidateResult(rule_id, accepted=True, base_count=counts[0], golden_count=counts[1])
 
 
 def _invalid(wanted: int, unwanted: int, there: str, gone: str) -> str:
     if unwanted and not wanted:
         return f"it matches in the {gone} code, where it must not, and not in the {there} code, where it must"
     if unwanted:
-        return f"it must not match in the {gone} code, where it has {times(unwanted)}"
+        return f"it must not match in the {gone} code, where it has {format_match_count(unwanted)}"
     return f"it matches nothing in the {there} code"
 
 
-def _error(failures: Mapping[str, tuple[Problem, ...]]) -> str:
+def _error(failures: Mapping[str, tuple[ScanProblem, ...]]) -> str:
     """Return why a rule was not scanned; only engine errors about the rule are quoted (DESIGN §8)."""
     for side, problems in failures.items():
         for problem in problems:
             if problem.kind == "rule" and not problem.path:
-                return problem.message[:MAX_ERROR]
+                return problem.message[:MAX_ERROR_CHARS]
             if problem.kind == "rule":
                 return f"it has too many matches in one file of the {side} code; make the pattern narrower"
     kinds = {problem.kind for problems in failures.values() for problem in problems}

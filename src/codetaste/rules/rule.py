@@ -107,7 +107,7 @@ def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
 
 
 def _lists_none(content: bytes) -> bool:
-    if len(content) > yaml_text.MAX_KEY:
+    if len(content) > yaml_text.MAX_KEY_CHARS:
         return False
     try:
         root = yaml_text.compose(yaml_text.decode(content))
@@ -166,7 +166,7 @@ def _read_items(listed: Node) -> Candidates:
         return Candidates((), (RuleError("the list of rules is empty", line=0),))
     if len(nodes) > MAX_RULES:
         return Candidates((), (RuleError(f"{len(nodes):,} rules; at most {MAX_RULES:,} are read"),))
-    reader = yaml_text.Reader()
+    reader = yaml_text.NodeReader()
     rules: dict[str, Rule] = {}
     errors: list[RuleError] = []
     for node in nodes:
@@ -184,12 +184,12 @@ def _add(rule: Rule, rules: dict[str, Rule]) -> None:
     rules[rule.id] = rule
 
 
-def _read_rule(node: Node, reader: yaml_text.Reader) -> Rule:
+def _read_rule(node: Node, reader: yaml_text.NodeReader) -> Rule:
     line = yaml_text.line_of(node)
     if not yaml_text.is_mapping(node):
         raise RuleError("a rule must be a mapping", line=line)
     try:
-        return make_rule(reader.plain(node), line=line)
+        return make_rule(reader.to_plain(node), line=line)
     except RuleError as error:
         raise RuleError(str(error), line=error.line, rule_id=error.rule_id or _id_of(node)) from None
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-from codetaste.rules.scan import Match, Problem, Scan
+from codetaste.rules.scan import Match, ScanProblem, ScanResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-MAX_MESSAGE = 600
-ALIAS = "codetaste-rule-{:05d}"
+MAX_MESSAGE_CHARS = 600
+RULE_ALIAS = "codetaste-rule-{:05d}"
 """Rule id inside the engine: the rule's own id may be anything."""
 _ALIAS = re.compile(r"codetaste-rule-[0-9]{5}")
 
@@ -31,7 +31,7 @@ _RULE = frozenset({
 _TIME = frozenset({"timeout", "fixpointtimeout", "timeoutduringinterfileanalysis"})
 
 
-class Unreadable(ValueError):
+class UnreadableOutput(ValueError):
     """The engine's output is invalid: it crashed, or rejected the rules as a whole."""
 
     def __init__(self, message: str, *, rules_refused: bool = False) -> None:
@@ -39,7 +39,7 @@ class Unreadable(ValueError):
         self.rules_refused = rules_refused
 
 
-def read_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Collection[str]) -> Scan:
+def parse_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Collection[str]) -> ScanResult:
     """Parse the output of one call.
 
     Args:
@@ -56,16 +56,16 @@ def read_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Coll
     problems = tuple(_problem(error, ids, files) for error in errors)
     refused = next((p for p in problems if p.kind == "rule" and not p.rule_id), None)
     if refused is not None:
-        raise Unreadable(refused.message, rules_refused=True)
+        raise UnreadableOutput(refused.message, rules_refused=True)
     runs = _list(_json(sarif), "runs")
     results = [result for run in runs for result in _list(run, "results")]
     try:
         matches = tuple(sorted(_match(result, ids, files) for result in results))
     except (KeyError, IndexError, TypeError) as error:
-        raise Unreadable(f"a result has no {error}") from None
+        raise UnreadableOutput(f"a result has no {error}") from None
     paths = stated.get("paths")
     scanned = _list(paths, "scanned") if isinstance(paths, dict) else []
-    return Scan(matches, problems, frozenset(_path(path, files) for path in scanned))
+    return ScanResult(matches, problems, frozenset(_path(path, files) for path in scanned))
 
 
 def _json(text: bytes) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _json(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise Unreadable("the engine's output is cut off")
+        raise UnreadableOutput("the engine's output is cut off")
     return value
 
 
@@ -111,7 +111,7 @@ def _match(result: Mapping[str, Any], ids: Mapping[str, str], files: Collection[
     )
 
 
-def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> Problem:
+def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection[str]) -> ScanProblem:
     given = error.get("type")
     name = str(given[0] if isinstance(given, list) and given else given)
     message = str(error.get("message", "")).strip()
@@ -125,8 +125,8 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
         message = message.partition(":\n")[2] or message
     # For a broken rule this is sometimes the path of the private rule file.
     path = str(error.get("path") or "")
-    shown = f"{name}: {' '.join(message.split())[:MAX_MESSAGE]}"
-    return Problem(
+    shown = f"{name}: {' '.join(message.split())[:MAX_MESSAGE_CHARS]}"
+    return ScanProblem(
         kind=kind,
         message=shown.encode("utf-8", "backslashreplace").decode(),
         rule_id=rule_id,

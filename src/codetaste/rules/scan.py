@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 import anyio.to_thread
 
 from codetaste.rules.ignore import IgnoreFile
-from codetaste.rules.layered import match_in
-from codetaste.rules.selection import select
+from codetaste.rules.layered import match_in_tree
+from codetaste.rules.selection import select_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from codetaste.rules.rule import Rule
-    from codetaste.rules.selection import Selection
-    from codetaste.source.layers import Layers
+    from codetaste.rules.selection import ScanTargets
+    from codetaste.source.layers import OverlayTree
 
 _PARTIAL = frozenset(("rule", "timeout", "engine"))
 
@@ -39,7 +39,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class ScanProblem:
     """A reason why a rule or a file was not scanned in full.
 
     ``kind`` is "rule" (the rule is broken), "parse" (a file did not parse, routine), "skipped" (too large,
@@ -55,7 +55,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Scan:
+class ScanResult:
     """The result of scanning one tree with some rules.
 
     Attributes:
@@ -65,7 +65,7 @@ class Scan:
     """
 
     matches: tuple[Match, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ScanProblem, ...] = ()
     scanned: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
@@ -81,7 +81,7 @@ class Scan:
         """True if matches may be missing: the engine crashed, a rule failed or a limit was exceeded."""
         return any(problem.kind in _PARTIAL for problem in self.problems)
 
-    def failures(self, rule_id: str) -> tuple[Problem, ...]:
+    def failures(self, rule_id: str) -> tuple[ScanProblem, ...]:
         """Return the problems that may hide matches of this rule; empty if its count is exact."""
         concerned = {"", rule_id}
         return tuple(p for p in self.problems if p.kind in _PARTIAL and p.rule_id in concerned)
@@ -102,7 +102,7 @@ class Scan:
 class Scanner(Protocol):
     """Scans trees; the result is always that of a full scan."""
 
-    async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
+    async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:
         """Scan ``tree`` (a folder, or R with a patch) with ``rules``, whose ids are unique.
 
         Raises:
@@ -111,10 +111,10 @@ class Scanner(Protocol):
         ...
 
 
-class Matcher(Protocol):
+class RuleMatcher(Protocol):
     """Matches rules against given files of a tree (``opengrep.OpenGrep``)."""
 
-    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> Scan:
+    async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
         """Match ``rules`` against ``files``, POSIX paths below ``tree``."""
         ...
 
@@ -122,7 +122,7 @@ class Matcher(Protocol):
 class FullScanner:
     """A scanner that matches every rule against every file each time."""
 
-    def __init__(self, engine: Matcher, ignore: str = "") -> None:
+    def __init__(self, engine: RuleMatcher, ignore: str = "") -> None:
         """Create the scanner.
 
         Args:
@@ -132,27 +132,27 @@ class FullScanner:
         self._engine = engine
         self._ignore = IgnoreFile(ignore) if ignore else None
 
-    async def scan(self, rules: Sequence[Rule], tree: Path | Layers) -> Scan:
+    async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:
         """Scan ``tree`` with ``rules``, whose ids are unique.
 
         Raises:
             EngineError: the engine could not be run at all, or the tree cannot be listed.
         """
-        selection = await anyio.to_thread.run_sync(select, tree, self._ignore)
-        scan = await match_in(self._engine, rules, tree, selection.files)
+        selection = await anyio.to_thread.run_sync(select_targets, tree, self._ignore)
+        scan = await match_in_tree(self._engine, rules, tree, selection.files)
         return with_skipped(scan, selection)
 
 
-def with_skipped(scan: Scan, selection: Selection) -> Scan:
+def with_skipped(scan: ScanResult, selection: ScanTargets) -> ScanResult:
     """Return ``scan`` with a problem added for each skipped file, all problems sorted."""
-    skipped = (Problem("skipped", reason, path=path) for path, reason in selection.skipped)
-    return Scan(scan.matches, tuple(sorted({*skipped, *scan.problems})), scan.scanned)
+    skipped = (ScanProblem("skipped", reason, path=path) for path, reason in selection.skipped)
+    return ScanResult(scan.matches, tuple(sorted({*skipped, *scan.problems})), scan.scanned)
 
 
-def merge(scans: Iterable[Scan]) -> Scan:
+def merge_scans(scans: Iterable[ScanResult]) -> ScanResult:
     """Combine several scans of one tree; no match may be in two of them."""
     scans = list(scans)
-    return Scan(
+    return ScanResult(
         matches=tuple(sorted(match for scan in scans for match in scan.matches)),
         problems=tuple(dict.fromkeys(problem for scan in scans for problem in scan.problems)),
         scanned=frozenset().union(*(scan.scanned for scan in scans)),

@@ -13,7 +13,7 @@ _FOLDER_PREFIX = "codetaste-scan-"
 _STALE_S = 3600.0
 
 
-def new_folder(parent: Path | None) -> Path:
+def make_scratch_folder(parent: Path | None) -> Path:
     """Make a folder below ``parent``, by default the system's temporary folder."""
     folder = Path(parent or tempfile.gettempdir())
     _sweep(folder)

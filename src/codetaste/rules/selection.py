@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.errors import EngineError
-from codetaste.source.layers import Layers, place
+from codetaste.source.layers import OverlayTree, overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from codetaste.rules.ignore import IgnoreFile
 
 MAX_TARGET_BYTES = 1_000_000
-GIT_S = 120.0
+GIT_TIMEOUT_S = 120.0
 _GIT_ENV = {
     "PATH": os.environ.get("PATH", os.defpath),
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -46,14 +46,14 @@ _GIT_CONFIG = (
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ScanTargets:
     """The files to scan, sorted, and (path, reason) of files that are skipped although not ignored."""
 
     files: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...]
 
 
-def select(tree: Path | Layers, ignore: IgnoreFile | None) -> Selection:
+def select_targets(tree: Path | OverlayTree, ignore: IgnoreFile | None) -> ScanTargets:
     """Return the files of ``tree`` to scan; paths are POSIX with surrogateescape.
 
     Raises:
@@ -61,7 +61,7 @@ def select(tree: Path | Layers, ignore: IgnoreFile | None) -> Selection:
     """
     present = _present(tree)
     present.pop(".semgrepignore", None)  # replaced by the benchmark's
-    paths = ignore.survivors(present) if ignore else list(present)
+    paths = ignore.not_ignored(present) if ignore else list(present)
     files, skipped = [], []
     for path in sorted(paths):
         reason = _skip_reason(tree, path, present[path])
@@ -69,15 +69,15 @@ def select(tree: Path | Layers, ignore: IgnoreFile | None) -> Selection:
             skipped.append((path, reason))
         elif present[path]:
             files.append(path)
-    return Selection(tuple(files), tuple(skipped))
+    return ScanTargets(tuple(files), tuple(skipped))
 
 
-def _present(tree: Path | Layers) -> dict[str, os.stat_result | None]:
+def _present(tree: Path | OverlayTree) -> dict[str, os.stat_result | None]:
     """Return every regular file that is part of ``tree``; files written by a patch count as tracked."""
-    if isinstance(tree, Layers):
-        hidden = tree.changed | tree.gone
+    if isinstance(tree, OverlayTree):
+        hidden = tree.changed | tree.deleted
         unchanged = {path: entry for path, entry in _present(tree.base).items() if path not in hidden}
-        return unchanged | dict(_walk(tree.over))
+        return unchanged | dict(_walk(tree.overlay))
     if not tree.is_dir():
         raise EngineError(f"{tree} is not a folder; there is nothing to scan")
     present = dict(_walk(tree))
@@ -108,13 +108,13 @@ def _walk(tree: Path) -> Iterator[tuple[str, os.stat_result | None]]:
                 yield path, entry.stat(follow_symlinks=False)
 
 
-def _skip_reason(tree: Path | Layers, path: str, state: os.stat_result | None) -> str:
+def _skip_reason(tree: Path | OverlayTree, path: str, state: os.stat_result | None) -> str:
     """Return why a file that is not ignored is skipped, "" if it is scanned."""
     if state is None:
         return "the folder cannot be read"
     if state.st_size > MAX_TARGET_BYTES:
         return f"{state.st_size:,} bytes; files over {MAX_TARGET_BYTES:,} are not scanned"
-    if not state.st_mode & stat.S_IROTH and not os.access(place(tree, path), os.R_OK):
+    if not state.st_mode & stat.S_IROTH and not os.access(overlay_path(tree, path), os.R_OK):
         return "the file cannot be read"
     return ""
 
@@ -124,14 +124,14 @@ def _git_files(tree: Path) -> frozenset[str]:
     command = ["git", *config, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         result = subprocess.run(
-            command, cwd=tree, env=_GIT_ENV, capture_output=True, timeout=GIT_S, check=False
+            command, cwd=tree, env=_GIT_ENV, capture_output=True, timeout=GIT_TIMEOUT_S, check=False
         )
     except FileNotFoundError:
         raise EngineError(
             f"{tree} is a git work tree, and there is no git to list its files; install git"
         ) from None
     except subprocess.TimeoutExpired:
-        raise EngineError(f"git could not list the files of {tree} in {GIT_S:.0f} s") from None
+        raise EngineError(f"git could not list the files of {tree} in {GIT_TIMEOUT_S:.0f} s") from None
     if result.returncode:
         complaint = " ".join(result.stderr.decode(errors="replace").split())[:300]
         raise EngineError(f"git cannot list the files of {tree}: {complaint}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-async def together(calls: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
+async def gather(calls: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
     """Return the results of ``calls`` in order; the first CodetasteError cancels the others and is raised."""
     results: dict[int, _Result] = {}
     errors: list[CodetasteError] = []

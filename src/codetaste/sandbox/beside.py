@@ -20,7 +20,7 @@ _Args = TypeVarTuple("_Args")
 
 
 @dataclass(slots=True)
-class Beside:
+class BackgroundTasks:
     """Starts background tasks of a block. An exception in one of them ends the block."""
 
     _tasks: TaskGroup
@@ -31,7 +31,7 @@ class Beside:
         """Start a task; it is cancelled at the end of the block."""
         self._tasks.start_soon(self._shielded, lambda: function(*args))
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Cancel all tasks."""
         self._cancelled = True
         for scope in self._scopes:
@@ -48,15 +48,15 @@ class Beside:
 
 
 @asynccontextmanager
-async def beside() -> AsyncIterator[Beside]:
+async def background_tasks() -> AsyncIterator[BackgroundTasks]:
     """Open a block with background tasks; give the object that starts them."""
     fault: BaseException | None = None
     async with anyio.create_task_group() as tasks:
-        starter = Beside(tasks)
+        starter = BackgroundTasks(tasks)
         try:
             yield starter
         except BaseException as raised:  # noqa: BLE001 (raised again below)
             fault = raised
-        starter.end()
+        starter.cancel()
     if fault is not None:
         raise fault

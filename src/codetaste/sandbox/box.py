@@ -16,14 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from codetaste.sandbox.sandbox import Sandbox
+from codetaste.sandbox.sandbox import Shell
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from codetaste.sandbox.sandbox import Completed, Limits
+    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
 
 TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
 UID = GID = 1000
@@ -39,7 +39,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PortForward:
     """A forwarded port: 127.0.0.1:``port`` in the sandbox is the Unix socket ``socket`` of the host.
 
     The folder of the socket is mounted, so it must contain nothing that an agent may not see.
@@ -56,7 +56,7 @@ class Egress:
     ``env`` are variables that make programs use the ports (proxies). ``network`` opens the whole network.
     """
 
-    ways: tuple[Way, ...] = ()
+    forwards: tuple[PortForward, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     network: bool = False
 
@@ -65,7 +65,7 @@ NO_EGRESS = Egress()
 
 
 @dataclass(frozen=True, slots=True)
-class BoxSpec:
+class SandboxSpec:
     """The settings of a sandbox. Sizes in bytes, times in seconds.
 
     Attributes:
@@ -95,19 +95,19 @@ class BoxSpec:
     lifetime_s: float = 6 * 3600.0
 
 
-class Box(Sandbox, Protocol):
+class Sandbox(Shell, Protocol):
     """A running sandbox. No process of a command outlives the command; its files stay."""
 
     async def run(
         self,
         command: Sequence[str],
         *,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
-    ) -> Completed:
+    ) -> CommandResult:
         """Run ``command`` to its end, its time limit, or cancellation: TERM, then KILL, to all its processes.
 
         Args:
@@ -153,12 +153,12 @@ class Box(Sandbox, Protocol):
         ...
 
     @property
-    def ended(self) -> str:
+    def end_reason(self) -> str:
         """Why the sandbox ended without ``stop`` ("out of memory", "disk full", …), "" if it did not."""
         ...
 
 
-class Boxes(Protocol):
+class SandboxProvider(Protocol):
     """Opens sandboxes: in a container engine, or under bubblewrap."""
 
     @property
@@ -166,7 +166,7 @@ class Boxes(Protocol):
         """What contains the commands: "docker", "podman", "bubblewrap"."""
         ...
 
-    def open(self, spec: BoxSpec) -> AbstractAsyncContextManager[Box]:
+    def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Sandbox]:
         """Start a sandbox; it and everything written in it are removed at the end of the block.
 
         Raises:

@@ -12,7 +12,7 @@ import errno
 import json
 from typing import TYPE_CHECKING, Any
 
-from codetaste.sandbox.seccomp import ANY, NAMESPACES, Check, Denial, assemble
+from codetaste.sandbox.seccomp import ALL_BITS, NAMESPACES, ArgumentCheck, Denial, assemble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,13 @@ _NEWTIME = 0x80  # an exit signal's bit in clone, a namespace in unshare
 
 DENIALS = (
     # Programs list network addresses by netlink; changing anything there takes a privilege.
-    Denial("socket", errno.EAFNOSUPPORT, (Check(0, (_UNIX, _INET, _INET6, _NETLINK)),)),
-    Denial("socketpair", errno.EAFNOSUPPORT, (Check(0, (_UNIX,)),)),
+    Denial("socket", errno.EAFNOSUPPORT, (ArgumentCheck(0, (_UNIX, _INET, _INET6, _NETLINK)),)),
+    Denial("socketpair", errno.EAFNOSUPPORT, (ArgumentCheck(0, (_UNIX,)),)),
     Denial("io_uring_setup io_uring_enter io_uring_register", errno.ENOSYS),
     # Its flags lie in memory, which no filter can read; without it C libraries use clone.
     Denial("clone3", errno.ENOSYS),
-    Denial("clone", unless=(Check(0, (0,), NAMESPACES),)),
-    Denial("unshare", unless=(Check(0, (0,), NAMESPACES | _NEWTIME),)),
+    Denial("clone", unless=(ArgumentCheck(0, (0,), NAMESPACES),)),
+    Denial("unshare", unless=(ArgumentCheck(0, (0,), NAMESPACES | _NEWTIME),)),
     Denial("add_key request_key keyctl memfd_secret", errno.ENOSYS),
     Denial(
         "setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount "
@@ -41,7 +41,7 @@ DENIALS = (
 )
 
 
-def box_program(machine: str = "") -> bytes:
+def assemble_sandbox_filter(machine: str = "") -> bytes:
     """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
 
     Raises:
@@ -50,7 +50,7 @@ def box_program(machine: str = "") -> bytes:
     return assemble(DENIALS, machine)
 
 
-def box_profile() -> str:
+def render_sandbox_profile() -> str:
     """Return the filter as a container engine takes it: JSON after ``seccomp=`` in ``SecurityOpt``.
 
     A process that makes calls of another architecture (32-bit included) is killed, as under ``box_program``.
@@ -69,8 +69,8 @@ def _rules(denial: Denial) -> Iterator[dict[str, Any]]:
             yield {**rule, "args": [{"index": check.argument, **condition}]}
 
 
-def _violations(check: Check) -> Iterator[dict[str, Any]]:
-    if check.mask == ANY:
+def _violations(check: ArgumentCheck) -> Iterator[dict[str, Any]]:
+    if check.mask == ALL_BITS:
         highest = max(check.values)
         yield {"op": "SCMP_CMP_GT", "value": highest}
         yield from (

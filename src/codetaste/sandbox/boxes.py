@@ -9,29 +9,29 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import BoxSpec
+from codetaste.sandbox.box import SandboxSpec
 from codetaste.sandbox.ca_bundle import find_bundle
-from codetaste.sandbox.docker import docker_boxes
-from codetaste.sandbox.docker_engine import asking, connected
-from codetaste.sandbox.docker_image import must_have
+from codetaste.sandbox.docker import open_docker_sandboxes
+from codetaste.sandbox.docker_engine import engine_errors, connect_engine
+from codetaste.sandbox.docker_image import require_image
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN
-from codetaste.sandbox.docker_spec import unheld
+from codetaste.sandbox.docker_spec import unsupported_limits
 from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.reaper import reap
+from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.reaper import remove_orphans
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from codetaste.sandbox.box import Boxes
+    from codetaste.sandbox.box import SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
     from codetaste.sandbox.docker_engine import ContainerEngine
 
 _FOLDER = ".boxes"
 
 
-def box_spec(config: SandboxConfig, job: str, **more: Any) -> BoxSpec:  # noqa: ANN401 - fields of BoxSpec
+def sandbox_spec(config: SandboxConfig, job: str, **more: Any) -> SandboxSpec:  # noqa: ANN401 - fields of BoxSpec
     """Return the spec of a sandbox for ``job`` with the limits of the config; ``more`` are other fields."""
     limits = {
         "image": config.image,
@@ -41,17 +41,17 @@ def box_spec(config: SandboxConfig, job: str, **more: Any) -> BoxSpec:  # noqa: 
         "disk_bytes": config.disk,
         "read_only_root": config.read_only_root,
     }
-    return BoxSpec(job, **{**limits, **more})
+    return SandboxSpec(job, **{**limits, **more})
 
 
 @asynccontextmanager
-async def open_boxes(
+async def open_sandboxes(
     config: SandboxConfig,
     cache: Path,  # noqa: ARG001 - reserved for cached images
     out: Path,
     run: str,
     warn: Callable[[str], None],
-) -> AsyncIterator[Boxes]:
+) -> AsyncIterator[SandboxProvider]:
     """Open the sandbox provider of a run for the time of the block.
 
     "auto" takes a container engine that answers and has the image, and bubblewrap elsewhere; ``warn`` gets
@@ -72,26 +72,26 @@ async def open_boxes(
     async with AsyncExitStack() as stack:
         engine = await _engine(stack, config, warn)
         if engine is None:
-            yield await to_thread.run_sync(local_boxes, folder)
+            yield await to_thread.run_sync(bubblewrap_provider, folder)
             return
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
         warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
-        with asking(engine, "list the limits it enforces"):
-            unlimited = unheld(await engine.client.system.info())
+        with engine_errors(engine, "list the limits it enforces"):
+            unlimited = unsupported_limits(await engine.client.system.info())
         if unlimited:
             warn(
                 f"{engine.kind} on this host does not limit {' or '.join(unlimited)} of a sandbox: "
                 "run it as root, or with version 2 of cgroups"
             )
         try:
-            removed = await reap(engine)
+            removed = await remove_orphans(engine)
         except SandboxError as error:
             warn(str(error))
         else:
             if removed:
                 warn(f"removed leftovers of earlier runs from {engine.kind}: {removed}")
-        opened = docker_boxes(
+        opened = open_docker_sandboxes(
             engine,
             run=run,
             image=config.image or LEAN_IMAGE,
@@ -109,8 +109,8 @@ async def _engine(
     if config.engine not in {AUTO, DOCKER, PODMAN}:
         return None
     try:
-        engine = await stack.enter_async_context(connected(config.engine, config.socket))
-        await must_have(engine, config.image or LEAN_IMAGE)
+        engine = await stack.enter_async_context(connect_engine(config.engine, config.socket))
+        await require_image(engine, config.image or LEAN_IMAGE)
     except SandboxError as error:
         if config.engine != AUTO:
             raise

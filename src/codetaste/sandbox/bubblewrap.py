@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox import seccomp
-from codetaste.sandbox.guard import OWN_PROCESSES, new_guard
-from codetaste.sandbox.order import OPEN_FILES, SCRATCH_BYTES, Order, Start
+from codetaste.sandbox.guard import GUARD_PROCESSES, make_guard
+from codetaste.sandbox.order import OPEN_FILES, SCRATCH_BYTES, CommandSpec, LaunchPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codetaste.sandbox.view import SystemView
+    from codetaste.sandbox.view import HostView
 
 WORKDIR = "/testbed"
 _TOOLS = "/tools"
@@ -44,7 +44,7 @@ exec "$@"
 """
 
 
-def programs() -> Iterator[tuple[str, Path]]:
+def find_programs() -> Iterator[tuple[str, Path]]:
     """Yield (origin, path) of each installed bubblewrap: the system's first, then the Python package's."""
     system = shutil.which("bwrap")
     if system:
@@ -56,14 +56,14 @@ def programs() -> Iterator[tuple[str, Path]]:
             yield "package", packaged
 
 
-def start(program: Path, spec: Order) -> Start:
+def plan_launch(program: Path, spec: CommandSpec) -> LaunchPlan:
     """Return the launch plan of ``spec`` under the bubblewrap at ``program``."""
     status_fd, report_fd = os.pipe()
-    guard = new_guard()
+    guard = make_guard()
     # For files, root in the sandbox is root on the host, and device nodes cannot be mounted read-only: their
     # modes are the host's.
-    filter_fd = in_memory(seccomp.program(seccomp.Gaps(files=os.getuid() == 0)))
-    accounts = {path: in_memory(text.encode()) for path, text in _accounts().items()}
+    filter_fd = open_memory_file(seccomp.assemble_shell_filter(seccomp.FilterGaps(files=os.getuid() == 0)))
+    accounts = {path: open_memory_file(text.encode()) for path, text in _accounts().items()}
     arguments = (
         *(
             "--unshare-all",
@@ -76,8 +76,8 @@ def start(program: Path, spec: Order) -> Start:
         ),
         *("--json-status-fd", str(report_fd), "--seccomp", str(filter_fd)),
         # Named only so that the command does not inherit it.
-        *("--sync-fd", str(guard.reading)),
-        *system_options(spec.view),
+        *("--sync-fd", str(guard.read_fd)),
+        *host_view_options(spec.view),
         *(part for path, fd in accounts.items() for part in ("--file", str(fd), path)),
         *_devices(),
         # Read-only: root without any capability still owns /proc/sys.
@@ -88,7 +88,7 @@ def start(program: Path, spec: Order) -> Start:
         *_environment(spec),
     )
     # By descriptor: commands can read the command line, and must not learn the paths of the host.
-    options = in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
+    options = open_memory_file(b"".join(os.fsencode(part) + b"\0" for part in arguments))
     argv = (
         str(program),
         "--args",
@@ -100,13 +100,13 @@ def start(program: Path, spec: Order) -> Start:
         "sh",
         *spec.command,
     )
-    passed = (options, report_fd, filter_fd, guard.reading, *accounts.values())
-    return Start(
-        guard.over(argv), passed, status_fd, namespaced=True, own_processes=2 + OWN_PROCESSES, guard=guard
+    passed = (options, report_fd, filter_fd, guard.read_fd, *accounts.values())
+    return LaunchPlan(
+        guard.wrap(argv), passed, status_fd, has_pid_namespace=True, own_processes=2 + GUARD_PROCESSES, guard=guard
     )
 
 
-def system_options(view: SystemView) -> Iterator[str]:
+def host_view_options(view: HostView) -> Iterator[str]:
     """Yield the options that mount ``view``."""
     for path in view.folders:
         yield from ("--ro-bind", path, path)
@@ -129,14 +129,14 @@ def _devices() -> Iterator[str]:
         yield from ("--symlink", target, f"/dev/{name}")
 
 
-def _environment(spec: Order) -> Iterator[str]:
+def _environment(spec: CommandSpec) -> Iterator[str]:
     path = {"PATH": f"{_TOOLS}:{spec.env.get('PATH', '')}"} if spec.tools else {}
     yield "--clearenv"
     for name, value in {"TMPDIR": "/tmp", **spec.env, **path}.items():  # noqa: S108 (inside)
         yield from ("--setenv", name, value)
 
 
-def _limit_script(spec: Order) -> str:
+def _limit_script(spec: CommandSpec) -> str:
     limits = spec.limits
     return "exec 3>&2 2>/dev/null" + _LIMITS_SCRIPT.format(
         blocks=SCRATCH_BYTES // _BLOCK,
@@ -157,7 +157,7 @@ def _accounts() -> dict[str, str]:
     }
 
 
-def in_memory(content: bytes) -> int:
+def open_memory_file(content: bytes) -> int:
     """Return a descriptor of a memory file with ``content``; the caller closes it."""
     descriptor = os.memfd_create("codetaste")
     os.write(descriptor, content)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from codetaste.sandbox.box import Egress
 
-INSIDE = "/opt/codetaste/ca-certificates.crt"
+BUNDLE_MOUNT = "/opt/codetaste/ca-certificates.crt"
 """Path of the bundle in a container."""
 _VARIABLES = (
     "SSL_CERT_FILE",
@@ -52,11 +52,11 @@ def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
     return path.resolve()
 
 
-def variables(path: str) -> Mapping[str, str]:
+def trust_variables(path: str) -> Mapping[str, str]:
     """Return the variables that make programs trust the bundle at ``path``."""
     return MappingProxyType(dict.fromkeys(_VARIABLES, path))
 
 
-def wants_bundle(egress: Egress) -> bool:
+def needs_bundle(egress: Egress) -> bool:
     """Whether ``egress`` reaches more than the host: the whole network, or named hosts by a proxy."""
     return egress.network or any(name.lower() == "https_proxy" for name in egress.env)

@@ -19,7 +19,7 @@ _JOIN = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
 _REMOVE_WITHIN_S = 2.0
 
 
-def bounded_group(processes: int) -> Path | None:
+def make_cgroup(processes: int) -> Path | None:
     """Create a control group of at most ``processes``; None where it is impossible or unnecessary."""
     top = _hierarchy() if os.geteuid() == 0 else None
     if top is None:
@@ -35,12 +35,12 @@ def bounded_group(processes: int) -> Path | None:
     return group
 
 
-def joining(group: Path | None, argv: tuple[str, ...]) -> tuple[str, ...]:
+def argv_in_cgroup(group: Path | None, argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return ``argv`` changed so that it enters ``group`` before anything else."""
     return argv if group is None else ("/bin/sh", "-c", _JOIN, str(group), *argv)
 
 
-def remove(group: Path | None) -> None:
+def remove_cgroup(group: Path | None) -> None:
     """Remove ``group``, waiting a little for processes that are about to end."""
     deadline = time.monotonic() + _REMOVE_WITHIN_S
     while group is not None and group.exists() and time.monotonic() < deadline:

@@ -6,7 +6,7 @@ _HANDSHAKE, _CLIENT_HELLO = 22, 1
 _RECORD_HEADER, _MESSAGE_HEADER = 5, 4
 _VERSION_AND_RANDOM = 34
 _SERVER_NAME, _HOST_NAME = 0, 0
-HELLO_BYTES = 64 * 1024
+MAX_HELLO_BYTES = 64 * 1024
 """A longer client hello is rejected."""
 
 
@@ -14,7 +14,7 @@ class NotTls(ValueError):
     """The bytes do not begin a TLS connection."""
 
 
-def server_name(data: bytes) -> str | None:
+def parse_server_name(data: bytes) -> str | None:
     """Return the server name of the hello, "" if it has none; None while the hello is incomplete.
 
     Raises:
@@ -32,11 +32,11 @@ def server_name(data: bytes) -> str | None:
             raise NotTls("not a client hello")
         if len(message) >= _MESSAGE_HEADER:
             length = int.from_bytes(message[1:4], "big")
-            if length > HELLO_BYTES:
+            if length > MAX_HELLO_BYTES:
                 raise NotTls("the client hello is too long")
             if len(message) >= _MESSAGE_HEADER + length:
                 return _parse_hello(_Reader(message[_MESSAGE_HEADER : _MESSAGE_HEADER + length]))
-    if data[:1] not in {b"", bytes([_HANDSHAKE])} or len(data) > HELLO_BYTES:
+    if data[:1] not in {b"", bytes([_HANDSHAKE])} or len(data) > MAX_HELLO_BYTES:
         raise NotTls("not a handshake")
     return None
 

@@ -14,7 +14,7 @@ from codetaste.units import Bytes
 _LEAST_BYTES = 16 * 1024**2
 _IMAGE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?")
 """Image names: they may have the host and port of a registry, a tag and a digest."""
-SHELL_BYTES = 4 * 1024**3
+MAX_SHELL_MEMORY_BYTES = 4 * 1024**3
 """Memory of one command in the rule agent's shell, at most."""
 
 
@@ -57,6 +57,6 @@ class SandboxConfig(Section):
         return self.engine if self.engine in {"bubblewrap", "landlock"} else "auto"
 
     @property
-    def shell_bytes(self) -> int:
+    def shell_memory_bytes(self) -> int:
         """Memory of one command in the rule agent's shell."""
-        return min(self.memory, SHELL_BYTES)
+        return min(self.memory, MAX_SHELL_MEMORY_BYTES)

@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.beside import beside
+from codetaste.sandbox.beside import background_tasks
 from codetaste.sandbox.frames import (
     CHUNK_BYTES,
     CREDIT,
     EXIT,
     KILL,
-    REFUSED,
+    REFUSAL,
     RUN,
     STDIN,
     WINDOW_BYTES,
     Frame,
 )
-from codetaste.sandbox.output import Kept
-from codetaste.sandbox.pipes import Reading
-from codetaste.sandbox.sandbox import Completed
+from codetaste.sandbox.output import BoundedOutput
+from codetaste.sandbox.pipes import PipeReader
+from codetaste.sandbox.sandbox import CommandResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from codetaste.sandbox.pipes import Pipes
-    from codetaste.sandbox.sandbox import Limits
+    from codetaste.sandbox.pipes import PipePool
+    from codetaste.sandbox.sandbox import CommandLimits
 
 GRACE_S = 2.0
 """Seconds between TERM and KILL."""
@@ -45,50 +45,50 @@ _KILLED = 128 + signal.SIGKILL
 
 
 @dataclass(slots=True)
-class Command:
+class RemoteCommand:
     """A command and the frames about it that were received and not yet handled.
 
     ``over`` is set once its exit frame is among them.
     """
 
     number: int
-    limits: Limits
+    limits: CommandLimits
     stdin: bytes
     sink: Callable[[bytes], Awaitable[None]] | None
-    heard: deque[Frame] = field(default_factory=deque)
-    held_bytes: int = 0
+    frames: deque[Frame] = field(default_factory=deque)
+    pending_bytes: int = 0
     problem: str = ""
-    over: bool = False
-    news: anyio.Event = field(default_factory=anyio.Event)
+    exited: bool = False
+    changed: anyio.Event = field(default_factory=anyio.Event)
 
-    def take(self, frame: Frame | None, problem: str = "") -> None:
+    def deliver(self, frame: Frame | None, problem: str = "") -> None:
         """Receive a frame about the command, or the reason why no more will come.
 
         Raises:
             SandboxError: the supervisor sent more than it may.
         """
         if frame is not None:
-            self.heard.append(frame)
-            self.over = self.over or frame.kind == EXIT
-            self.held_bytes += _FRAME_BYTES + len(frame.payload)
-            if self.held_bytes > _MAX_PENDING_BYTES:
+            self.frames.append(frame)
+            self.exited = self.exited or frame.kind == EXIT
+            self.pending_bytes += _FRAME_BYTES + len(frame.payload)
+            if self.pending_bytes > _MAX_PENDING_BYTES:
                 raise SandboxError("the sandbox supervisor sent more frames than requested")
         self.problem = self.problem or problem
-        self.news.set()
+        self.changed.set()
 
-    async def next(self) -> Frame:
+    async def next_frame(self) -> Frame:
         """Return the next frame about the command.
 
         Raises:
             SandboxError: no more will come.
         """
-        while not self.heard:
+        while not self.frames:
             if self.problem:
                 raise SandboxError(self.problem)
-            self.news = anyio.Event()
-            await self.news.wait()
-        frame = self.heard.popleft()
-        self.held_bytes -= _FRAME_BYTES + len(frame.payload)
+            self.changed = anyio.Event()
+            await self.changed.wait()
+        frame = self.frames.popleft()
+        self.pending_bytes -= _FRAME_BYTES + len(frame.payload)
         return frame
 
 
@@ -96,10 +96,10 @@ class Command:
 class _CommandRun:
     """The state of a running command."""
 
-    command: Command
+    command: RemoteCommand
     send: Callable[[Frame], Awaitable[None]]
-    out: Kept
-    err: Kept
+    out: BoundedOutput
+    err: BoundedOutput
     started: bool = False
     fed: int = 0
     reason: str = ""
@@ -139,7 +139,7 @@ class _CommandRun:
     async def take_stderr(self, piece: bytes) -> None:
         self._store(self.err, piece)
 
-    def _store(self, output: Kept, piece: bytes) -> None:
+    def _store(self, output: BoundedOutput, piece: bytes) -> None:
         output.add(piece)
         if output.total > _FLOOD_BYTES and not self.reason:
             self.reason = f"it wrote more than {_FLOOD_BYTES} bytes of output"
@@ -162,7 +162,7 @@ class _CommandRun:
                     0.0,
                 )  # a sandbox with an invalid exit report is given up
                 return self._exit_code(frame.payload)
-            elif frame.kind == REFUSED:
+            elif frame.kind == REFUSAL:
                 message = frame.payload.decode(errors="replace")
                 raise SandboxError(f"the command could not be started: {' '.join(message.split())}")
             elif frame.kind == CREDIT:
@@ -173,9 +173,9 @@ class _CommandRun:
         frame = None
         if (self.fault or self.reason) and not self.end_requested:
             return None
-        if self.command.over or anyio.current_time() < self.deadline:
+        if self.command.exited or anyio.current_time() < self.deadline:
             with anyio.CancelScope(deadline=self.deadline) as self.receiving:
-                frame = await self.command.next()
+                frame = await self.command.next_frame()
         return frame
 
     async def _enforce_end(self) -> None:
@@ -204,26 +204,26 @@ class _CommandRun:
         return code
 
 
-async def serve(
-    command: Command,
+async def run_command(
+    command: RemoteCommand,
     request: Mapping[str, object],
     send: Callable[[Frame], Awaitable[None]],
     fail: Callable[[str], Awaitable[None]],
-    pipes: Pipes,
-) -> Completed:
+    pipes: PipePool,
+) -> CommandResult:
     """Run ``command`` to its end; a sandbox in which it cannot be ended is given up by ``fail``.
 
     Raises:
         SandboxError: the command could not be started or ended, or the sandbox is gone.
     """
     started, output_bytes = time.monotonic(), command.limits.output_bytes
-    run = _CommandRun(command, send, Kept(output_bytes), Kept(output_bytes))
+    run = _CommandRun(command, send, BoundedOutput(output_bytes), BoundedOutput(output_bytes))
     run.deadline = anyio.current_time() + command.limits.wall_s
     try:
-        async with pipes.taken() as out, pipes.taken() as err, beside() as tasks:
+        async with pipes.lease() as out, pipes.lease() as err, background_tasks() as tasks:
             readings = (
-                Reading(out, run.take_stdout, run.record_fault),
-                Reading(err, run.take_stderr, run.record_fault),
+                PipeReader(out, run.take_stdout, run.record_fault),
+                PipeReader(err, run.take_stderr, run.record_fault),
             )
             for reading in readings:
                 tasks.start_soon(reading.run)
@@ -232,7 +232,7 @@ async def serve(
             for reading in readings:
                 reading.end()
             for reading in readings:
-                await reading.ended()
+                await reading.wait_drained()
     except OSError as fault:
         if fault is run.fault:
             raise
@@ -247,7 +247,7 @@ async def serve(
 async def _run_to_end(
     run: _CommandRun,
     request: Mapping[str, object],
-    readings: Sequence[Reading],
+    readings: Sequence[PipeReader],
     fail: Callable[[str], Awaitable[None]],
 ) -> int:
     """Start the command and follow it to its end; end it if anything fails meanwhile."""
@@ -270,10 +270,10 @@ async def _run_to_end(
         raise
 
 
-def _command_result(run: _CommandRun, code: int, wall_s: float) -> Completed:
+def _command_result(run: _CommandRun, code: int, wall_s: float) -> CommandResult:
     out, err, reason = run.out, run.err, run.reason
     stderr = err.content() + (f"\n[killed: {reason}]\n".encode() if reason else b"")
     ended = (
         None if run.timed_out and not reason else _KILLED if reason and reason != "out of memory" else code
     )
-    return Completed(ended, out.content(), stderr, out.truncated or err.truncated, ended is None, wall_s)
+    return CommandResult(ended, out.content(), stderr, out.truncated or err.truncated, ended is None, wall_s)

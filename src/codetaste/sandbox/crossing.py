@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-async def in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -> _Result:
+async def run_in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -> _Result:
     """Return the result of ``work``, run in a thread, where it may call ``on_loop``."""
     try:
         return await to_thread.run_sync(work, limiter=limiter)
@@ -31,7 +31,7 @@ async def in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -> _R
         raise
 
 
-def on_loop(function: Callable[[], Awaitable[_Result]]) -> _Result:
+def call_on_loop(function: Callable[[], Awaitable[_Result]]) -> _Result:
     """Return the result of ``function``, run on the event loop; call this in a thread of ``in_thread``.
 
     Raises:

@@ -16,28 +16,28 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.beside import beside
+from codetaste.sandbox.beside import background_tasks
 from codetaste.sandbox.box import Mount
-from codetaste.sandbox.box_filter import box_profile
-from codetaste.sandbox.ca_bundle import INSIDE, variables, wants_bundle
-from codetaste.sandbox.docker_base import base_of, create
-from codetaste.sandbox.docker_box import DockerBox
+from codetaste.sandbox.box_filter import render_sandbox_profile
+from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, trust_variables, needs_bundle
+from codetaste.sandbox.docker_base import derive_base_image, create_container
+from codetaste.sandbox.docker_box import DockerSandbox
 from codetaste.sandbox.docker_disk import DiskWatch
-from codetaste.sandbox.docker_engine import EngineGone, asking, delete
+from codetaste.sandbox.docker_engine import EngineGone, engine_errors, delete_resource
 from codetaste.sandbox.docker_image import commit_container
-from codetaste.sandbox.docker_labels import labels
+from codetaste.sandbox.docker_labels import make_labels
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
-from codetaste.sandbox.docker_spec import Order, container_config
-from codetaste.sandbox.warden import control
+from codetaste.sandbox.docker_spec import ContainerSpec, container_config
+from codetaste.sandbox.warden import connect_supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from codetaste.sandbox.beside import Beside
-    from codetaste.sandbox.box import Box, BoxSpec
+    from codetaste.sandbox.beside import BackgroundTasks
+    from codetaste.sandbox.box import Sandbox, SandboxSpec
     from codetaste.sandbox.docker_engine import ContainerEngine
-    from codetaste.sandbox.warden import Control
+    from codetaste.sandbox.warden import SupervisorClient
 
 _STARTS_AT_ONCE = 4
 _START_S = 120.0
@@ -45,7 +45,7 @@ _NETWORK_LIFETIME_S = 7 * 24 * 3600.0
 
 
 @dataclass(slots=True)
-class DockerBoxes:
+class DockerSandboxProvider:
     """Opens sandboxes in one engine, for one run."""
 
     engine: ContainerEngine
@@ -55,7 +55,7 @@ class DockerBoxes:
     bundle: Path | None
     seccomp: str
     warn: Callable[[str], None]
-    _tasks: Beside
+    _tasks: BackgroundTasks
     _disk: DiskWatch
     _starts: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_STARTS_AT_ONCE))
     _network: str = ""
@@ -68,7 +68,7 @@ class DockerBoxes:
         return self.engine.kind
 
     @asynccontextmanager
-    async def open(self, spec: BoxSpec) -> AsyncIterator[DockerBox]:
+    async def open(self, spec: SandboxSpec) -> AsyncIterator[DockerSandbox]:
         """Start a sandbox; it and everything written in it are removed at the end of the block.
 
         Raises:
@@ -87,35 +87,35 @@ class DockerBoxes:
         resolved = replace(spec, image=image)
         try:
             async with (
-                control(folder, ways=spec.egress.ways, lifetime_s=spec.lifetime_s) as supervisor,
+                connect_supervisor(folder, ways=spec.egress.forwards, lifetime_s=spec.lifetime_s) as supervisor,
                 self._container(name, resolved, supervisor, network) as ident,
             ):
-                sandbox = DockerBox(self.engine, name, spec, supervisor)
+                sandbox = DockerSandbox(self.engine, name, spec, supervisor)
                 async with self._starts:
-                    with asking(self.engine, f"start a sandbox from {spec.image or self.image}", _START_S):
+                    with engine_errors(self.engine, f"start a sandbox from {spec.image or self.image}", _START_S):
                         await self.engine.call("POST", f"containers/{name}/start")
-                    await sandbox.ready()
-                self._tasks.start_soon(sandbox.attend)
+                    await sandbox.wait_ready()
+                self._tasks.start_soon(sandbox.watch_end)
                 if not self.engine.quota:
-                    self._disk.add(ident, spec.disk_bytes, sandbox.fill, volumes=spec.read_only_root)
+                    self._disk.add(ident, spec.disk_bytes, sandbox.end_disk_full, volumes=spec.read_only_root)
                 try:
                     yield sandbox
                 finally:
                     self._disk.remove(ident)
-                    sandbox.close()
+                    sandbox.expect_end()
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
 
     @asynccontextmanager
     async def _container(
-        self, name: str, spec: BoxSpec, supervisor: Control, network: str
+        self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str
     ) -> AsyncIterator[str]:
         try:
             with anyio.CancelScope(shield=True):  # a cancelled creation would leave an unknown container
                 ident = await self._create(name, spec, supervisor, network)
         except EngineGone as error:
-            if not error.unheard:
+            if not error.never_sent:
                 await self._delete(name)
             raise
         try:
@@ -123,36 +123,36 @@ class DockerBoxes:
         finally:
             await self._delete(name)
 
-    async def _create(self, name: str, spec: BoxSpec, supervisor: Control, network: str) -> str:
-        bundle = self.bundle if wants_bundle(spec.egress) else None
-        container = Order(
+    async def _create(self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str) -> str:
+        bundle = self.bundle if needs_bundle(spec.egress) else None
+        container = ContainerSpec(
             spec=spec,
             image=spec.image,
             command=supervisor.argv,
             mounts=(
                 *supervisor.mounts,
-                *((Mount(bundle, INSIDE),) if bundle else ()),
+                *((Mount(bundle, BUNDLE_MOUNT),) if bundle else ()),
             ),
-            env={**(variables(INSIDE) if bundle else {}), **spec.egress.env, **spec.env},
-            labels=labels(self.run, spec.job, spec.lifetime_s),
+            env={**(trust_variables(BUNDLE_MOUNT) if bundle else {}), **spec.egress.env, **spec.env},
+            labels=make_labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,
         )
-        with asking(self.engine, f"create a sandbox from {spec.image}"):
-            return await create(self.engine, name, container_config(container, self.kind), spec.disk_bytes)
+        with engine_errors(self.engine, f"create a sandbox from {spec.image}"):
+            return await create_container(self.engine, name, container_config(container, self.kind), spec.disk_bytes)
 
     async def _base_image(self, image: str) -> str:
         """Return the image, derived where necessary, that has what sandboxes need."""
         async with self._lock:
             if image not in self._bases:
-                self._bases[image] = await base_of(self.engine, image, self.run)
+                self._bases[image] = await derive_base_image(self.engine, image, self.run)
             return self._bases[image]
 
     async def _delete(self, name: str) -> None:
         """Delete a container with all its data; the next run removes what cannot be deleted now."""
         with anyio.CancelScope(shield=True):
             try:
-                await delete(self.engine, f"containers/{name}", v="1", force="1")
+                await delete_resource(self.engine, f"containers/{name}", v="1", force="1")
             except SandboxError as error:
                 self.warn(f"{error}; it is removed when the next run starts")
 
@@ -162,9 +162,9 @@ class DockerBoxes:
             if not self._network:
                 name = f"codetaste-{secrets.token_hex(6)}"
                 options = {"com.docker.network.bridge.enable_icc": "false"} if self.kind == DOCKER else {}
-                with anyio.CancelScope(shield=True), asking(self.engine, "create a network"):
+                with anyio.CancelScope(shield=True), engine_errors(self.engine, "create a network"):
                     body = {"Name": name, "Driver": "bridge", "Options": options}
-                    body["Labels"] = labels(self.run, "", _NETWORK_LIFETIME_S)
+                    body["Labels"] = make_labels(self.run, "", _NETWORK_LIFETIME_S)
                     await self.engine.call("POST", "networks/create", body=body)
                     self._network = name
             return self._network
@@ -177,13 +177,13 @@ class DockerBoxes:
         with anyio.CancelScope(shield=True):
             for path in (*networks, *images):
                 try:
-                    await delete(self.engine, path)
+                    await delete_resource(self.engine, path)
                 except SandboxError as error:
                     self.warn(f"{error}; it is removed when the next run starts")
 
 
 @asynccontextmanager
-async def docker_boxes(
+async def open_docker_sandboxes(
     engine: ContainerEngine,
     *,
     run: str,
@@ -191,7 +191,7 @@ async def docker_boxes(
     folder: Path,
     bundle: Path | None,
     warn: Callable[[str], None],
-) -> AsyncIterator[DockerBoxes]:
+) -> AsyncIterator[DockerSandboxProvider]:
     """Open sandboxes in ``engine`` for the time of the block.
 
     Args:
@@ -203,10 +203,10 @@ async def docker_boxes(
         warn: receives what could not be removed.
     """
     seccomp = await to_thread.run_sync(_prepare, folder, engine.kind)
-    async with beside() as tasks:
+    async with background_tasks() as tasks:
         disk = DiskWatch(engine, run)
         tasks.start_soon(disk.watch)
-        sandboxes = DockerBoxes(engine, run, image, folder, bundle, seccomp, warn, tasks, disk)
+        sandboxes = DockerSandboxProvider(engine, run, image, folder, bundle, seccomp, warn, tasks, disk)
         try:
             yield sandboxes
         finally:
@@ -217,20 +217,20 @@ def _prepare(folder: Path, kind: str) -> str:
     """Create the folder; return the seccomp profile: Docker takes its text, Podman the name of a file."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if kind == DOCKER:
-        return box_profile()
+        return render_sandbox_profile()
     file = folder / "seccomp.json"
-    file.write_text(box_profile())
+    file.write_text(render_sandbox_profile())
     return str(file.resolve())
 
 
-async def commit(sandbox: Box, name: str, what: str = "box") -> str:
+async def commit_sandbox(sandbox: Sandbox, name: str, what: str = "box") -> str:
     """Commit the files of a sandbox as the image ``name``, and return its id, without mounts and volumes.
 
     Raises:
         ConfigError: ``name`` is not a valid image name.
         SandboxError: the sandbox is not a container, or the engine failed.
     """
-    if not isinstance(sandbox, DockerBox):
+    if not isinstance(sandbox, DockerSandbox):
         raise SandboxError(
             f"a {sandbox.kind} sandbox cannot be committed as an image: that needs a container engine"
         )

@@ -14,19 +14,19 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.tar_walk import TarWalk
+from codetaste.sandbox.tar_walk import TarScanner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 _IN_MEMORY = 8 * 1024**2
 _STAT_HEADER = "X-Docker-Container-Path-Stat"
 _LINK = 1 << 27
 """The symlink bit of a file mode in Go."""
 
 
-class Sent:
+class ArchiveUpload:
     """An archive being uploaded, with the exception of its source, which the HTTP client would hide.
 
     ``folders`` are the folders in which its members must lie; empty allows any.
@@ -38,28 +38,28 @@ class Sent:
         self.fault: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        walk = TarWalk()
+        walk = TarScanner()
         try:
             async for piece in self._pieces():
                 for name in walk.feed(piece) if self._folders else ():
-                    place_of(name, self._folders)
+                    writable_folder_of(name, self._folders)
                 yield piece
             if self._folders:
-                walk.end()
+                walk.finish()
         except Exception as fault:
             self.fault = fault
             raise
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         if isinstance(self._archive, bytes):
-            for start in range(0, len(self._archive), CHUNK):
-                yield self._archive[start : start + CHUNK]
+            for start in range(0, len(self._archive), CHUNK_BYTES):
+                yield self._archive[start : start + CHUNK_BYTES]
         else:
             async for piece in self._archive:
                 yield piece
 
 
-async def spooled(archive: AsyncIterable[bytes]) -> IO[bytes]:
+async def spool_archive(archive: AsyncIterable[bytes]) -> IO[bytes]:
     """Store an archive, in memory while it is small; the caller closes it."""
     spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
     async for chunk in archive:
@@ -68,15 +68,15 @@ async def spooled(archive: AsyncIterable[bytes]) -> IO[bytes]:
     return spool
 
 
-async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+async def read_chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
     """Yield all of an open file."""
-    while chunk := await to_thread.run_sync(file.read, CHUNK):
+    while chunk := await to_thread.run_sync(file.read, CHUNK_BYTES):
         yield chunk
         await anyio.lowlevel.checkpoint()
 
 
 @contextmanager
-def split(archive: IO[bytes], folders: Sequence[str]) -> Iterator[dict[str, IO[bytes]]]:
+def split_by_mount(archive: IO[bytes], folders: Sequence[str]) -> Iterator[dict[str, IO[bytes]]]:
     """Split an archive by the folder its members lie in, with member names relative to that folder.
 
     Raises:
@@ -88,7 +88,7 @@ def split(archive: IO[bytes], folders: Sequence[str]) -> Iterator[dict[str, IO[b
         try:
             with tarfile.open(fileobj=archive, mode="r|") as whole:
                 for member in whole:
-                    folder = place_of(member.name, folders)
+                    folder = writable_folder_of(member.name, folders)
                     if folder not in files:
                         files[folder] = stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
                         parts[folder] = tarfile.open(fileobj=files[folder], mode="w|")  # noqa: SIM115
@@ -106,7 +106,7 @@ def split(archive: IO[bytes], folders: Sequence[str]) -> Iterator[dict[str, IO[b
         yield files
 
 
-def place_of(name: str, folders: Sequence[str]) -> str:
+def writable_folder_of(name: str, folders: Sequence[str]) -> str:
     """Return which of ``folders`` a member lies in.
 
     Raises:
@@ -120,7 +120,7 @@ def place_of(name: str, folders: Sequence[str]) -> str:
     raise SandboxError(f"{name!r} lies in none of the writable folders: {', '.join(folders)}")
 
 
-def followed_link(path: str, headers: Mapping[str, str]) -> bytes | None:
+def link_archive(path: str, headers: Mapping[str, str]) -> bytes | None:
     """Return an archive of the link at ``path``, which Podman has followed; None if it is not a link.
 
     Args:

@@ -17,10 +17,10 @@ import anyio
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.box import GID, HOME, UID
-from codetaste.sandbox.docker_archive import Sent
-from codetaste.sandbox.docker_engine import asking, delete
-from codetaste.sandbox.docker_labels import IMAGE, LEAN, labels
-from codetaste.sandbox.docker_spec import PLACES
+from codetaste.sandbox.docker_archive import ArchiveUpload
+from codetaste.sandbox.docker_engine import engine_errors, delete_resource
+from codetaste.sandbox.docker_labels import IMAGE_LABEL, LEAN_KIND, make_labels
+from codetaste.sandbox.docker_spec import WRITABLE_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ _ACCOUNTS = {
 """Per file: the entry to add if the id has none, the content of a missing file, and the id."""
 
 
-async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
+async def derive_base_image(engine: ContainerEngine, image: str, run: str) -> str:
     """Return the image of sandboxes: ``image`` itself, or one derived from it, which the caller deletes.
 
     Args:
@@ -51,9 +51,9 @@ async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
         SandboxMissing: the image does not exist.
         SandboxError: the engine cannot create a container from it.
     """
-    with asking(engine, f"create sandboxes from {image}"):
+    with engine_errors(engine, f"create sandboxes from {image}"):
         found = await engine.call("GET", f"images/{image}/json")
-        if (found["Config"].get("Labels") or {}).get(IMAGE) == LEAN:
+        if (found["Config"].get("Labels") or {}).get(IMAGE_LABEL) == LEAN_KIND:
             return image
     async with _unstarted_container(engine, image, run) as name:
         missing: dict[str, str | None] = {}
@@ -61,19 +61,19 @@ async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
             text = await _file_text(engine, name, path)
             if not any(line.split(":")[2:3] == [str(number)] for line in text.splitlines()):
                 missing[path] = (text or default).rstrip("\n") + "\n" + added
-        for folder in PLACES:
+        for folder in WRITABLE_FOLDERS:
             member = await _tar_header(engine, name, folder)
             if member is None or not member.isdir() or (member.uid, member.gid) != (UID, GID):
                 missing[folder] = None
         if not missing:
             return image
         with (
-            asking(engine, f"add the user and folders of a sandbox to {image}"),
+            engine_errors(engine, f"add the user and folders of a sandbox to {image}"),
             anyio.CancelScope(shield=True),
         ):
             path = f"containers/{name}/archive"
             async with engine.stream(
-                "PUT", path, params={"path": "/"}, data=Sent(_tar_of(missing))
+                "PUT", path, params={"path": "/"}, data=ArchiveUpload(_tar_of(missing))
             ) as answer:
                 await answer.read()
             derived: dict[str, Any] = await engine.call(
@@ -82,7 +82,7 @@ async def base_of(engine: ContainerEngine, image: str, run: str) -> str:
         return str(derived["Id"])
 
 
-async def find_quota(engine: ContainerEngine, image: str) -> None:
+async def detect_quota(engine: ContainerEngine, image: str) -> None:
     """Record in ``engine.quota`` whether the engine can limit the disk usage of a container.
 
     Raises:
@@ -97,16 +97,16 @@ async def _unstarted_container(engine: ContainerEngine, image: str, run: str) ->
     """Create a container that is never started, for the time of the block."""
     name = f"codetaste-{secrets.token_hex(6)}"
     try:
-        with anyio.CancelScope(shield=True), asking(engine, f"create a sandbox from {image}"):
-            config = {"Image": image, "Entrypoint": ["/bin/sh"], "Labels": labels(run, "", _LIFETIME_S)}
-            await create(engine, name, {**config, "HostConfig": {"NetworkMode": "none"}}, _TRIAL_BYTES)
+        with anyio.CancelScope(shield=True), engine_errors(engine, f"create a sandbox from {image}"):
+            config = {"Image": image, "Entrypoint": ["/bin/sh"], "Labels": make_labels(run, "", _LIFETIME_S)}
+            await create_container(engine, name, {**config, "HostConfig": {"NetworkMode": "none"}}, _TRIAL_BYTES)
         yield name
     finally:
         with anyio.CancelScope(shield=True):
-            await delete(engine, f"containers/{name}", v="1", force="1")
+            await delete_resource(engine, f"containers/{name}", v="1", force="1")
 
 
-async def create(engine: ContainerEngine, name: str, config: dict[str, Any], disk_bytes: int) -> str:
+async def create_container(engine: ContainerEngine, name: str, config: dict[str, Any], disk_bytes: int) -> str:
     """Create a container and return its id, with a disk quota of ``disk_bytes`` if the engine has quotas.
 
     Records in ``engine.quota`` whether it has. Use it within ``asking``.
@@ -152,7 +152,7 @@ async def _file_text(engine: ContainerEngine, name: str, path: str) -> str:
 async def _archive_prefix(engine: ContainerEngine, name: str, path: str, size: int) -> bytes:
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
-    with asking(engine, f"read {path} of an image"):
+    with engine_errors(engine, f"read {path} of an image"):
         try:
             async with engine.stream("GET", f"containers/{name}/archive", params={"path": path}) as answer:
                 content = b""

@@ -12,28 +12,28 @@ from anyio import to_thread
 from codetaste.errors import SandboxError
 from codetaste.sandbox.box import TESTBED
 from codetaste.sandbox.docker_archive import (
-    CHUNK,
-    Sent,
-    followed_link,
-    pieces,
-    place_of,
-    split,
-    spooled,
+    CHUNK_BYTES,
+    ArchiveUpload,
+    link_archive,
+    read_chunks,
+    writable_folder_of,
+    split_by_mount,
+    spool_archive,
 )
-from codetaste.sandbox.docker_engine import EngineGone, asking, patiently
+from codetaste.sandbox.docker_engine import EngineGone, engine_errors, retry_while_down
 from codetaste.sandbox.docker_socket import PODMAN
-from codetaste.sandbox.docker_spec import PLACES
-from codetaste.sandbox.tar_walk import TarWalk
+from codetaste.sandbox.docker_spec import WRITABLE_FOLDERS
+from codetaste.sandbox.tar_walk import TarScanner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from aiohttp import ClientResponse
 
-    from codetaste.sandbox.box import BoxSpec
+    from codetaste.sandbox.box import SandboxSpec
     from codetaste.sandbox.docker_engine import ContainerEngine
-    from codetaste.sandbox.sandbox import Completed, Limits
-    from codetaste.sandbox.warden import Control
+    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+    from codetaste.sandbox.warden import SupervisorClient
 
 _PUT_S = 1800.0
 _DIAGNOSIS_S = 30.0
@@ -51,13 +51,13 @@ _REMOVED = "its container was removed by another program"
 
 
 @dataclass(slots=True)
-class DockerBox:
+class DockerSandbox:
     """The supervisor in it runs commands; the engine transfers archives and stops the container."""
 
     engine: ContainerEngine
     name: str
-    spec: BoxSpec
-    control: Control
+    spec: SandboxSpec
+    supervisor: SupervisorClient
     _reason: str = ""
     _end_expected: bool = False
     _stopped: bool = False
@@ -74,27 +74,27 @@ class DockerBox:
         return TESTBED
 
     @property
-    def ended(self) -> str:
+    def end_reason(self) -> str:
         """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
         return self._reason if self._reason_known.is_set() else ""
 
-    async def ready(self) -> None:
+    async def wait_ready(self) -> None:
         """Wait until commands can be run.
 
         Raises:
             SandboxError: the supervisor did not start; the message has its last output.
         """
         try:
-            await self.control.connected()
+            await self.supervisor.wait_connected()
         except SandboxError as error:
             log = await self._last_words()
             raise SandboxError(
                 f"a sandbox of {self.spec.image or 'the default image'}: {error}{log}"
             ) from error
 
-    async def attend(self) -> None:
+    async def watch_end(self) -> None:
         """Wait for the end of the supervisor; unless it was requested, find out the reason."""
-        await self.control.lost.wait()
+        await self.supervisor.failed.wait()
         if not self._end_expected and not self._reason:
             self._reason = await self._diagnosis()
             self._reason_known.set()
@@ -103,23 +103,23 @@ class DockerBox:
         self,
         command: Sequence[str],
         *,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
-    ) -> Completed:
+    ) -> CommandResult:
         """Run ``command`` as ``Box.run`` describes, without a call of the engine.
 
         Raises:
             SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
         """
         try:
-            return await self.control.run(
+            return await self.supervisor.run(
                 command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
             )
         except SandboxError as error:
-            if not self.control.lost.is_set() or self._end_expected:
+            if not self.supervisor.failed.is_set() or self._end_expected:
                 raise
             with anyio.move_on_after(_DIAGNOSIS_S):
                 await self._reason_known.wait()
@@ -131,22 +131,22 @@ class DockerBox:
         Raises:
             SandboxError: it could not be unpacked.
         """
-        sent = Sent(archive, PLACES)
+        sent = ArchiveUpload(archive, WRITABLE_FOLDERS)
         if not self.spec.read_only_root:
             await self._put("/", sent)
             return
         # The engine unpacks an archive only into one writable mount at a time.
-        with await spooled(sent) as spool:
-            parts = split(spool, PLACES)
+        with await spool_archive(sent) as spool:
+            parts = split_by_mount(spool, WRITABLE_FOLDERS)
             try:
                 for folder, part in (await to_thread.run_sync(parts.__enter__)).items():
-                    await self._put(folder, Sent(pieces(part)))
+                    await self._put(folder, ArchiveUpload(read_chunks(part)))
             finally:
                 parts.__exit__(None, None, None)
 
-    async def _put(self, folder: str, sent: Sent) -> None:
+    async def _put(self, folder: str, sent: ArchiveUpload) -> None:
         try:
-            with asking(self.engine, "unpack an archive in a sandbox", _PUT_S):
+            with engine_errors(self.engine, "unpack an archive in a sandbox", _PUT_S):
                 path = f"containers/{self.name}/archive"
                 async with self.engine.stream("PUT", path, params={"path": folder}, data=sent) as answer:
                     await answer.read()
@@ -162,25 +162,25 @@ class DockerBox:
         Raises:
             SandboxError: ``path`` does not exist, or cannot be read.
         """
-        place_of(path, PLACES)
+        writable_folder_of(path, WRITABLE_FOLDERS)
         what = f"read {path} of a sandbox"
 
         async def ask() -> Any:  # noqa: ANN401 - a context manager and its value
             request = self.engine.stream("GET", f"containers/{self.name}/archive", params={"path": path})
             return request, await request.__aenter__()
 
-        request, answer = await patiently(self.engine, what, ask)
+        request, answer = await retry_while_down(self.engine, what, ask)
         try:
-            link = followed_link(path, answer.headers) if self.kind == PODMAN else None
-            yield self._chunks(answer, what) if link is None else aiter(Sent(link))
+            link = link_archive(path, answer.headers) if self.kind == PODMAN else None
+            yield self._chunks(answer, what) if link is None else aiter(ArchiveUpload(link))
         finally:
             await request.__aexit__(None, None, None)
 
     async def _chunks(self, answer: ClientResponse, what: str) -> AsyncIterator[bytes]:
-        walk = TarWalk()
+        walk = TarScanner()
         while True:
-            with asking(self.engine, what):
-                chunk = await answer.content.read(CHUNK)
+            with engine_errors(self.engine, what):
+                chunk = await answer.content.read(CHUNK_BYTES)
             if not chunk:
                 break
             walk.feed(chunk)
@@ -195,20 +195,20 @@ class DockerBox:
             SandboxError: the engine does not answer, even after several tries.
         """
         if not self._stopped:
-            self.close()
+            self.expect_end()
             with anyio.CancelScope(shield=True):
-                await self.control.stop()
+                await self.supervisor.stop()
                 await self._kill()
             self._stopped = True
 
-    async def fill(self) -> None:
+    async def end_disk_full(self) -> None:
         """End the sandbox because it has exceeded its disk limit."""
         await self._end("disk full")
 
     async def aclose(self) -> None:
         """Do nothing: the provider that opened the sandbox removes it."""
 
-    def close(self) -> None:
+    def expect_end(self) -> None:
         """Record that from now on the end of the sandbox is expected."""
         self._end_expected = True
         self._reason_known.set()
@@ -216,7 +216,7 @@ class DockerBox:
     async def _end(self, reason: str) -> None:
         self._reason = self._reason or reason
         with anyio.CancelScope(shield=True):
-            await self.control.lose(reason)
+            await self.supervisor.fail(reason)
             with suppress(SandboxError):  # the supervisor has ended by now, and all processes with it
                 await self._kill()
         self._reason_known.set()
@@ -231,9 +231,9 @@ class DockerBox:
                 if error.status not in _NOT_RUNNING and _STOPPED not in str(error.message):
                     raise
 
-        await patiently(self.engine, "stop a sandbox", ask)
+        await retry_while_down(self.engine, "stop a sandbox", ask)
         if self.kind == PODMAN:
-            with suppress(SandboxError), asking(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S):
+            with suppress(SandboxError), engine_errors(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S):
                 await self._wait_final_state()
 
     async def _wait_final_state(self) -> None:
@@ -245,7 +245,7 @@ class DockerBox:
         gone = ""
         for _ in range(_DIAGNOSIS_TRIES):
             try:
-                with asking(self.engine, "find out why a sandbox ended"):
+                with engine_errors(self.engine, "find out why a sandbox ended"):
                     state = await self._state()
             except EngineGone as error:
                 gone = str(error)
@@ -257,7 +257,7 @@ class DockerBox:
                 if not state.get("Running") and state.get("Status") not in _ENDING_STATES:
                     return "the container engine was restarted" if gone else self._reason_of(state)
             await anyio.sleep(_AGAIN_S)
-        return f"the container engine is gone: {gone}" if gone else self.control.problem
+        return f"the container engine is gone: {gone}" if gone else self.supervisor.problem
 
     async def _state(self) -> Mapping[str, Any]:
         state: Mapping[str, Any] = (await self.engine.call("GET", f"containers/{self.name}/json"))["State"]
@@ -271,12 +271,12 @@ class DockerBox:
             return "its lifetime is over"
         if code == _KILLED:
             return "killed: from the host, or its supervisor by a command in it"
-        detail = " ".join(str(state.get("Error") or self.control.problem).split())
+        detail = " ".join(str(state.get("Error") or self.supervisor.problem).split())
         return f"it ended with exit code {code}: {detail}"
 
     async def _last_words(self) -> str:
         """Return the log of the container, which has only the reason of a failed start."""
-        with suppress(SandboxError), asking(self.engine, "read the log of a sandbox"):
+        with suppress(SandboxError), engine_errors(self.engine, "read the log of a sandbox"):
             params = {"stdout": "1", "stderr": "1", "tail": "5"}
             async with self.engine.stream("GET", f"containers/{self.name}/logs", params=params) as answer:
                 # Each piece begins with eight bytes that name its stream.

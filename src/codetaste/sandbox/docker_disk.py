@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.docker_engine import asking
-from codetaste.sandbox.docker_labels import OWNER, RUN
-from codetaste.sandbox.owner import owner
+from codetaste.sandbox.docker_engine import engine_errors
+from codetaste.sandbox.docker_labels import OWNER_LABEL, RUN_LABEL
+from codetaste.sandbox.owner import process_identity
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from codetaste.sandbox.docker_engine import ContainerEngine
 
-EVERY_S = 3.0
+INTERVAL_S = 3.0
 _SHARE = 4
 """The engine spends at most one part in this many of its time on the measurement."""
 _WITHIN_S = 300.0
@@ -30,7 +30,7 @@ _WITHIN_S = 300.0
 class DiskWatch:
     """The disk limits of containers by id, and a callback for each that exceeds its own."""
 
-    def __init__(self, engine: ContainerEngine, run: str, every_s: float = EVERY_S) -> None:
+    def __init__(self, engine: ContainerEngine, run: str, every_s: float = INTERVAL_S) -> None:
         self._engine = engine
         self._run = run
         self._every_s = every_s
@@ -71,8 +71,8 @@ class DiskWatch:
             await anyio.sleep(max(self._every_s, _SHARE * (anyio.current_time() - began)))
 
     async def _written(self) -> Mapping[str, int]:
-        own_labels = {"label": [f"{RUN}={self._run}", f"{OWNER}={owner()}"]}
-        with asking(self._engine, "measure the disk usage of its containers", _WITHIN_S):
+        own_labels = {"label": [f"{RUN_LABEL}={self._run}", f"{OWNER_LABEL}={process_identity()}"]}
+        with engine_errors(self._engine, "measure the disk usage of its containers", _WITHIN_S):
             found = await self._engine.call(
                 "GET", "containers/json", {"size": "1", "filters": json.dumps(own_labels)}
             )

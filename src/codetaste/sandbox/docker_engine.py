@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
-from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, joining, places, unusable
+from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, permission_hint, candidate_sockets, describe_unusable_variables
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unab
 class EngineGone(SandboxError):
     """The engine does not answer, or closed the connection; ``unheard``: it never got the request."""
 
-    unheard = False
+    never_sent = False
 
 
 class _Conflict(SandboxError):
@@ -73,13 +73,13 @@ class ContainerEngine:
     socket: Path
     quota: bool | None = None
 
-    async def storage(self) -> str:
+    async def describe_storage(self) -> str:
         """Return its storage driver and backing file system.
 
         Raises:
             SandboxError: it does not answer.
         """
-        with asking(self, "describe its storage"):
+        with engine_errors(self, "describe its storage"):
             info = await self.client.system.info()
             below = dict(entry[:2] for entry in info.get("DriverStatus") or ())
             on = below.get("Backing Filesystem", "")
@@ -131,7 +131,7 @@ class ContainerEngine:
 
 
 @asynccontextmanager
-async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIterator[ContainerEngine]:
+async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> AsyncIterator[ContainerEngine]:
     """Connect to the first engine that answers: "docker", "podman", or either ("auto").
 
     Args:
@@ -144,13 +144,13 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
     from aiodocker import Docker  # noqa: PLC0415 - heavy
 
     problems: list[str] = []
-    for candidate in places(engine, socket):
+    for candidate in candidate_sockets(engine, socket):
         if not await to_thread.run_sync(os.path.exists, candidate.socket):
             if candidate.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
                 problems.append(f"{candidate.socket} ({candidate.name}) does not exist")
             continue
         if not os.access(candidate.socket, os.W_OK):
-            problems.append(f"{candidate.socket} is not writable for this user: {joining(candidate.socket)}")
+            problems.append(f"{candidate.socket} is not writable for this user: {permission_hint(candidate.socket)}")
             continue
         client = Docker(url=f"unix://{candidate.socket}")
         try:
@@ -168,12 +168,12 @@ async def connected(engine: str = AUTO, socket: Path | None = None) -> AsyncIter
             with anyio.CancelScope(shield=True):
                 await client.close()
     if socket is None:
-        problems += unusable()
+        problems += describe_unusable_variables()
     raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {_install_fix(engine)}")
 
 
 @contextmanager
-def asking(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iterator[None]:
+def engine_errors(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iterator[None]:
     """Translate the exceptions of engine calls in the block; ``what`` completes "docker cannot …: reason".
 
     Raises:
@@ -201,7 +201,7 @@ def asking(engine: ContainerEngine, what: str, within_s: float = CALL_S) -> Iter
         ) from error
 
 
-async def patiently(engine: ContainerEngine, what: str, function: Callable[[], Awaitable[_T]]) -> _T:
+async def retry_while_down(engine: ContainerEngine, what: str, function: Callable[[], Awaitable[_T]]) -> _T:
     """Return the result of ``function``, retried for some seconds while the engine is down.
 
     Raises:
@@ -209,15 +209,15 @@ async def patiently(engine: ContainerEngine, what: str, function: Callable[[], A
     """
     for pause_s in _PAUSES_S:
         try:
-            with asking(engine, what):
+            with engine_errors(engine, what):
                 return await function()
         except (EngineGone, _Conflict):
             await anyio.sleep(pause_s)
-    with asking(engine, what):
+    with engine_errors(engine, what):
         return await function()
 
 
-async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
+async def delete_resource(engine: ContainerEngine, path: str, **params: str) -> None:
     """Delete the object at ``path`` of the engine's API, if it exists.
 
     Raises:
@@ -235,7 +235,7 @@ async def delete(engine: ContainerEngine, path: str, **params: str) -> None:
             if error.status != _NOT_FOUND:
                 raise
 
-    await patiently(engine, f"delete {path}", function)
+    await retry_while_down(engine, f"delete {path}", function)
 
 
 def _translate(summary: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
@@ -244,7 +244,7 @@ def _translate(summary: str, error: Any) -> SandboxError:  # noqa: ANN401 - a Do
     reason = " ".join(str(error.message).split())[:_REASON]
     if error.status == _UNREACHABLE:
         gone = EngineGone(f"{summary}: it does not answer; check that the engine is running")
-        gone.unheard = isinstance(error.__context__, ClientConnectorError)
+        gone.never_sent = isinstance(error.__context__, ClientConnectorError)
         return gone
     if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
         return SandboxMissing(

@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import ConfigError, SandboxError
-from codetaste.sandbox.docker_archive import pieces
-from codetaste.sandbox.docker_engine import asking
-from codetaste.sandbox.docker_labels import IMAGE, OWNER, no_labels
+from codetaste.sandbox.docker_archive import read_chunks
+from codetaste.sandbox.docker_engine import engine_errors
+from codetaste.sandbox.docker_labels import IMAGE_LABEL, OWNER_LABEL, empty_labels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Image:
 
     name: str
     ident: str
-    what: str
+    kind: str
     size_bytes: int
     created: int
 
@@ -50,12 +50,12 @@ async def import_image(
         ConfigError: ``name`` is not a valid image name.
         SandboxError: the engine refused it.
     """
-    split_name(name)
-    changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE}={what}"]
+    split_image_name(name)
+    changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE_LABEL}={what}"]
     # Repository and tag together: Podman ignores a separate tag.
     params = [("fromSrc", "-"), ("repo", name), ("changes", 'CMD ["/bin/sh"]')]
     params += [("changes", change) for change in changes]
-    with asking(engine, f"import {name}", _BUILD_S):
+    with engine_errors(engine, f"import {name}", _BUILD_S):
         async with engine.stream("POST", "images/create", params=params, data=archive) as answer:
             async for _ in _progress(answer):
                 pass
@@ -75,10 +75,10 @@ async def build_image(
     """
     if not (folder / "Dockerfile").is_file():
         raise ConfigError(f"{folder / 'Dockerfile'}: no such file; name the folder that holds the Dockerfile")
-    split_name(name)
-    params = {"t": name, "rm": "1", "forcerm": "1", "labels": json.dumps({IMAGE: what})}
-    with await to_thread.run_sync(_context, folder) as context, asking(engine, f"build {name}", _BUILD_S):
-        async with engine.stream("POST", "build", params=params, data=pieces(context)) as answer:
+    split_image_name(name)
+    params = {"t": name, "rm": "1", "forcerm": "1", "labels": json.dumps({IMAGE_LABEL: what})}
+    with await to_thread.run_sync(_context, folder) as context, engine_errors(engine, f"build {name}", _BUILD_S):
+        async with engine.stream("POST", "build", params=params, data=read_chunks(context)) as answer:
             async for line in _progress(answer):
                 tell(line)
         return await image_id(engine, name)
@@ -91,13 +91,13 @@ async def commit_container(engine: ContainerEngine, container: str, name: str, w
         ConfigError: ``name`` is not a valid image name.
         SandboxError: the engine failed.
     """
-    repository, tag = split_name(name)
-    labels = {**no_labels(), IMAGE: what}
+    repository, tag = split_image_name(name)
+    labels = {**empty_labels(), IMAGE_LABEL: what}
     changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root"]
     changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
     params = [("container", container), ("repo", repository), ("tag", tag), ("pause", "1")]
     params += [("changes", change) for change in changes]
-    with asking(engine, f"commit a sandbox as {name}", _COMMIT_S):
+    with engine_errors(engine, f"commit a sandbox as {name}", _COMMIT_S):
         return str((await engine.call("POST", "commit", params, {}))["Id"])
 
 
@@ -107,18 +107,18 @@ async def list_images(engine: ContainerEngine) -> Sequence[Image]:
     Raises:
         SandboxError: the engine does not answer.
     """
-    with asking(engine, "list images"):
-        found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE]})})
+    with engine_errors(engine, "list images"):
+        found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE_LABEL]})})
         images = [
             Image(
                 _without_registry(name),
                 one["Id"],
-                one["Labels"][IMAGE],
+                one["Labels"][IMAGE_LABEL],
                 one["Size"],
                 one["Created"],
             )
             for one in found
-            if not one["Labels"].get(OWNER)
+            if not one["Labels"].get(OWNER_LABEL)
             for name in one.get("RepoTags") or ["(no name)"]
         ]
     return sorted(images, key=lambda image: -image.created)
@@ -130,7 +130,7 @@ async def remove_image(engine: ContainerEngine, name: str) -> None:
     Raises:
         SandboxError: it does not exist, or is in use.
     """
-    with asking(engine, f"remove {name}"):
+    with engine_errors(engine, f"remove {name}"):
         await engine.call("DELETE", f"images/{name}")
 
 
@@ -139,18 +139,18 @@ async def image_id(engine: ContainerEngine, name: str) -> str:
     return str((await engine.call("GET", f"images/{name}/json"))["Id"])
 
 
-async def must_have(engine: ContainerEngine, name: str) -> None:
+async def require_image(engine: ContainerEngine, name: str) -> None:
     """Check that an image exists.
 
     Raises:
         SandboxMissing: it does not; the message has the fix.
         SandboxError: the engine does not answer.
     """
-    with asking(engine, f"create sandboxes from {name}"):
+    with engine_errors(engine, f"create sandboxes from {name}"):
         await image_id(engine, name)
 
 
-def split_name(name: str) -> tuple[str, str]:
+def split_image_name(name: str) -> tuple[str, str]:
     """Return repository and tag of an image name; the default tag is "latest".
 
     Raises:

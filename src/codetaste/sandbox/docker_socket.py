@@ -14,14 +14,14 @@ _DOCKER_HOST, _CONTAINER_HOST = "DOCKER_HOST", "CONTAINER_HOST"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EngineSocket:
     """A socket where an engine may listen; ``name`` is how it was found."""
 
     name: str
     socket: Path
 
 
-def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
+def candidate_sockets(engine: str = AUTO, socket: Path | None = None) -> tuple[EngineSocket, ...]:
     """Return the sockets to try for ``engine`` ("docker", "podman", "auto"), best first, each once.
 
     A named ``socket`` is the only one. Otherwise DOCKER_HOST and CONTAINER_HOST come first, then the usual
@@ -29,26 +29,26 @@ def places(engine: str = AUTO, socket: Path | None = None) -> tuple[Place, ...]:
     (tcp://, ssh://) are left out: folders of this host are mounted.
     """
     if socket is not None:
-        return (Place(NAMED, socket),)
+        return (EngineSocket(NAMED, socket),)
     own = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     found = {
         DOCKER: [
             *_from_variable(_DOCKER_HOST),
-            Place("docker", Path("/var/run/docker.sock")),
-            Place("docker, rootless", own / "docker.sock"),
+            EngineSocket("docker", Path("/var/run/docker.sock")),
+            EngineSocket("docker, rootless", own / "docker.sock"),
         ],
         PODMAN: [
             *_from_variable(_CONTAINER_HOST),
             *(_from_variable(_DOCKER_HOST) if engine == PODMAN else ()),
-            Place("podman, rootless", own / "podman" / "podman.sock"),
-            Place("podman", Path("/run/podman/podman.sock")),
+            EngineSocket("podman, rootless", own / "podman" / "podman.sock"),
+            EngineSocket("podman", Path("/run/podman/podman.sock")),
         ],
     }
     wanted = [*found[DOCKER], *found[PODMAN]] if engine == AUTO else found[engine]
     return tuple({place.socket: place for place in reversed(wanted)}.values())[::-1]
 
 
-def joining(socket: Path) -> str:
+def permission_hint(socket: Path) -> str:
     """Return what to do if this user may not use ``socket``."""
     try:
         status = socket.stat()
@@ -60,7 +60,7 @@ def joining(socket: Path) -> str:
     return f"join the {group} group (sudo usermod -aG {group} $USER) and log in again"
 
 
-def unusable() -> list[str]:
+def describe_unusable_variables() -> list[str]:
     """Return a message for each variable that names an unusable engine."""
     return [
         f"{variable} is not a socket of this host (unix:///…)"
@@ -69,7 +69,7 @@ def unusable() -> list[str]:
     ]
 
 
-def _from_variable(variable: str) -> list[Place]:
+def _from_variable(variable: str) -> list[EngineSocket]:
     value = os.environ.get(variable, "")
     scheme, _, path = value.partition("://")
-    return [Place(variable, Path(path))] if scheme == "unix" and path else []
+    return [EngineSocket(variable, Path(path))] if scheme == "unix" and path else []

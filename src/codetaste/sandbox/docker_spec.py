@@ -6,13 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID, BoxSpec, Mount
+from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID, SandboxSpec, Mount
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PLACES = (TESTBED, TASK, OUTPUT, HOME)
+WRITABLE_FOLDERS = (TESTBED, TASK, OUTPUT, HOME)
 _SCRATCH_BYTES = 2 * 1024**3
 _OPEN_FILES = 16 * 1024
 """Per process; the default of Podman is more than many hosts allow."""
@@ -23,7 +23,7 @@ _LIMIT_NAMES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ContainerSpec:
     """Everything that a container is created from.
 
     Attributes:
@@ -37,7 +37,7 @@ class Order:
         network: its name, "" for none.
     """
 
-    spec: BoxSpec
+    spec: SandboxSpec
     image: str
     command: Sequence[str]
     mounts: Sequence[Mount]
@@ -47,7 +47,7 @@ class Order:
     network: str = ""
 
 
-def container_config(container: Order, kind: str) -> dict[str, Any]:
+def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
     """Return the request body that creates a container."""
     spec = container.spec
     return {
@@ -89,7 +89,7 @@ def _command(command: Sequence[str], kind: str) -> dict[str, list[str]]:
     return {"Entrypoint": list(command[:1]), "Cmd": list(command[1:])}
 
 
-def unheld(info: Mapping[str, Any]) -> tuple[str, ...]:
+def unsupported_limits(info: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the limits that an engine accepts but does not enforce, from its own info."""
     if info.get("Rootless") and str(info.get("CgroupVersion")) == "1":
         # Podman claims to enforce them; only its log says that it does not.
@@ -97,7 +97,7 @@ def unheld(info: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(what for key, what in _LIMIT_NAMES.items() if info.get(key) is False)
 
 
-def _ulimits(spec: BoxSpec, kind: str) -> list[dict[str, Any]]:
+def _ulimits(spec: SandboxSpec, kind: str) -> list[dict[str, Any]]:
     limits = {
         "core": 0,
         "nofile": _OPEN_FILES,
@@ -109,7 +109,7 @@ def _ulimits(spec: BoxSpec, kind: str) -> list[dict[str, Any]]:
     return [{"Name": name, "Soft": value, "Hard": value} for name, value in limits.items()]
 
 
-def _mounts(container: Order) -> list[dict[str, Any]]:
+def _mounts(container: ContainerSpec) -> list[dict[str, Any]]:
     folders = [
         {"Type": "bind", "Source": str(mount.source), "Target": mount.target, "ReadOnly": True}
         for mount in (*container.mounts, *container.spec.mounts)
@@ -120,11 +120,11 @@ def _mounts(container: Order) -> list[dict[str, Any]]:
     # Without a name, so that they are removed with the container.
     return [
         *folders,
-        *({"Type": "volume", "Target": folder, "VolumeOptions": options} for folder in PLACES),
+        *({"Type": "volume", "Target": folder, "VolumeOptions": options} for folder in WRITABLE_FOLDERS),
     ]
 
 
-def _read_only(spec: BoxSpec) -> dict[str, Any]:
+def _read_only(spec: SandboxSpec) -> dict[str, Any]:
     if not spec.read_only_root:
         return {}
     size = min(_SCRATCH_BYTES, spec.memory_bytes // 2)

@@ -16,47 +16,47 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.beside import beside
-from codetaste.sandbox.box import NO_EGRESS, Egress, Way
+from codetaste.sandbox.beside import background_tasks
+from codetaste.sandbox.box import NO_EGRESS, Egress, PortForward
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
-    from codetaste.sandbox.proxy import Visit
+    from codetaste.sandbox.proxy import HostRequest
 
 GATEWAY_PORT, PROXY_PORT = 8787, 8788
 _LOOPBACK = "localhost,127.0.0.1,::1"
 
 
-def none() -> Egress:
+def no_egress() -> Egress:
     """Return the policy under which nothing can be reached."""
     return NO_EGRESS
 
 
-def gateway(socket: Path) -> Egress:
+def gateway_egress(socket: Path) -> Egress:
     """Return the policy under which only http://127.0.0.1:8787, the server at ``socket``, can be reached."""
-    return Egress((Way(GATEWAY_PORT, socket),))
+    return Egress((PortForward(GATEWAY_PORT, socket),))
 
 
-def open_network() -> Egress:
+def network_egress() -> Egress:
     """Return the policy under which everything can be reached that the host can reach."""
     return Egress(network=True)
 
 
-def joined(*policies: Egress) -> Egress:
+def join_egress(*policies: Egress) -> Egress:
     """Return the policy that allows what any of ``policies`` allows."""
     return Egress(
-        ways=tuple(way for policy in policies for way in policy.ways),
+        forwards=tuple(way for policy in policies for way in policy.forwards),
         env={name: value for policy in policies for name, value in policy.env.items()},
         network=any(policy.network for policy in policies),
     )
 
 
 @asynccontextmanager
-async def allowlist(
+async def open_allowlist_egress(
     hosts: Iterable[str],
     *,
-    note: Callable[[Visit], None] = lambda _visit: None,
+    note: Callable[[HostRequest], None] = lambda _visit: None,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Egress]:
     """Give the policy under which ``hosts`` can be reached, by a filtering proxy that runs until the end.
@@ -71,11 +71,11 @@ async def allowlist(
         SandboxError: the socket cannot be created.
     """
     from codetaste.sandbox.proxy import Proxy  # noqa: PLC0415 - h11 only where it is used
-    from codetaste.sandbox.proxy_rules import read_entries  # noqa: PLC0415
+    from codetaste.sandbox.proxy_rules import parse_allow_list  # noqa: PLC0415
     from codetaste.sandbox.proxy_upstream import HostProxies  # noqa: PLC0415
 
-    upstream = HostProxies.of(os.environ if environ is None else environ)
-    proxy = Proxy(read_entries(hosts), upstream, note)
+    upstream = HostProxies.from_environment(os.environ if environ is None else environ)
+    proxy = Proxy(parse_allow_list(hosts), upstream, note)
     # The outer folder is private; the inner one is mounted, and the user of the sandbox must be able to
     # enter it.
     with tempfile.TemporaryDirectory(prefix="codetaste-egress-", ignore_cleanup_errors=True) as outer:
@@ -88,9 +88,9 @@ async def allowlist(
             raise SandboxError(
                 f"cannot create the proxy socket {socket}: {fault}; TMPDIR sets its folder"
             ) from fault
-        async with listener, beside() as tasks:
+        async with listener, background_tasks() as tasks:
             tasks.start_soon(proxy.serve, listener)
-            yield Egress((Way(PROXY_PORT, socket),), _proxy_variables())
+            yield Egress((PortForward(PROXY_PORT, socket),), _proxy_variables())
 
 
 def _proxy_variables() -> Mapping[str, str]:

@@ -13,25 +13,25 @@ import anyio
 if TYPE_CHECKING:
     from anyio.abc import Process
 
-    from codetaste.sandbox.status import Report
+    from codetaste.sandbox.status import StatusPipe
 
 _REPORT_WITHIN_S = 2.0
 
 
-async def end_namespace(process: Process, report: Report) -> None:
+async def kill_namespace(process: Process, report: StatusPipe) -> None:
     """Kill the first process in the namespace of ``process``, and wait for ``process``."""
     with contextlib.suppress(ProcessLookupError):
         with anyio.move_on_after(_REPORT_WITHIN_S):
             # Polled, because the pid arrives within a millisecond or two.
-            while report.first_inside() is None and process.returncode is None:  # noqa: ASYNC110
+            while report.first_pid() is None and process.returncode is None:  # noqa: ASYNC110
                 await anyio.sleep(0.002)
-        first_pid = report.first_inside()
+        first_pid = report.first_pid()
         if first_pid is not None and _parent(first_pid) == process.pid:
             os.kill(first_pid, signal.SIGKILL)
     await process.wait()
 
 
-async def gone(pid: int) -> None:
+async def wait_gone(pid: int) -> None:
     """Wait until ``pid`` has ended; the first process of a namespace ends after all others."""
     try:
         descriptor = os.pidfd_open(pid)

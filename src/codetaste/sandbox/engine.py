@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.sandbox import bubblewrap, landlock, seccomp
-from codetaste.sandbox.advice import landlock_fix, namespaces_fix
-from codetaste.sandbox.order import Order, Start
-from codetaste.sandbox.sandbox import Limits
-from codetaste.sandbox.status import Report
-from codetaste.sandbox.view import environment, system_view
+from codetaste.sandbox.advice import suggest_landlock_fix, suggest_namespaces_fix
+from codetaste.sandbox.order import CommandSpec, LaunchPlan
+from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.status import StatusPipe
+from codetaste.sandbox.view import command_environment, host_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ _INSTALL = "install bubblewrap: sudo apt-get install bubblewrap (or pip install 
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class ContainmentEngine:
     """A containment engine that was tried on this host and works."""
 
     kind: str
@@ -40,21 +40,21 @@ class Engine:
     """Path of the bubblewrap."""
     landlock_abi: int = 0
 
-    def start(self, order: Order) -> Start:
+    def plan_launch(self, order: CommandSpec) -> LaunchPlan:
         """Return the launch plan of ``order`` under this engine."""
         if self.program is not None:
-            return bubblewrap.start(self.program, order)
-        return landlock.start(self.landlock_abi, order)
+            return bubblewrap.plan_launch(self.program, order)
+        return landlock.plan_launch(self.landlock_abi, order)
 
 
 @dataclass(frozen=True, slots=True)
-class EngineReport:
+class EngineProbe:
     """The result of trying one engine."""
 
     kind: str
     origin: str
     """The path of a bubblewrap, the version of Landlock."""
-    engine: Engine | None
+    engine: ContainmentEngine | None
     """The engine, if it works."""
     protections: tuple[str, ...] = ()
     problem: str = ""
@@ -69,12 +69,12 @@ class EngineReport:
 
 
 @lru_cache(maxsize=1)
-def probe() -> tuple[EngineReport, ...]:
+def probe_engines() -> tuple[EngineProbe, ...]:
     """Try every engine, best first, once in this process; takes tenths of a second, blocking."""
     return tuple(_probe())
 
 
-def choose_engine(preferred: str = AUTO) -> Engine:
+def choose_engine(preferred: str = AUTO) -> ContainmentEngine:
     """Return the best engine that works, or the best of kind ``preferred``; may block like :func:`probe`.
 
     Raises:
@@ -83,8 +83,8 @@ def choose_engine(preferred: str = AUTO) -> Engine:
     """
     if preferred not in {AUTO, BUBBLEWRAP, LANDLOCK}:
         raise ConfigError(f"unknown sandbox engine {preferred!r}: use one of auto, bubblewrap, landlock")
-    reports: list[EngineReport] = []
-    for report in probe():
+    reports: list[EngineProbe] = []
+    for report in probe_engines():
         if preferred not in {AUTO, report.kind}:
             continue
         if report.engine is not None:
@@ -96,73 +96,73 @@ def choose_engine(preferred: str = AUTO) -> Engine:
     raise SandboxError(f"commands cannot be contained on this machine: {problems}")
 
 
-def _probe() -> Iterator[EngineReport]:
+def _probe() -> Iterator[EngineProbe]:
     if sys.platform != "linux":
         fix = "run codetaste on Linux, in a virtual machine if need be"
         for kind in (BUBBLEWRAP, LANDLOCK):
-            yield EngineReport(
+            yield EngineProbe(
                 kind, "-", None, problem=f"{kind} is a Linux tool; {platform.system()} has none", fix=fix
             )
         return
-    if not seccomp.supported():
+    if not seccomp.is_supported():
         machine = platform.machine()
         fix = "use an x86_64 or aarch64 machine"
         for kind in (BUBBLEWRAP, LANDLOCK):
-            yield EngineReport(
+            yield EngineProbe(
                 kind, "-", None, problem=f"the system calls of {machine} are not known", fix=fix
             )
         return
     found = False
-    for origin, program in bubblewrap.programs():
+    for origin, program in bubblewrap.find_programs():
         found = True
         yield _try_bubblewrap(origin, program)
     if not found:
-        yield EngineReport(BUBBLEWRAP, "not found", None, problem="bwrap is not installed", fix=_INSTALL)
+        yield EngineProbe(BUBBLEWRAP, "not found", None, problem="bwrap is not installed", fix=_INSTALL)
     yield _try_landlock()
 
 
-def _try_bubblewrap(origin: str, program: Path) -> EngineReport:
-    engine = Engine(BUBBLEWRAP, program)
+def _try_bubblewrap(origin: str, program: Path) -> EngineProbe:
+    engine = ContainmentEngine(BUBBLEWRAP, program)
     problem = _run_trial(engine)
     label = f"{origin} {program}"
     if problem:
-        return EngineReport(BUBBLEWRAP, label, None, problem=problem, fix=namespaces_fix(problem, program))
+        return EngineProbe(BUBBLEWRAP, label, None, problem=problem, fix=suggest_namespaces_fix(problem, program))
     protections = (
         "own file, process, network and IPC namespaces",
         "read-only mounts",
         "filter of system calls",
     )
-    return EngineReport(BUBBLEWRAP, label, engine, protections=protections)
+    return EngineProbe(BUBBLEWRAP, label, engine, protections=protections)
 
 
-def _try_landlock() -> EngineReport:
+def _try_landlock() -> EngineProbe:
     try:
-        version = landlock.abi()
+        version = landlock.landlock_version()
     except OSError as fault:
         code = errno.errorcode.get(fault.errno or 0, "?")
-        return EngineReport(
+        return EngineProbe(
             LANDLOCK,
             "kernel",
             None,
             problem=f"the kernel refuses Landlock ({code})",
-            fix=landlock_fix(fault.errno or 0),
+            fix=suggest_landlock_fix(fault.errno or 0),
         )
-    engine = Engine(LANDLOCK, landlock_abi=version)
+    engine = ContainmentEngine(LANDLOCK, landlock_abi=version)
     problem = _run_trial(engine)
     if problem:
-        return EngineReport(LANDLOCK, f"version {version}", None, problem=problem, fix=landlock_fix(0))
-    return EngineReport(LANDLOCK, f"version {version}", engine, protections=landlock.protections(version))
+        return EngineProbe(LANDLOCK, f"version {version}", None, problem=problem, fix=suggest_landlock_fix(0))
+    return EngineProbe(LANDLOCK, f"version {version}", engine, protections=landlock.describe_protections(version))
 
 
-def _run_trial(engine: Engine) -> str:
+def _run_trial(engine: ContainmentEngine) -> str:
     """Return why a command could not be run contained, "" if it could."""
     with tempfile.TemporaryDirectory(prefix="codetaste-trial-") as folder:
         (Path(folder) / "here").write_text("contained\n")
-        order = Order(
-            ("sh", "-c", _TRIAL_SCRIPT), Path(folder).resolve(), {}, environment(), Limits(), system_view()
+        order = CommandSpec(
+            ("sh", "-c", _TRIAL_SCRIPT), Path(folder).resolve(), {}, command_environment(), CommandLimits(), host_view()
         )
-        start = engine.start(order)
-        report = Report(start.status)
+        start = engine.plan_launch(order)
+        report = StatusPipe(start.status_fd)
         try:
             ended = subprocess.run(
                 start.argv,
@@ -170,7 +170,7 @@ def _run_trial(engine: Engine) -> str:
                 capture_output=True,
                 cwd="/",
                 env={},
-                pass_fds=start.passed,
+                pass_fds=start.inherited_fds,
                 timeout=_TRIAL_WITHIN_S,
                 check=False,
                 start_new_session=True,
@@ -178,7 +178,7 @@ def _run_trial(engine: Engine) -> str:
         except (OSError, subprocess.TimeoutExpired) as fault:
             return str(fault)
         finally:
-            for descriptor in start.passed:
+            for descriptor in start.inherited_fds:
                 os.close(descriptor)
             if start.guard is not None:
                 start.guard.release()

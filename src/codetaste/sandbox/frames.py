@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 HELLO, PING = b"H", b"P"
 RUN, STDIN, CREDIT, KILL, STOP = b"R", b"I", b"C", b"K", b"S"
-EXIT, REFUSED = b"X", b"N"
+EXIT, REFUSAL = b"X", b"N"
 WINDOW_BYTES = 1024 * 1024
 """Standard input that may be sent before the first credit."""
 CHUNK_BYTES = 64 * 1024
 _HEADER = struct.Struct(">IcI")
 _MAX_BYTES = 256 * 1024
-_FROM_SUPERVISOR = frozenset({HELLO, PING, CREDIT, EXIT, REFUSED})
+_FROM_SUPERVISOR = frozenset({HELLO, PING, CREDIT, EXIT, REFUSAL})
 
 
 class Frame(NamedTuple):
@@ -31,12 +31,12 @@ class Frame(NamedTuple):
     command: int = 0
     payload: bytes = b""
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the bytes of the frame."""
         return _HEADER.pack(len(self.payload), self.kind, self.command) + self.payload
 
 
-class Frames:
+class FrameDecoder:
     """Splits a stream from the sandbox into frames."""
 
     def __init__(self) -> None:

@@ -35,50 +35,50 @@ _GUARD_SCRIPT = """
 exec "$@"
 """
 _GONE_WITHIN_S = 1.0
-OWN_PROCESSES = 1
+GUARD_PROCESSES = 1
 """Number of processes of a guard."""
 
 
 @dataclass(slots=True)
-class Guard:
+class ParentDeathGuard:
     """The two ends of the pipe: the program inherits ``reading``, codetaste keeps ``writing``."""
 
-    reading: int
-    writing: int
+    read_fd: int
+    write_fd: int
 
-    def over(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+    def wrap(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return ``argv`` under guard; start it as the leader of a new session, so that no child escapes."""
-        return ("/bin/sh", "-c", _GUARD_SCRIPT, str(self.reading), *argv)
+        return ("/bin/sh", "-c", _GUARD_SCRIPT, str(self.read_fd), *argv)
 
     def release(self) -> None:
         """End the guard after the end of the program. May be called again."""
-        if self.writing >= 0:
+        if self.write_fd >= 0:
             with contextlib.suppress(OSError):
-                os.write(self.writing, b"over\n")
-            os.close(self.writing)
-            self.writing = -1
+                os.write(self.write_fd, b"over\n")
+            os.close(self.write_fd)
+            self.write_fd = -1
 
-    async def dismiss(self) -> None:
+    async def release_and_wait(self) -> None:
         """End the guard and wait until it is gone, at most a second on a busy machine."""
-        if self.writing < 0:
+        if self.write_fd < 0:
             return
         with contextlib.suppress(OSError):
-            os.write(self.writing, b"over\n")
+            os.write(self.write_fd, b"over\n")
         # The guard is the last process to hold the other end.
         poll = select.poll()
-        poll.register(self.writing, 0)
+        poll.register(self.write_fd, 0)
         with anyio.move_on_after(_GONE_WITHIN_S, shield=True):
             while not poll.poll(0):  # noqa: ASYNC110 (the loop gets no event of a pipe without a reader)
                 await anyio.sleep(0.002)
-        os.close(self.writing)
-        self.writing = -1
+        os.close(self.write_fd)
+        self.write_fd = -1
 
     def close(self) -> None:
         """End the guard, and close the end that a program would have inherited."""
         self.release()
-        os.close(self.reading)
+        os.close(self.read_fd)
 
 
-def new_guard() -> Guard:
+def make_guard() -> ParentDeathGuard:
     """Return a guard for one program."""
-    return Guard(*os.pipe())
+    return ParentDeathGuard(*os.pipe())

@@ -15,7 +15,7 @@ import anyio
 from codetaste.errors import SandboxError, ToolMissing
 from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID
 from codetaste.sandbox.docker_image import import_image
-from codetaste.sandbox.docker_labels import LEAN
+from codetaste.sandbox.docker_labels import LEAN_KIND
 from codetaste.sandbox.view import SYSTEM_PATH
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _CHUNK = 1024**2
 _END_S = 10.0
 
 
-async def build_lean(
+async def build_lean_image(
     engine: ContainerEngine, name: str, tell: Callable[[str], None], *, mirrors: bool = True
 ) -> str:
     """Build the lean image from the package mirrors of the host, and return its id.
@@ -84,7 +84,7 @@ async def build_lean(
             tasks.start_soon(_read_errors, process, tail, tell)
             problem: SandboxError | None = None
             try:
-                ident = await import_image(engine, _archive(process), name, LEAN, image_env)
+                ident = await import_image(engine, _archive(process), name, LEAN_KIND, image_env)
             except SandboxError as error:
                 problem = error
                 with anyio.move_on_after(_LAST_WORDS_S):

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox import seccomp
-from codetaste.sandbox.order import OPEN_FILES, SCRATCH_BYTES, Order, Start
+from codetaste.sandbox.order import OPEN_FILES, SCRATCH_BYTES, CommandSpec, LaunchPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codetaste.sandbox.view import SystemView
+    from codetaste.sandbox.view import HostView
 
 _CREATE_RULESET, _VERSION_FLAG = 444, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -45,7 +45,7 @@ _LAUNCHER = Path(__file__).with_name("launcher.py")
 _TOOLS = ".tools"
 
 
-def abi() -> int:
+def landlock_version() -> int:
     """Return the version of Landlock that the kernel offers.
 
     Raises:
@@ -60,7 +60,7 @@ def abi() -> int:
     return version
 
 
-def protections(version: int) -> tuple[str, ...]:
+def describe_protections(version: int) -> tuple[str, ...]:
     """Describe what ``version`` protects beyond the read-only view and the missing network."""
     return (
         "signals to other processes: refused by the kernel"
@@ -73,7 +73,7 @@ def protections(version: int) -> tuple[str, ...]:
     )
 
 
-def start(version: int, order: Order) -> Start:
+def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
     """Return the launch plan of ``order``, with a new scratch folder that the launcher removes."""
     scratch = Path(tempfile.mkdtemp(prefix="codetaste-sandbox-"))
     tools = scratch / _TOOLS
@@ -81,7 +81,7 @@ def start(version: int, order: Order) -> Start:
     for name, path in order.tools.items():
         (tools / name).symlink_to(path)
     env = {"TMPDIR": str(scratch), **order.env, "PATH": f"{tools}:{order.env.get('PATH', '')}"}
-    gaps = seccomp.Gaps(
+    gaps = seccomp.FilterGaps(
         files=True, processes=True, signals=version < _ABI_SCOPE, truncate=version < _ABI_TRUNCATE
     )
     status_fd, report_fd = os.pipe()
@@ -93,16 +93,16 @@ def start(version: int, order: Order) -> Start:
         "scratch": str(scratch),
         "limits": _limits(order),
         "landlock": _ruleset(version, order, scratch),
-        "seccomp": seccomp.program(gaps),
+        "seccomp": seccomp.assemble_shell_filter(gaps),
     }
     order_fd = os.memfd_create("codetaste")
     os.write(order_fd, marshal.dumps(plan))
     os.lseek(order_fd, 0, os.SEEK_SET)
     argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(order_fd), str(report_fd))
-    return Start(argv, (order_fd, report_fd), status_fd, namespaced=False, own_processes=2, scratch=scratch)
+    return LaunchPlan(argv, (order_fd, report_fd), status_fd, has_pid_namespace=False, own_processes=2, scratch=scratch)
 
 
-def _limits(order: Order) -> dict[str, int]:
+def _limits(order: CommandSpec) -> dict[str, int]:
     limits = order.limits
     return {
         "RLIMIT_CORE": 0,
@@ -114,7 +114,7 @@ def _limits(order: Order) -> dict[str, int]:
     }
 
 
-def _ruleset(version: int, order: Order, scratch: Path) -> dict[str, object]:
+def _ruleset(version: int, order: CommandSpec, scratch: Path) -> dict[str, object]:
     handled = _ABI_1
     for right, since in ((_REFER, _ABI_REFER), (_TRUNCATE, _ABI_TRUNCATE), (_IOCTL_DEV, _ABI_IOCTL)):
         handled |= right if version >= since else 0
@@ -127,7 +127,7 @@ def _ruleset(version: int, order: Order, scratch: Path) -> dict[str, object]:
     }
 
 
-def _rules(order: Order, scratch: Path) -> Iterator[tuple[str, int]]:
+def _rules(order: CommandSpec, scratch: Path) -> Iterator[tuple[str, int]]:
     yield from _view_rules(order.view)
     yield from ((str(path), _READ & _FILE_RIGHTS) for path in order.tools.values())
     yield from ((path, _DEVICE) for path in _DEVICES)
@@ -135,7 +135,7 @@ def _rules(order: Order, scratch: Path) -> Iterator[tuple[str, int]]:
 
 
 @lru_cache(maxsize=4)
-def _view_rules(view: SystemView) -> tuple[tuple[str, int], ...]:
-    paths = (*view.allowed(), *view.settings)
+def _view_rules(view: HostView) -> tuple[tuple[str, int], ...]:
+    paths = (*view.visible_paths(), *view.settings)
     # The kernel refuses rights of folders for files.
     return tuple((path, _READ if Path(path).is_dir() else _READ & _FILE_RIGHTS) for path in paths)

@@ -11,11 +11,11 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError, ToolMissing
 from codetaste.sandbox.bubblewrap import WORKDIR
-from codetaste.sandbox.engine import BUBBLEWRAP, Engine, choose_engine
-from codetaste.sandbox.order import Order
+from codetaste.sandbox.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
+from codetaste.sandbox.order import CommandSpec
 from codetaste.sandbox.process import run_contained
-from codetaste.sandbox.sandbox import Completed, Limits
-from codetaste.sandbox.view import environment, system_view
+from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+from codetaste.sandbox.view import command_environment, host_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ _NO_TOOLS: Mapping[str, Path] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class LocalSandbox:
+class ReadOnlyShell:
     """Commands see ``tree`` and system programs, read-only, and a new temporary folder each."""
 
     tree: Path
-    engine: Engine
+    engine: ContainmentEngine
     tools: Mapping[str, Path]
 
     @property
@@ -46,10 +46,10 @@ class LocalSandbox:
         self,
         command: Sequence[str],
         *,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
-    ) -> Completed:
+    ) -> CommandResult:
         """Run ``command`` to its end, its time limit, or cancellation; all its processes are then gone.
 
         Of each output stream at most ``limits.output_bytes`` are returned: its beginning and end, with a note
@@ -59,13 +59,13 @@ class LocalSandbox:
         Raises:
             SandboxError: it could not be started or contained.
         """
-        limits = limits or Limits()
+        limits = limits or CommandLimits()
         if not command or any("\0" in part for part in command):
             raise SandboxError(f"not a command: {list(command)!r}")
-        view = await to_thread.run_sync(system_view)
-        order = Order(tuple(command), self.tree, self.tools, {**environment(), **(env or {})}, limits, view)
+        view = await to_thread.run_sync(host_view)
+        order = CommandSpec(tuple(command), self.tree, self.tools, {**command_environment(), **(env or {})}, limits, view)
         try:
-            start = await to_thread.run_sync(self.engine.start, order)
+            start = await to_thread.run_sync(self.engine.plan_launch, order)
         except OSError as fault:
             raise SandboxError(
                 f"cannot prepare a contained command: {fault}; free some space or descriptors"
@@ -76,9 +76,9 @@ class LocalSandbox:
         """Do nothing: the shell has no resources between commands."""
 
 
-def local_sandbox(
-    tree: Path, *, tools: Mapping[str, Path] = _NO_TOOLS, engine: Engine | None = None
-) -> LocalSandbox:
+def read_only_shell(
+    tree: Path, *, tools: Mapping[str, Path] = _NO_TOOLS, engine: ContainmentEngine | None = None
+) -> ReadOnlyShell:
     """Return a shell on the folder ``tree``, with the single programs ``tools`` (name → file) on PATH.
 
     Without ``engine`` the best one that works is chosen, which blocks for some tenths of a second once in a
@@ -94,4 +94,4 @@ def local_sandbox(
     for name, path in found.items():
         if "/" in name or not path.is_file() or not os.access(path, os.X_OK):
             raise ToolMissing(f"the tool {name!r} of the sandbox is not a program: {path}")
-    return LocalSandbox(tree.resolve(), engine or choose_engine(), MappingProxyType(found))
+    return ReadOnlyShell(tree.resolve(), engine or choose_engine(), MappingProxyType(found))

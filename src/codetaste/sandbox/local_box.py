@@ -18,18 +18,18 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox import cgroup
-from codetaste.sandbox.beside import beside
+from codetaste.sandbox.beside import background_tasks
 from codetaste.sandbox.box import TESTBED
-from codetaste.sandbox.ending import end_namespace, gone
-from codetaste.sandbox.engine import BUBBLEWRAP, Engine, choose_engine
-from codetaste.sandbox.local_box_get import packed
-from codetaste.sandbox.local_box_places import Owner, make_places, new_folder, remove, remove_abandoned
-from codetaste.sandbox.local_box_put import unpack
-from codetaste.sandbox.local_box_start import OWN_PROCESSES, BoxStart, privileged, start
-from codetaste.sandbox.local_box_watch import until_full, until_used_up
-from codetaste.sandbox.output import Kept
-from codetaste.sandbox.status import Report
-from codetaste.sandbox.warden import Control, Liveness, control
+from codetaste.sandbox.ending import kill_namespace, wait_gone
+from codetaste.sandbox.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
+from codetaste.sandbox.local_box_get import read_archive
+from codetaste.sandbox.local_box_places import FileOwner, make_folders, make_sandbox_folder, remove_tree, remove_abandoned
+from codetaste.sandbox.local_box_put import write_archive
+from codetaste.sandbox.local_box_start import OWN_PROCESSES, SandboxLaunch, is_privileged, plan_sandbox_launch
+from codetaste.sandbox.local_box_watch import wait_disk_full, wait_over_limits
+from codetaste.sandbox.output import BoundedOutput
+from codetaste.sandbox.status import StatusPipe
+from codetaste.sandbox.warden import SupervisorClient, Heartbeat, connect_supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import Process
 
-    from codetaste.sandbox.box import BoxSpec
-    from codetaste.sandbox.sandbox import Completed, Limits
+    from codetaste.sandbox.box import SandboxSpec
+    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
 
 _END_WITHIN_S = 10.0
 _ERROR_BYTES = 4096
@@ -49,17 +49,17 @@ could deadlock with the code that reads and writes the archives."""
 
 
 @dataclass(slots=True)
-class LocalBox:
+class BubblewrapSandbox:
     """One open sandbox: a contained supervisor, and the host folders that it has mounted."""
 
-    spec: BoxSpec
-    control: Control
-    places: Mapping[str, Path]
+    spec: SandboxSpec
+    supervisor: SupervisorClient
+    folders: Mapping[str, Path]
     process: Process
-    start: BoxStart
-    report: Report
-    archives: anyio.CapacityLimiter
-    words: Kept = field(default_factory=lambda: Kept(_ERROR_BYTES))
+    launch: SandboxLaunch
+    status: StatusPipe
+    archive_limiter: anyio.CapacityLimiter
+    error_output: BoundedOutput = field(default_factory=lambda: BoundedOutput(_ERROR_BYTES))
     _reason: str = ""
     _end_expected: bool = False
     _gone: anyio.Event = field(default_factory=anyio.Event)
@@ -75,7 +75,7 @@ class LocalBox:
         return TESTBED
 
     @property
-    def ended(self) -> str:
+    def end_reason(self) -> str:
         """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
         return self._reason if self._gone.is_set() else ""
 
@@ -83,23 +83,23 @@ class LocalBox:
         self,
         command: Sequence[str],
         *,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
-    ) -> Completed:
+    ) -> CommandResult:
         """Run ``command`` as ``Box.run`` describes.
 
         Raises:
             SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
         """
         try:
-            return await self.control.run(
+            return await self.supervisor.run(
                 command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
             )
         except SandboxError as fault:
-            if not self.control.lost.is_set():
+            if not self.supervisor.failed.is_set():
                 raise
             with anyio.move_on_after(_END_WITHIN_S):
                 await self._gone.wait()
@@ -111,7 +111,7 @@ class LocalBox:
         Raises:
             SandboxError: it could not be unpacked.
         """
-        await unpack(archive, self.places, Owner(privileged()), self.archives)
+        await write_archive(archive, self.folders, FileOwner(is_privileged()), self.archive_limiter)
 
     def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Read ``path`` as ``Box.get`` describes.
@@ -119,13 +119,13 @@ class LocalBox:
         Raises:
             SandboxError: ``path`` does not exist, or cannot be read.
         """
-        return packed(path, self.places, self.archives)
+        return read_archive(path, self.folders, self.archive_limiter)
 
     async def stop(self) -> None:
         """End all processes in the sandbox at once; files stay readable. May be called again."""
         self._end_expected = True
         await self.kill()
-        await self.control.lose("the sandbox was stopped")
+        await self.supervisor.fail("the sandbox was stopped")
 
     async def aclose(self) -> None:
         """End the sandbox; the provider removes its folders."""
@@ -135,7 +135,7 @@ class LocalBox:
         """End the sandbox because of ``reason``; the first reason is recorded."""
         if not self._end_expected and not self._reason:
             self._reason = reason
-        await self.control.lose(reason)
+        await self.supervisor.fail(reason)
         await self.kill()
 
     async def kill(self) -> None:
@@ -148,46 +148,46 @@ class LocalBox:
             return
         with anyio.move_on_after(_END_WITHIN_S, shield=True):
             with anyio.move_on_after(_END_WITHIN_S / 2):
-                await end_namespace(self.process, self.report)
+                await kill_namespace(self.process, self.status)
             if self.process.returncode is None:
                 self.process.kill()
                 await self.process.wait()
-            first_pid = self.report.first_inside()
+            first_pid = self.status.first_pid()
             if first_pid is not None:
-                await gone(first_pid)
+                await wait_gone(first_pid)
             self._gone.set()
         if not self._gone.is_set():
             raise SandboxError(
                 f"a sandbox could not be ended within {_END_WITHIN_S:g} s: process {self.process.pid}"
             )
 
-    async def attend(self) -> None:
+    async def watch_end(self) -> None:
         """Wait for the end of the supervisor, and kill what is left."""
-        await self.control.lost.wait()
-        await self.end(self.control.problem)
+        await self.supervisor.failed.wait()
+        await self.end(self.supervisor.problem)
 
-    async def listen(self) -> None:
+    async def collect_errors(self) -> None:
         """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
         stream = self.process.stderr
         with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             while stream is not None:
-                self.words.add(await stream.receive())
-        message = " ".join(self.words.content().decode(errors="replace").split())
-        await self.control.lose(message or "all processes in the sandbox were ended")
+                self.error_output.add(await stream.receive())
+        message = " ".join(self.error_output.content().decode(errors="replace").split())
+        await self.supervisor.fail(message or "all processes in the sandbox were ended")
 
-    async def guard(self, until: Callable[[], Awaitable[str]]) -> None:
+    async def end_when(self, until: Callable[[], Awaitable[str]]) -> None:
         """End the sandbox with the reason that ``until`` returns."""
         await self.end(await until())
 
 
 @dataclass(frozen=True, slots=True)
-class LocalBoxes:
+class BubblewrapSandboxProvider:
     """Opens sandboxes in ``folder``, which belongs to the run."""
 
     folder: Path
     program: Path
-    archives: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_ARCHIVES_AT_ONCE))
-    liveness: Liveness = field(default_factory=Liveness)
+    archive_limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_ARCHIVES_AT_ONCE))
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
 
     @property
     def kind(self) -> str:
@@ -195,40 +195,40 @@ class LocalBoxes:
         return BUBBLEWRAP
 
     @asynccontextmanager
-    async def open(self, spec: BoxSpec) -> AsyncIterator[LocalBox]:
+    async def open(self, spec: SandboxSpec) -> AsyncIterator[BubblewrapSandbox]:
         """Start a sandbox; it and everything written in it are removed at the end of the block.
 
         Raises:
             SandboxError: it cannot be started; the message has the fix.
             ToolMissing: Node is missing.
         """
-        async with self._folder() as folder, self._running(spec, folder) as sandbox, beside() as tasks:
-            tasks.start_soon(sandbox.attend)
-            tasks.start_soon(sandbox.listen)
-            await sandbox.control.connected()
-            pid, folders = sandbox.process.pid, tuple(sandbox.places.values())
-            tasks.start_soon(sandbox.guard, lambda: until_used_up(pid, spec))
-            tasks.start_soon(sandbox.guard, lambda: until_full(folders, spec))
+        async with self._folder() as folder, self._running(spec, folder) as sandbox, background_tasks() as tasks:
+            tasks.start_soon(sandbox.watch_end)
+            tasks.start_soon(sandbox.collect_errors)
+            await sandbox.supervisor.wait_connected()
+            pid, folders = sandbox.process.pid, tuple(sandbox.folders.values())
+            tasks.start_soon(sandbox.end_when, lambda: wait_over_limits(pid, spec))
+            tasks.start_soon(sandbox.end_when, lambda: wait_disk_full(folders, spec))
             yield sandbox
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
         """Give a new folder with a locked file, which shows that its run lives."""
         try:
-            folder, lock = await to_thread.run_sync(new_folder, self.folder)
+            folder, lock = await to_thread.run_sync(make_sandbox_folder, self.folder)
         except OSError as fault:
             raise SandboxError(f"cannot create a sandbox in {self.folder}: {fault}") from fault
         try:
             yield folder
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(remove, folder)
+                await to_thread.run_sync(remove_tree, folder)
             os.close(lock)
 
     @asynccontextmanager
-    async def _running(self, spec: BoxSpec, folder: Path) -> AsyncIterator[LocalBox]:
-        opening = control(
-            folder / "control", ways=spec.egress.ways, lifetime_s=spec.lifetime_s, liveness=self.liveness
+    async def _running(self, spec: SandboxSpec, folder: Path) -> AsyncIterator[BubblewrapSandbox]:
+        opening = connect_supervisor(
+            folder / "control", ways=spec.egress.forwards, lifetime_s=spec.lifetime_s, liveness=self.heartbeat
         )
         async with opening as supervisor:
             sandbox, group = await self._start(spec, folder, supervisor)
@@ -238,41 +238,41 @@ class LocalBoxes:
                 with anyio.CancelScope(shield=True):
                     await sandbox.stop()
                     await sandbox.process.aclose()
-                    await sandbox.start.guard.dismiss()
-                    sandbox.report.close()
-                    await to_thread.run_sync(cgroup.remove, group)
+                    await sandbox.launch.guard.release_and_wait()
+                    sandbox.status.close()
+                    await to_thread.run_sync(cgroup.remove_cgroup, group)
 
-    async def _start(self, spec: BoxSpec, folder: Path, supervisor: Control) -> tuple[LocalBox, Path | None]:
+    async def _start(self, spec: SandboxSpec, folder: Path, supervisor: SupervisorClient) -> tuple[BubblewrapSandbox, Path | None]:
         """Start a sandbox; shielded, because a cancelled start would leave an unknown process."""
         with anyio.CancelScope(shield=True):
-            folders = await to_thread.run_sync(make_places, folder, Owner(privileged()))
-            launch = await to_thread.run_sync(start, self.program, spec, supervisor, folders)
-            group = await to_thread.run_sync(cgroup.bounded_group, spec.processes + OWN_PROCESSES)
+            folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
+            launch = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
+            group = await to_thread.run_sync(cgroup.make_cgroup, spec.processes + OWN_PROCESSES)
             try:
                 process = await anyio.open_process(
-                    cgroup.joining(group, launch.argv),
+                    cgroup.argv_in_cgroup(group, launch.argv),
                     stdin=DEVNULL,
                     stdout=DEVNULL,
                     stderr=PIPE,
                     cwd="/",
                     env={},
-                    pass_fds=launch.passed,
+                    pass_fds=launch.inherited_fds,
                     start_new_session=True,
                 )
             except (OSError, ValueError) as fault:
-                os.close(launch.status)
+                os.close(launch.status_fd)
                 launch.guard.release()
-                await to_thread.run_sync(cgroup.remove, group)
+                await to_thread.run_sync(cgroup.remove_cgroup, group)
                 raise SandboxError(f"cannot start {self.program}: {fault}") from fault
             finally:
-                for descriptor in launch.passed:
+                for descriptor in launch.inherited_fds:
                     os.close(descriptor)
-        return LocalBox(
-            spec, supervisor, folders, process, launch, Report(launch.status), self.archives
+        return BubblewrapSandbox(
+            spec, supervisor, folders, process, launch, StatusPipe(launch.status_fd), self.archive_limiter
         ), group
 
 
-def local_boxes(folder: Path, *, engine: Engine | None = None) -> LocalBoxes:
+def bubblewrap_provider(folder: Path, *, engine: ContainmentEngine | None = None) -> BubblewrapSandboxProvider:
     """Return the provider of sandboxes on the host, in ``folder``, after removing those of killed runs.
 
     Blocking; without ``engine`` bubblewrap is tried once in a process.
@@ -291,4 +291,4 @@ def local_boxes(folder: Path, *, engine: Engine | None = None) -> LocalBoxes:
         remove_abandoned(folder)
     except OSError as fault:
         raise SandboxError(f"cannot create a sandbox in {folder}: {fault}") from fault
-    return LocalBoxes(folder.resolve(), chosen.program)
+    return BubblewrapSandboxProvider(folder.resolve(), chosen.program)

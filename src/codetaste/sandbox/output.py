@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Kept:
+class BoundedOutput:
     """One stream of at most ``limit`` bytes, with a line in the middle about what was left out."""
 
     def __init__(self, limit: int) -> None:

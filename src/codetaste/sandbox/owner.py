@@ -20,13 +20,13 @@ def _boot_and_namespace() -> tuple[str, str]:
     return _read_text("/proc/sys/kernel/random/boot_id"), _namespace()
 
 
-def owner() -> str:
+def process_identity() -> str:
     """Return the identity of this process."""
     boot, namespace = _boot_and_namespace()
     return f"{boot} {namespace} {os.getpid()} {_start_ticks(os.getpid())}"
 
 
-def is_alive(name: str) -> bool | None:
+def identity_alive(name: str) -> bool | None:
     """Return whether the process of that identity lives; None if this process cannot know."""
     parts = name.split(" ")
     if len(parts) != _PARTS or not parts[2].isdigit() or not parts[3].isdigit():

@@ -57,7 +57,7 @@ def _make_pipe(path: Path) -> Pipe:
 
 
 @dataclass(slots=True)
-class Pipes:
+class PipePool:
     """The pipes of one sandbox. A pipe that is clean after its command is used for the next one."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Pipes:
     _made: int = 0
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[Pipe]:
+    async def lease(self) -> AsyncIterator[Pipe]:
         """Lease an exclusive pipe to a command all of whose processes have ended by the end of the block.
 
         Raises:
@@ -123,12 +123,12 @@ def _reopen(descriptor: int, direction: int) -> int:
 
 
 @dataclass(slots=True)
-class Reading:
+class PipeReader:
     """Passes the bytes of ``pipe`` to ``taker`` until that raises, which is reported to ``failed``."""
 
     pipe: Pipe
-    taker: Callable[[bytes], Awaitable[None]]
-    failed: Callable[[Exception], None]
+    sink: Callable[[bytes], Awaitable[None]]
+    on_fault: Callable[[Exception], None]
     _ending: bool = False
     _discarding: bool = False
     _waiting: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -153,10 +153,10 @@ class Reading:
     async def _pass_on(self, data: bytes) -> None:
         if not self._discarding:
             try:
-                await self.taker(data)
+                await self.sink(data)
             except Exception as fault:  # noqa: BLE001 (any exception of the taker is reported)
                 self.discard()
-                self.failed(fault)
+                self.on_fault(fault)
         await lowlevel.checkpoint()
 
     def discard(self) -> None:
@@ -168,6 +168,6 @@ class Reading:
         self._ending = True
         self._waiting.cancel()
 
-    async def ended(self) -> None:
+    async def wait_drained(self) -> None:
         """Wait until all that was written is passed on."""
         await self._done.wait()

@@ -15,20 +15,20 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox import cgroup
-from codetaste.sandbox.ending import end_namespace, gone
+from codetaste.sandbox.ending import kill_namespace, wait_gone
 from codetaste.sandbox.order import SCRATCH_BYTES
-from codetaste.sandbox.output import Kept
-from codetaste.sandbox.sandbox import Completed
-from codetaste.sandbox.status import Report
-from codetaste.sandbox.usage import folder_bytes, tree_usage
+from codetaste.sandbox.output import BoundedOutput
+from codetaste.sandbox.sandbox import CommandResult
+from codetaste.sandbox.status import StatusPipe
+from codetaste.sandbox.usage import measure_folder, measure_process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from anyio.abc import ByteReceiveStream, Process
 
-    from codetaste.sandbox.order import Start
-    from codetaste.sandbox.sandbox import Limits
+    from codetaste.sandbox.order import LaunchPlan
+    from codetaste.sandbox.sandbox import CommandLimits
 
 _FLOOD_BYTES = 64 * 1024**2
 _WATCH_EVERY_S = 0.1
@@ -43,9 +43,9 @@ class _RunningProcess:
     """One contained program; ``reason`` is the first reason for ending it early."""
 
     process: Process
-    start: Start
-    report: Report
-    limits: Limits
+    start: LaunchPlan
+    report: StatusPipe
+    limits: CommandLimits
     group: Path | None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     reason: str = ""
@@ -58,14 +58,14 @@ class _RunningProcess:
         self.scope.cancel()
 
 
-async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed:
+async def run_contained(start: LaunchPlan, limits: CommandLimits, stdin: bytes) -> CommandResult:
     """Run a contained program; when this returns or is cancelled all its processes are gone.
 
     Raises:
         SandboxError: it could not be started, contained, or ended.
     """
     started = time.monotonic()
-    out, err = Kept(limits.output_bytes), Kept(limits.output_bytes)
+    out, err = BoundedOutput(limits.output_bytes), BoundedOutput(limits.output_bytes)
     running = await _start(start, limits, stdin)
     try:
         async with anyio.create_task_group() as tasks:
@@ -91,43 +91,43 @@ async def run_contained(start: Start, limits: Limits, stdin: bytes) -> Completed
     return _result(running, out, err, time.monotonic() - started)
 
 
-async def _start(start: Start, limits: Limits, stdin: bytes) -> _RunningProcess:
+async def _start(start: LaunchPlan, limits: CommandLimits, stdin: bytes) -> _RunningProcess:
     """Start the program; shielded, because a cancelled start would leave an unknown process."""
     with anyio.CancelScope(shield=True):
-        group = await to_thread.run_sync(cgroup.bounded_group, limits.processes + start.own_processes + 1)
+        group = await to_thread.run_sync(cgroup.make_cgroup, limits.processes + start.own_processes + 1)
         try:
             process = await anyio.open_process(
-                cgroup.joining(group, start.argv),
+                cgroup.argv_in_cgroup(group, start.argv),
                 stdin=PIPE if stdin else DEVNULL,
                 stdout=PIPE,
                 stderr=PIPE,
                 cwd="/",
                 env={},
-                pass_fds=start.passed,
+                pass_fds=start.inherited_fds,
                 start_new_session=True,
             )
         except (OSError, ValueError) as fault:
-            os.close(start.status)
+            os.close(start.status_fd)
             if start.guard is not None:
                 start.guard.release()
             await _clean_up(start, group)
             raise SandboxError(f"cannot start {start.argv[0]}: {fault}") from fault
         finally:
-            for descriptor in start.passed:
+            for descriptor in start.inherited_fds:
                 os.close(descriptor)
-    return _RunningProcess(process, start, Report(start.status), limits, group)
+    return _RunningProcess(process, start, StatusPipe(start.status_fd), limits, group)
 
 
-async def _clean_up(start: Start, group: Path | None) -> None:
+async def _clean_up(start: LaunchPlan, group: Path | None) -> None:
     """Remove leftovers on the host: the launcher may have been killed before it could."""
-    await to_thread.run_sync(cgroup.remove, group)
+    await to_thread.run_sync(cgroup.remove_cgroup, group)
     if start.scratch is not None and await anyio.Path(start.scratch).exists():
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(start.scratch)], check=False)
 
 
 async def _drain(
-    running: _RunningProcess, stream: ByteReceiveStream | None, output: Kept, drained: anyio.Event
+    running: _RunningProcess, stream: ByteReceiveStream | None, output: BoundedOutput, drained: anyio.Event
 ) -> None:
     with contextlib.suppress(*_STREAM_ENDED):
         while stream is not None and not running.reason:
@@ -152,7 +152,7 @@ async def _watch(running: _RunningProcess) -> None:
     limits, scratch = running.limits, running.start.scratch
     while True:
         await anyio.sleep(_WATCH_EVERY_S)
-        used = await to_thread.run_sync(tree_usage, running.process.pid, limits.memory_bytes)
+        used = await to_thread.run_sync(measure_process_tree, running.process.pid, limits.memory_bytes)
         if not running.oom_score_set:
             running.oom_score_set = True
             for pid in used.pids:
@@ -164,7 +164,7 @@ async def _watch(running: _RunningProcess) -> None:
             running.stop(f"it had more than {limits.processes} processes and threads")
         if used.memory_bytes > limits.memory_bytes:
             running.stop(f"it used more than {limits.memory_bytes} bytes of memory")
-        if scratch and await to_thread.run_sync(folder_bytes, scratch, SCRATCH_BYTES) > SCRATCH_BYTES:
+        if scratch and await to_thread.run_sync(measure_folder, scratch, SCRATCH_BYTES) > SCRATCH_BYTES:
             running.stop(f"it wrote more than {SCRATCH_BYTES} bytes of temporary files")
 
 
@@ -179,11 +179,11 @@ async def _end(running: _RunningProcess) -> None:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        first_pid = running.report.first_inside()
+        first_pid = running.report.first_pid()
         if first_pid is not None:
-            await gone(first_pid)
+            await wait_gone(first_pid)
         if running.start.guard is not None:
-            await running.start.guard.dismiss()
+            await running.start.guard.release_and_wait()
         running.ended = True
 
 
@@ -191,14 +191,14 @@ async def _kill_all(running: _RunningProcess) -> None:
     """Kill so that no process is left: the first one of a namespace ends all others."""
     process = running.process
     with anyio.move_on_after(_END_WITHIN_S / 2), contextlib.suppress(ProcessLookupError):
-        if running.start.namespaced:
-            await end_namespace(process, running.report)
+        if running.start.has_pid_namespace:
+            await kill_namespace(process, running.report)
         else:
             process.terminate()  # the launcher ends all its descendants, then itself
             await process.wait()
 
 
-def _result(running: _RunningProcess, out: Kept, err: Kept, wall_s: float) -> Completed:
+def _result(running: _RunningProcess, out: BoundedOutput, err: BoundedOutput, wall_s: float) -> CommandResult:
     if not running.ended:
         raise SandboxError(
             f"a contained command was not ended within {_END_WITHIN_S:g} s: process {running.process.pid}"
@@ -214,4 +214,4 @@ def _result(running: _RunningProcess, out: Kept, err: Kept, wall_s: float) -> Co
         message = " ".join((running.report.error() or stderr.decode(errors="replace")).split())
         problem = message or f"its launcher ended with {running.process.returncode}"
         raise SandboxError(f"the command could not be contained: {problem}")
-    return Completed(code, out.content(), stderr, out.truncated or err.truncated, timed_out, wall_s)
+    return CommandResult(code, out.content(), stderr, out.truncated or err.truncated, timed_out, wall_s)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from codetaste.sandbox.client_hello import HELLO_BYTES, NotTls, server_name
-from codetaste.sandbox.proxy_peer import CHUNK, TROUBLE, Peer, end_to_end
-from codetaste.sandbox.proxy_rules import HTTP, HTTPS, Refused, choose, host_name, is_address
-from codetaste.sandbox.proxy_upstream import Reached, reach
+from codetaste.sandbox.client_hello import MAX_HELLO_BYTES, NotTls, parse_server_name
+from codetaste.sandbox.proxy_peer import CHUNK_BYTES, PEER_ERRORS, HttpPeer, end_to_end_request
+from codetaste.sandbox.proxy_rules import HTTP_PORT, HTTPS_PORT, HostNotAllowed, match_entry, normalize_host, is_address
+from codetaste.sandbox.proxy_upstream import UpstreamConnection, connect_upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     import h11
     from anyio.abc import SocketListener, SocketStream
 
-    from codetaste.sandbox.proxy_rules import Entry
+    from codetaste.sandbox.proxy_rules import AllowEntry
     from codetaste.sandbox.proxy_upstream import HostProxies
 
-CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 """At once; more wait to be accepted."""
 HEAD_S = 20.0
 IDLE_S = 300.0
@@ -50,16 +50,16 @@ class _Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class HostRequest:
     """A requested host; ``refused`` is why it was not allowed, "" if it was."""
 
     host: str
     port: int
-    refused: str = ""
+    refusal: str = ""
 
     def __str__(self) -> str:
-        if self.refused:
-            return f"refused {self.host}:{self.port}: {self.refused}"
+        if self.refusal:
+            return f"refused {self.host}:{self.port}: {self.refusal}"
         return f"allowed {self.host}:{self.port}"
 
 
@@ -67,15 +67,15 @@ class Visit:
 class Proxy:
     """Forwards what ``entries`` allow; ``note`` gets each distinct visit once, up to a bound."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AllowEntry, ...]
     upstream: HostProxies
-    note: Callable[[Visit], None]
-    _seen: set[Visit] = field(default_factory=set)
+    note: Callable[[HostRequest], None]
+    _seen: set[HostRequest] = field(default_factory=set)
     _lookups: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MAX_LOOKUPS))
 
     async def serve(self, listener: SocketListener) -> None:
         """Serve until cancelled."""
-        limiter = anyio.Semaphore(CONNECTIONS)
+        limiter = anyio.Semaphore(MAX_CONNECTIONS)
         async with anyio.create_task_group() as tasks:
             while True:
                 await limiter.acquire()
@@ -90,37 +90,37 @@ class Proxy:
     async def _serve_one(self, client: SocketStream, limiter: anyio.Semaphore) -> None:
         try:
             async with client:
-                peer = Peer.server(client)
-                with contextlib.suppress(*TROUBLE):
+                peer = HttpPeer.server(client)
+                with contextlib.suppress(*PEER_ERRORS):
                     request = None
                     with anyio.move_on_after(HEAD_S):
-                        request = await peer.request()
+                        request = await peer.read_request()
                     if request is not None:
                         await self._forward(peer, request)
         except Exception as fault:  # noqa: BLE001 - what one connection does must not end the others
-            self._note_once(Visit("?", 0, f"the proxy failed: {type(fault).__name__}: {fault}"))
+            self._note_once(HostRequest("?", 0, f"the proxy failed: {type(fault).__name__}: {fault}"))
         finally:
             limiter.release()
 
-    async def _forward(self, client: Peer, request: h11.Request) -> None:
+    async def _forward(self, client: HttpPeer, request: h11.Request) -> None:
         tunnel = request.method == b"CONNECT"
         try:
             host, port, path = _connect_target(request) if tunnel else _url_target(request)
         except _Malformed as fault:
-            await client.say(400, str(fault))
+            await client.send_text(400, str(fault))
             return
         try:
-            entry = choose(self.entries, host, port, tunnel=tunnel)
-            reached = await reach(entry, host, port, self.upstream, self._lookups, tunnel=tunnel)
-        except Refused as refusal:
-            self._note_once(Visit(host, port, str(refusal)))
-            await client.say(403, f"codetaste: {refusal}")
+            entry = match_entry(self.entries, host, port, tunnel=tunnel)
+            reached = await connect_upstream(entry, host, port, self.upstream, self._lookups, tunnel=tunnel)
+        except HostNotAllowed as refusal:
+            self._note_once(HostRequest(host, port, str(refusal)))
+            await client.send_text(403, f"codetaste: {refusal}")
             return
         except (OSError, TimeoutError) as fault:
-            await client.say(502, f"codetaste: {host}:{port} cannot be reached: {fault or 'timeout'}")
+            await client.send_text(502, f"codetaste: {host}:{port} cannot be reached: {fault or 'timeout'}")
             return
         async with reached.stream:
-            self._note_once(Visit(host, port))
+            self._note_once(HostRequest(host, port))
             with anyio.CancelScope(deadline=anyio.current_time() + IDLE_S) as idle:
                 if tunnel:
                     await self._tunnel(client, reached, host, tls_only=entry.port is None, idle=idle)
@@ -128,32 +128,32 @@ class Proxy:
                     await _exchange(client, reached, request, path, idle)
 
     async def _tunnel(
-        self, client: Peer, reached: Reached, host: str, *, tls_only: bool, idle: anyio.CancelScope
+        self, client: HttpPeer, reached: UpstreamConnection, host: str, *, tls_only: bool, idle: anyio.CancelScope
     ) -> None:
-        received = await client.switch()
+        received = await client.accept_connect()
         if tls_only:
             try:
                 received = await _read_hello(client.stream, received, host)
             except NotTls as fault:
                 self._note_once(
-                    Visit(host, HTTPS, f"the tunnel did not begin with TLS for this host: {fault}")
+                    HostRequest(host, HTTPS_PORT, f"the tunnel did not begin with TLS for this host: {fault}")
                 )
                 return
         await reached.stream.send(received)
-        if reached.already:
-            await client.stream.send(reached.already)
+        if reached.early_data:
+            await client.stream.send(reached.early_data)
         async with anyio.create_task_group() as tasks:
 
             async def carry(source: SocketStream, sink: SocketStream) -> None:
                 try:
                     await _copy(source, sink, idle)
-                except TROUBLE:
+                except PEER_ERRORS:
                     tasks.cancel_scope.cancel()
 
             tasks.start_soon(carry, client.stream, reached.stream)
             tasks.start_soon(carry, reached.stream, client.stream)
 
-    def _note_once(self, visit: Visit) -> None:
+    def _note_once(self, visit: HostRequest) -> None:
         if visit not in self._seen and len(self._seen) < _MAX_VISITS:
             self._seen.add(visit)
             self.note(visit)
@@ -169,8 +169,8 @@ def _url_target(request: h11.Request) -> tuple[str, int, bytes]:
     match = _ABSOLUTE_URL.fullmatch(request.target)
     if match is None:
         raise _Malformed("this is a proxy: it accepts CONNECT and absolute http:// URLs")
-    host, port = _authority(match["authority"], HTTP)
-    if any(_authority(value, HTTP) != (host, port) for name, value in request.headers if name == b"host"):
+    host, port = _authority(match["authority"], HTTP_PORT)
+    if any(_authority(value, HTTP_PORT) != (host, port) for name, value in request.headers if name == b"host"):
         raise _Malformed("the Host header names another host than the URL")
     if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
         raise _Malformed("a request has Content-Length or Transfer-Encoding, not both")
@@ -184,8 +184,8 @@ def _authority(text: bytes, default: int | None) -> tuple[str, int]:
     if match is None or not port:
         raise _Malformed(f"not HOST:PORT: {text[:80]!r}")
     try:
-        return host_name(match["host"]), port
-    except Refused as fault:
+        return normalize_host(match["host"]), port
+    except HostNotAllowed as fault:
         raise _Malformed(str(fault)) from None
 
 
@@ -196,45 +196,45 @@ async def _read_hello(stream: SocketStream, received: bytes, host: str) -> bytes
         NotTls: it is not a hello, or for another host.
     """
     for _ in range(_MAX_HELLO_PIECES):
-        name = server_name(received)
+        name = parse_server_name(received)
         if name is not None:
             if name.removesuffix(".") not in {"", host} or (name and is_address(host)):
                 raise NotTls(f"its server name is {name!r}")
             return received
-        received += await stream.receive(HELLO_BYTES)
+        received += await stream.receive(MAX_HELLO_BYTES)
     raise NotTls("its client hello comes in too many pieces")
 
 
 async def _copy(source: SocketStream, sink: SocketStream, idle: anyio.CancelScope) -> None:
     with contextlib.suppress(anyio.EndOfStream):
         while True:
-            data = await source.receive(CHUNK)
+            data = await source.receive(CHUNK_BYTES)
             idle.deadline = anyio.current_time() + IDLE_S
             await sink.send(data)
     await sink.send_eof()
 
 
 async def _exchange(
-    client: Peer, reached: Reached, request: h11.Request, path: bytes, idle: anyio.CancelScope
+    client: HttpPeer, reached: UpstreamConnection, request: h11.Request, path: bytes, idle: anyio.CancelScope
 ) -> None:
     """Forward one request and its response, both parsed and written again."""
-    server = Peer.client(reached.stream)
-    target = request.target if reached.by_proxy else path
-    await server.send(end_to_end(request, target, reached.headers))
+    server = HttpPeer.client(reached.stream)
+    target = request.target if reached.via_proxy else path
+    await server.send(end_to_end_request(request, target, reached.headers))
 
     def alive() -> None:
         idle.deadline = anyio.current_time() + IDLE_S
 
     async def send_body() -> None:
-        with contextlib.suppress(*TROUBLE):  # the response may still arrive
-            await client.pass_body(server, alive)
+        with contextlib.suppress(*PEER_ERRORS):  # the response may still arrive
+            await client.forward_body(server, alive)
 
     complete = False
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(send_body)
-        with contextlib.suppress(*TROUBLE):
-            await server.pass_answer(client, alive)
+        with contextlib.suppress(*PEER_ERRORS):
+            await server.forward_response(client, alive)
             complete = True
         tasks.cancel_scope.cancel()
     if not complete:
-        await client.say(502, "codetaste: the response of the server was incomplete or invalid")
+        await client.send_text(502, "codetaste: the response of the server was incomplete or invalid")

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from anyio.abc import SocketStream
 
-CHUNK: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 HEAD_BYTES: Final = 32 * 1024
 """Limit of an incomplete head, and of one read: so a head has at most twice as many bytes."""
-TROUBLE: Final = (
+PEER_ERRORS: Final = (
     OSError,
     anyio.EndOfStream,
     anyio.BrokenResourceError,
@@ -31,23 +31,23 @@ _BAD_REQUEST = 400
 
 
 @dataclass(slots=True)
-class Peer:
+class HttpPeer:
     """HTTP/1.1 events over ``stream``."""
 
     stream: SocketStream
     http: h11.Connection
 
     @classmethod
-    def server(cls, stream: SocketStream) -> Peer:
+    def server(cls, stream: SocketStream) -> HttpPeer:
         """Return the server end of a connection with a client."""
         return cls(stream, h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES))
 
     @classmethod
-    def client(cls, stream: SocketStream) -> Peer:
+    def client(cls, stream: SocketStream) -> HttpPeer:
         """Return the client end of a connection with a server."""
         return cls(stream, h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES))
 
-    async def event(self) -> h11.Event | type[h11.PAUSED]:
+    async def next_event(self) -> h11.Event | type[h11.PAUSED]:
         """Return the next event."""
         while True:
             event = self.http.next_event()
@@ -65,16 +65,16 @@ class Peer:
         if data:
             await self.stream.send(data)
 
-    async def request(self) -> h11.Request | None:
+    async def read_request(self) -> h11.Request | None:
         """Read a request head; None, after an error response, if there is none."""
         try:
-            event = await self.event()
+            event = await self.next_event()
         except h11.RemoteProtocolError as fault:
-            await self.say(_BAD_REQUEST, f"codetaste: {fault}")
+            await self.send_text(_BAD_REQUEST, f"codetaste: {fault}")
             return None
         return event if isinstance(event, h11.Request) else None
 
-    async def say(self, status: int, text: str) -> None:
+    async def send_text(self, status: int, text: str) -> None:
         """Respond with a line of text, unless a response was begun, and close the connection."""
         if self.http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
@@ -89,16 +89,16 @@ class Peer:
         await self.send(h11.EndOfMessage())
         await self.stream.send_eof()
 
-    async def switch(self) -> bytes:
+    async def accept_connect(self) -> bytes:
         """Accept a CONNECT, and return the bytes that were sent after it."""
-        await self.event()
+        await self.next_event()
         await self.send(h11.Response(status_code=200, headers=[]))
         return self.http.trailing_data[0]
 
-    async def pass_body(self, sink: Peer, on_activity: Callable[[], None]) -> None:
+    async def forward_body(self, sink: HttpPeer, on_activity: Callable[[], None]) -> None:
         """Forward the rest of a message."""
         while True:
-            event = await self.event()
+            event = await self.next_event()
             on_activity()
             if isinstance(event, h11.Data):
                 await sink.send(h11.Data(data=event.data))
@@ -108,10 +108,10 @@ class Peer:
             else:
                 raise h11.RemoteProtocolError("the message is incomplete")
 
-    async def pass_answer(self, sink: Peer, on_activity: Callable[[], None]) -> None:
+    async def forward_response(self, sink: HttpPeer, on_activity: Callable[[], None]) -> None:
         """Forward a response, and informational responses before it."""
         while True:
-            event = await self.event()
+            event = await self.next_event()
             on_activity()
             if isinstance(event, h11.InformationalResponse):
                 await sink.send(h11.InformationalResponse(status_code=event.status_code, headers=[]))
@@ -120,13 +120,13 @@ class Peer:
                 await sink.send(
                     h11.Response(status_code=event.status_code, headers=headers, reason=event.reason)
                 )
-                await self.pass_body(sink, on_activity)
+                await self.forward_body(sink, on_activity)
                 return
             else:
                 raise h11.RemoteProtocolError("there was no response")
 
 
-def end_to_end(request: h11.Request, target: bytes, added: Sequence[tuple[bytes, bytes]] = ()) -> h11.Request:
+def end_to_end_request(request: h11.Request, target: bytes, added: Sequence[tuple[bytes, bytes]] = ()) -> h11.Request:
     """Return ``request`` without headers that concern only this connection."""
     headers = [*_end_to_end(request.headers), (b"connection", b"close"), *added]
     return h11.Request(method=request.method, target=target, headers=headers)

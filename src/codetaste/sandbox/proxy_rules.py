@@ -21,7 +21,7 @@ from codetaste.errors import CodetasteError, ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-HTTP, HTTPS = 80, 443
+HTTP_PORT, HTTPS_PORT = 80, 443
 _HIGHEST_PORT = 65535
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 # The last label is no number, in any notation: C libraries take "127.1" and "0x7f000001" for addresses.
@@ -39,12 +39,12 @@ _OLD_RELAYS = ipaddress.ip_network("192.88.99.0/24")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class Refused(CodetasteError):
+class HostNotAllowed(CodetasteError):
     """The proxy does not allow this; the message has the reason, for the host and the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllowEntry:
     """What may be reached.
 
     ``port`` None allows the web; ``address`` "" uses DNS; ``at_port`` 0 uses the requested port.
@@ -53,17 +53,17 @@ class Entry:
     name: str
     port: int | None = None
     address: str = ""
-    at_port: int = 0
+    address_port: int = 0
     private: bool = False
 
-    def covers(self, host: str, port: int, *, tunnel: bool) -> bool:
+    def allows(self, host: str, port: int, *, tunnel: bool) -> bool:
         """Return whether this entry allows ``host``, normalised by :func:`host_name`, at ``port``."""
         matches = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
-        web = HTTPS if tunnel else HTTP
+        web = HTTPS_PORT if tunnel else HTTP_PORT
         return matches and port == (web if self.port is None else self.port)
 
 
-def read_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
+def parse_allow_list(texts: Iterable[str]) -> tuple[AllowEntry, ...]:
     """Parse the entries of an allow-list.
 
     Raises:
@@ -73,7 +73,7 @@ def read_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
     for text in texts:
         try:
             entries.append(_parse_entry(text))
-        except (Refused, ValueError) as fault:
+        except (HostNotAllowed, ValueError) as fault:
             problems.append(
                 f"{text!r} is not a valid host entry ({fault}): write NAME, *.SUFFIX or NAME:PORT, "
                 f"followed by =ADDRESS or =private if the name resolves to a private network"
@@ -83,23 +83,23 @@ def read_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _parse_entry(text: str) -> Entry:
+def _parse_entry(text: str) -> AllowEntry:
     match = _ENTRY.fullmatch(text)
     if match is None:
         raise ValueError("its form is wrong")
     wildcard = match["name"].startswith("*.")
-    name = host_name(match["name"][2:] if wildcard else match["name"], unicode=True)
+    name = normalize_host(match["name"][2:] if wildcard else match["name"], unicode=True)
     if wildcard and is_address(name):
         raise ValueError("an address has no suffix")
     port = _parse_port(match["port"]) if match["port"] else None
     name = f"*.{name}" if wildcard else name
     if match["address"] in {None, "private"}:
-        return Entry(name, port, private=bool(match["address"]) or is_address(name))
+        return AllowEntry(name, port, private=bool(match["address"]) or is_address(name))
     where = _ADDRESS.fullmatch(match["address"])
     if where is None:
         raise ValueError(f"{match['address']} is not an address")
     address = str(_parse_address(where["address"].strip("[]"), where["address"]))
-    return Entry(name, port, address, _parse_port(where["port"]) if where["port"] else 0, private=True)
+    return AllowEntry(name, port, address, _parse_port(where["port"]) if where["port"] else 0, private=True)
 
 
 def _parse_port(text: str) -> int:
@@ -108,7 +108,7 @@ def _parse_port(text: str) -> int:
     return int(text)
 
 
-def host_name(text: str, *, unicode: bool = False) -> str:
+def normalize_host(text: str, *, unicode: bool = False) -> str:
     """Return a host's name or address in the normal form for comparisons.
 
     Raises:
@@ -128,9 +128,9 @@ def _parse_address(text: str, original: str) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise Refused(f"{original[:_NAME_CHARACTERS]!r} is not a host name") from None
+        raise HostNotAllowed(f"{original[:_NAME_CHARACTERS]!r} is not a host name") from None
     if getattr(address, "scope_id", None):
-        raise Refused(f"{original!r} has a scope")
+        raise HostNotAllowed(f"{original!r} has a scope")
     return address
 
 
@@ -139,20 +139,20 @@ def is_address(host: str) -> bool:
     return ":" in host or host.replace(".", "").isdigit()
 
 
-def choose(entries: Iterable[Entry], host: str, port: int, *, tunnel: bool) -> Entry:
+def match_entry(entries: Iterable[AllowEntry], host: str, port: int, *, tunnel: bool) -> AllowEntry:
     """Return the entry that allows ``host``, normalised by :func:`host_name`.
 
     Raises:
         Refused: there is none.
     """
     for entry in entries:
-        if entry.covers(host, port, tunnel=tunnel):
+        if entry.allows(host, port, tunnel=tunnel):
             return entry
     how = "a tunnel to" if tunnel else "plain HTTP to"
-    raise Refused(f"{how} {host}:{port} is not allowed from this sandbox")
+    raise HostNotAllowed(f"{how} {host}:{port} is not allowed from this sandbox")
 
 
-def is_public(text: str) -> bool:
+def is_public_address(text: str) -> bool:
     """Return whether an address belongs to the public internet."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):

@@ -19,15 +19,15 @@ from anyio import to_thread
 from anyio.abc import SocketAttribute
 
 from codetaste.errors import ConfigError
-from codetaste.sandbox.proxy_peer import TROUBLE, Peer
-from codetaste.sandbox.proxy_rules import Refused, is_address, is_public
+from codetaste.sandbox.proxy_peer import PEER_ERRORS, HttpPeer
+from codetaste.sandbox.proxy_rules import HostNotAllowed, is_address, is_public_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from anyio.abc import SocketStream
 
-    from codetaste.sandbox.proxy_rules import Entry
+    from codetaste.sandbox.proxy_rules import AllowEntry
 
 CONNECT_S = 30.0
 _OK = range(200, 300)
@@ -51,7 +51,7 @@ class HostProxies:
     bypass: str = ""
 
     @classmethod
-    def of(cls, environ: Mapping[str, str]) -> HostProxies:
+    def from_environment(cls, environ: Mapping[str, str]) -> HostProxies:
         """Read ``environ`` as other programs do; the lower-case name takes precedence.
 
         Raises:
@@ -68,7 +68,7 @@ class HostProxies:
                 _parse_proxy(address)
         return found
 
-    def towards(self, host: str, *, tunnel: bool) -> _HostProxy | None:
+    def proxy_for(self, host: str, *, tunnel: bool) -> _HostProxy | None:
         """Return the proxy by which ``host`` is reached, None if directly."""
         address = self.https if tunnel else self.http
         suffixes = [part.strip().lower().lstrip("*.") for part in self.bypass.split(",") if part.strip()]
@@ -94,56 +94,56 @@ def _parse_proxy(address: str) -> _HostProxy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class UpstreamConnection:
     """A connection to a host. ``already`` arrived with it; ``headers`` are for the proxy in between."""
 
     stream: SocketStream
-    already: bytes = b""
-    by_proxy: bool = False
+    early_data: bytes = b""
+    via_proxy: bool = False
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-async def reach(
-    entry: Entry, host: str, port: int, proxies: HostProxies, lookups: anyio.CapacityLimiter, *, tunnel: bool
-) -> Reached:
+async def connect_upstream(
+    entry: AllowEntry, host: str, port: int, proxies: HostProxies, lookups: anyio.CapacityLimiter, *, tunnel: bool
+) -> UpstreamConnection:
     """Connect to ``host``, which ``entry`` allows; ``lookups`` bounds concurrent name look-ups.
 
     Raises:
         Refused: it resolves to an address that the entry does not allow.
         OSError: it cannot be reached. TimeoutError: … in 30 s.
     """
-    proxy = None if entry.private else proxies.towards(host, tunnel=tunnel)
+    proxy = None if entry.private else proxies.proxy_for(host, tunnel=tunnel)
     with anyio.fail_after(CONNECT_S):
         if proxy is None:
-            return Reached(await _connect_directly(entry, host, port, lookups))
+            return UpstreamConnection(await _connect_directly(entry, host, port, lookups))
         stream = await anyio.connect_tcp(proxy.host, proxy.port)
         if not tunnel:
-            return Reached(stream, by_proxy=True, headers=proxy.headers)
+            return UpstreamConnection(stream, via_proxy=True, headers=proxy.headers)
         try:
-            return Reached(stream, await _open_tunnel(stream, host, port, proxy))
+            return UpstreamConnection(stream, await _open_tunnel(stream, host, port, proxy))
         except BaseException:
             await anyio.aclose_forcefully(stream)
             raise
 
 
 async def _connect_directly(
-    entry: Entry, host: str, port: int, lookups: anyio.CapacityLimiter
+    entry: AllowEntry, host: str, port: int, lookups: anyio.CapacityLimiter
 ) -> SocketStream:
     fault: OSError = OSError("it has no address")
     for address in await _resolve(entry, host, lookups):
         try:
-            stream = await anyio.connect_tcp(address, entry.at_port or port)
+            stream = await anyio.connect_tcp(address, entry.address_port or port)
         except OSError as failed:
             fault = failed
             continue
         if not entry.private and _is_this_host(stream):
             await stream.aclose()
-            raise Refused(f"{host} is an address of this host")
+            raise HostNotAllowed(f"{host} is an address of this host")
         return stream
     raise fault
 
 
-async def _resolve(entry: Entry, host: str, lookups: anyio.CapacityLimiter) -> list[str]:
+async def _resolve(entry: AllowEntry, host: str, lookups: anyio.CapacityLimiter) -> list[str]:
     if entry.address or is_address(host):
         return [entry.address or host]
     # Not in the shared threads: a slow name requested by a sandbox would delay model calls.
@@ -153,9 +153,9 @@ async def _resolve(entry: Entry, host: str, lookups: anyio.CapacityLimiter) -> l
         limiter=lookups,
     )
     addresses = list(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
-    public = [address for address in addresses if entry.private or is_public(address)]
+    public = [address for address in addresses if entry.private or is_public_address(address)]
     if addresses and not public:
-        raise Refused(f"{host} resolves to a private network")
+        raise HostNotAllowed(f"{host} resolves to a private network")
     return public[:_MAX_ADDRESSES]
 
 
@@ -166,17 +166,17 @@ def _is_this_host(stream: SocketStream) -> bool:
 
 
 async def _open_tunnel(stream: SocketStream, host: str, port: int, proxy: _HostProxy) -> bytes:
-    peer = Peer.client(stream)
+    peer = HttpPeer.client(stream)
     authority = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
     try:
         await peer.send(
             h11.Request(method=b"CONNECT", target=authority, headers=[(b"host", authority), *proxy.headers])
         )
         await peer.send(h11.EndOfMessage())
-        event = await peer.event()
+        event = await peer.next_event()
         while isinstance(event, h11.InformationalResponse):
-            event = await peer.event()
-    except TROUBLE as fault:
+            event = await peer.next_event()
+    except PEER_ERRORS as fault:
         raise OSError(f"the proxy of this machine sent no response: {fault}") from fault
     if not isinstance(event, h11.Response) or event.status_code not in _OK:
         status = event.status_code if isinstance(event, h11.Response) else "nothing"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.docker_engine import asking, delete
-from codetaste.sandbox.docker_labels import OWNER, is_over
-from codetaste.sandbox.owner import is_alive
+from codetaste.sandbox.docker_engine import engine_errors, delete_resource
+from codetaste.sandbox.docker_labels import OWNER_LABEL, is_expired
+from codetaste.sandbox.owner import identity_alive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Reaped:
+class ReapedCounts:
     """Number of removed objects of each kind."""
 
     containers: int = 0
@@ -42,20 +42,20 @@ class Reaped:
         return ", ".join(f"{count} {kind}" for kind, count in asdict(self).items() if count)
 
 
-async def reap(engine: ContainerEngine) -> Reaped:
+async def remove_orphans(engine: ContainerEngine) -> ReapedCounts:
     """Remove the orphans of killed runs, and return their number.
 
     Raises:
         SandboxError: the engine does not answer, or could not remove one.
     """
-    owned = json.dumps({"label": [OWNER]})
-    with asking(engine, "list leftovers of earlier runs"):
+    owned = json.dumps({"label": [OWNER_LABEL]})
+    with engine_errors(engine, "list leftovers of earlier runs"):
         containers = await engine.call("GET", "containers/json", {"all": "1", "filters": owned})
         networks = await engine.call("GET", "networks", {"filters": owned})
         volumes = (await engine.call("GET", "volumes", {"filters": owned}))["Volumes"] or []
         images = await engine.call("GET", "images/json", {"filters": owned})
     # In this order: a network or a volume cannot be removed before the containers that use it.
-    return Reaped(
+    return ReapedCounts(
         await _remove(engine, "containers", _orphans(containers, "Id"), {"force": "1", "v": "1"}),
         await _remove(engine, "networks", _orphans(networks, "Id"), {}),
         await _remove(engine, "volumes", _orphans(volumes, "Name"), {}),
@@ -68,10 +68,10 @@ def _orphans(found: Sequence[Mapping[str, Any]], name: str) -> list[str]:
 
 
 def _is_orphan(found_labels: Mapping[str, str]) -> bool:
-    if not found_labels.get(OWNER):
+    if not found_labels.get(OWNER_LABEL):
         return False
-    alive = is_alive(found_labels[OWNER])
-    return is_over(found_labels) if alive is None else not alive
+    alive = identity_alive(found_labels[OWNER_LABEL])
+    return is_expired(found_labels) if alive is None else not alive
 
 
 async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], params: Mapping[str, str]) -> int:
@@ -81,7 +81,7 @@ async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], para
     async def one(name: str) -> None:
         async with limiter:
             try:
-                await delete(engine, f"{kind}/{name}", **params)
+                await delete_resource(engine, f"{kind}/{name}", **params)
             except SandboxError as error:
                 problems.append(error)
 

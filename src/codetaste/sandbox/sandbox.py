@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CommandLimits:
     """Limits of one command. Sizes in bytes, time in seconds."""
 
     wall_s: float = 60.0
@@ -20,7 +20,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CommandResult:
     """The result of a command. ``exit_code`` is None when it was killed at its time limit."""
 
     exit_code: int | None
@@ -31,7 +31,7 @@ class Completed:
     wall_s: float
 
 
-class Sandbox(Protocol):
+class Shell(Protocol):
     """Runs untrusted commands. Nothing of a command remains after it, except files it may write."""
 
     @property
@@ -48,10 +48,10 @@ class Sandbox(Protocol):
         self,
         command: Sequence[str],
         *,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
-    ) -> Completed:
+    ) -> CommandResult:
         """Run ``command`` to its end, its time limit, or cancellation; all its processes are then gone.
 
         Raises:

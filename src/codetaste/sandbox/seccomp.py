@@ -18,7 +18,7 @@ from codetaste.sandbox import syscalls
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ANY = 0xFFFFFFFF
+ALL_BITS = 0xFFFFFFFF
 _LOAD, _AND, _IF_EQUAL, _IF_GREATER, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
@@ -55,12 +55,12 @@ _MACHINES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ArgumentCheck:
     """True when ``argument & mask`` is one of ``values``; only the low 32 bits are compared."""
 
     argument: int
     values: tuple[int, ...]
-    mask: int = ANY
+    mask: int = ALL_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Denial:
 
     names: str
     error: int = errno.EPERM
-    unless: tuple[Check, ...] = ()
+    unless: tuple[ArgumentCheck, ...] = ()
 
 
 _ALWAYS_DENIED = (
@@ -78,11 +78,11 @@ _ALWAYS_DENIED = (
     Denial(
         "socketpair",
         errno.EACCES,
-        (Check(0, (_AF_UNIX,)), Check(1, (_STREAM, _SEQPACKET), _SOCKET_KIND)),
+        (ArgumentCheck(0, (_AF_UNIX,)), ArgumentCheck(1, (_STREAM, _SEQPACKET), _SOCKET_KIND)),
     ),
     Denial("io_uring_setup io_uring_enter io_uring_register clone3", errno.ENOSYS),
-    Denial("clone unshare", unless=(Check(0, (0,), NAMESPACES),)),
-    Denial("ioctl", errno.ENOTTY, (Check(1, _HARMLESS_IOCTLS),)),
+    Denial("clone unshare", unless=(ArgumentCheck(0, (0,), NAMESPACES),)),
+    Denial("ioctl", errno.ENOTTY, (ArgumentCheck(1, _HARMLESS_IOCTLS),)),
     Denial(
         "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp "
         "setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig "
@@ -105,14 +105,14 @@ _SHARED_FILES = (  # what Landlock does not check
     ),
 )
 _SHARED_PROCESSES = (  # without a PID namespace other processes of the user are within reach
-    Denial("prlimit64", unless=(Check(0, (0,)),)),
-    Denial("setpriority ioprio_set", unless=(Check(0, (0, 1)), Check(1, (0,)))),
-    Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(Check(0, (0,)),)),
+    Denial("prlimit64", unless=(ArgumentCheck(0, (0,)),)),
+    Denial("setpriority ioprio_set", unless=(ArgumentCheck(0, (0, 1)), ArgumentCheck(1, (0,)))),
+    Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(ArgumentCheck(0, (0,)),)),
 )
 _UNSCOPED_SIGNALS = (
-    Denial("kill", unless=(Check(0, (0,)),)),
-    Denial("tkill", unless=(Check(1, (_SIGURG,)),)),
-    Denial("tgkill", unless=(Check(2, (_SIGURG,)),)),
+    Denial("kill", unless=(ArgumentCheck(0, (0,)),)),
+    Denial("tkill", unless=(ArgumentCheck(1, (_SIGURG,)),)),
+    Denial("tgkill", unless=(ArgumentCheck(2, (_SIGURG,)),)),
     Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
 )
 _TRUNCATING = tuple(
@@ -120,14 +120,14 @@ _TRUNCATING = tuple(
 )
 _UNGUARDED_TRUNCATE = (
     Denial("truncate"),
-    Denial("open", unless=(Check(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
-    Denial("openat", unless=(Check(2, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    Denial("open", unless=(ArgumentCheck(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    Denial("openat", unless=(ArgumentCheck(2, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
     Denial("openat2", errno.ENOSYS),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
+class FilterGaps:
     """What the engine does not protect, so that the filter must."""
 
     files: bool = False
@@ -140,12 +140,12 @@ class Gaps:
     """A file can be opened for reading and truncated at once."""
 
 
-def supported(machine: str = "") -> bool:
+def is_supported(machine: str = "") -> bool:
     """Return whether the filter has the system call numbers of ``machine``, by default this one."""
     return (machine or platform.machine()) in _MACHINES
 
 
-def program(gaps: Gaps, machine: str = "") -> bytes:
+def assemble_shell_filter(gaps: FilterGaps, machine: str = "") -> bytes:
     """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
 
     Raises:
@@ -178,7 +178,7 @@ def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
     return b"".join([*code, _instruction(_RETURN, _ALLOW)])
 
 
-def _shell_denials(gaps: Gaps) -> Iterable[Denial]:
+def _shell_denials(gaps: FilterGaps) -> Iterable[Denial]:
     yield from _ALWAYS_DENIED
     if gaps.files:
         yield from _SHARED_FILES
@@ -191,7 +191,7 @@ def _shell_denials(gaps: Gaps) -> Iterable[Denial]:
         yield from _UNGUARDED_TRUNCATE
 
 
-def _descriptor_calls(gaps: Gaps) -> Denial:
+def _descriptor_calls(gaps: FilterGaps) -> Denial:
     """Deny fcntl commands by which a ready descriptor sends a chosen signal to a process."""
     if not gaps.signals:
         return Denial("")
@@ -200,14 +200,14 @@ def _descriptor_calls(gaps: Gaps) -> Denial:
         for n in (*range(17), *range(36, 39), *range(1024, 1042))
         if n not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
     )
-    return Denial("fcntl", errno.EINVAL, (Check(1, harmless),))
+    return Denial("fcntl", errno.EINVAL, (ArgumentCheck(1, harmless),))
 
 
 def _compile(number: int, denial: Denial) -> list[bytes]:
     body: list[bytes] = []
     for check in denial.unless:
         body.append(_instruction(_LOAD, _AT_ARGUMENTS + 8 * check.argument))
-        if check.mask != ANY:
+        if check.mask != ALL_BITS:
             body.append(_instruction(_AND, check.mask))
         left = len(check.values)
         for position, value in enumerate(check.values):

@@ -6,7 +6,7 @@ import json
 import os
 
 
-class Report:
+class StatusPipe:
     """The reading end of the status pipe; reading never blocks."""
 
     def __init__(self, descriptor: int) -> None:
@@ -14,7 +14,7 @@ class Report:
         self._text = b""
         os.set_blocking(descriptor, False)
 
-    def first_inside(self) -> int | None:
+    def first_pid(self) -> int | None:
         """Return the pid, on the host, of the first process in the namespace; None while there is none."""
         value = self._values().get("child-pid")
         return value if isinstance(value, int) else None

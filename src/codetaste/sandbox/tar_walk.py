@@ -14,7 +14,7 @@ _MAX_NAME_BYTES = 1024**2
 """Of a long name; Linux allows 4096."""
 
 
-class TarWalk:
+class TarScanner:
     """Scans an archive that is fed piece by piece."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class TarWalk:
                 names += self._extended_header(block) if self._kind else self._header(block)
         return names
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Check that the archive is complete.
 
         Raises:

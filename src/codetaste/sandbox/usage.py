@@ -19,7 +19,7 @@ _MAX_PATH = 3000  # characters; Linux allows 4095
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProcessTreeUsage:
     """A process and all its descendants at one moment."""
 
     pids: tuple[int, ...]
@@ -27,7 +27,7 @@ class Usage:
     memory_bytes: int
 
 
-def tree_usage(pid: int, enough_bytes: int) -> Usage:
+def measure_process_tree(pid: int, enough_bytes: int) -> ProcessTreeUsage:
     """Return the usage of ``pid`` and its descendants.
 
     Shared pages are counted once for each process while the sum stays within ``enough_bytes``, and in
@@ -47,7 +47,7 @@ def tree_usage(pid: int, enough_bytes: int) -> Usage:
     memory = sum(resident.get(one, 0) for one in tree)
     if memory > enough_bytes:
         memory = sum(_proportional_share(one, resident.get(one, 0)) for one in tree)
-    return Usage(tuple(tree), sum(threads.get(one, 0) for one in tree), memory)
+    return ProcessTreeUsage(tuple(tree), sum(threads.get(one, 0) for one in tree), memory)
 
 
 def _stat(pid: int) -> list[bytes]:
@@ -74,7 +74,7 @@ def _listed_children(pid: int) -> list[int]:
     return found
 
 
-def folder_bytes(folder: Path, enough_bytes: int) -> int:
+def measure_folder(folder: Path, enough_bytes: int) -> int:
     """Return the size of all files below ``folder``, at least a KiB each, up to about ``enough_bytes``.
 
     Folders nested too deeply for a path count as more than enough.

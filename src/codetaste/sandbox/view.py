@@ -33,7 +33,7 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True, slots=True)
-class SystemView:
+class HostView:
     """Absolute paths of the host, all read-only in a sandbox."""
 
     folders: tuple[str, ...]
@@ -43,19 +43,19 @@ class SystemView:
     hidden: tuple[str, ...]
     """Hidden paths under ``folders``; none lies within another."""
 
-    def allowed(self) -> tuple[str, ...]:
+    def visible_paths(self) -> tuple[str, ...]:
         """Return the fewest paths that show everything but the hidden ones: for rules that only allow."""
         return tuple(path for folder in self.folders for path in _visible_parts(folder, self.hidden))
 
 
 @lru_cache(maxsize=1)
-def system_view() -> SystemView:
+def host_view() -> HostView:
     """Return the view of this host, computed once in a process: it walks all of /usr (0.2 s)."""
     present = [path for path in _SYSTEM if os.path.lexists(path)]
     folders = tuple(path for path in present if not Path(path).is_symlink())
     found = {path for folder in folders for path in _package_folders(folder)}
     found.update(path for path in (*_SOURCE_FOLDERS, *_own_environment()) if Path(path).exists())
-    return SystemView(
+    return HostView(
         folders=folders,
         links=tuple((path, str(Path(path).readlink())) for path in present if Path(path).is_symlink()),
         settings=tuple(path for path in _SETTINGS if Path(path).exists()),
@@ -63,7 +63,7 @@ def system_view() -> SystemView:
     )
 
 
-def environment() -> dict[str, str]:
+def command_environment() -> dict[str, str]:
     """Return the environment variables of every contained command: none of this process, and no HOME."""
     return {
         "PATH": SYSTEM_PATH,

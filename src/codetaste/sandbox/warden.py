@@ -21,20 +21,20 @@ from anyio import to_thread
 from anyio.abc import SocketListener, UNIXSocketStream
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.beside import beside
-from codetaste.sandbox.box import GID, TESTBED, UID, Mount, Way
-from codetaste.sandbox.contained import Command, serve
-from codetaste.sandbox.frames import HELLO, PING, STOP, Frame, Frames
-from codetaste.sandbox.node import NODE_INSIDE, node_runtime
-from codetaste.sandbox.pipes import Pipes
-from codetaste.sandbox.sandbox import Limits
-from codetaste.sandbox.warden_door import PROGRAMS, SOCKET, open_door
+from codetaste.sandbox.beside import background_tasks
+from codetaste.sandbox.box import GID, TESTBED, UID, Mount, PortForward
+from codetaste.sandbox.contained import RemoteCommand, run_command
+from codetaste.sandbox.frames import HELLO, PING, STOP, Frame, FrameDecoder
+from codetaste.sandbox.node import NODE_MOUNT, node_runtime
+from codetaste.sandbox.pipes import PipePool
+from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.warden_door import PROGRAM_FILES, SOCKET_NAME, make_control_socket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.sandbox.sandbox import Completed
+    from codetaste.sandbox.sandbox import CommandResult
 
 _CONTROL_MOUNT = "/run/codetaste/control"
 _FORWARD_MOUNT = "/run/codetaste/way"
@@ -54,45 +54,45 @@ _STREAM_FAULTS = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenReso
 
 
 @dataclass(frozen=True, slots=True)
-class Liveness:
+class Heartbeat:
     """Time limits of the supervisor's responses, in seconds."""
 
     hello_s: float = 60.0
     """Until it has connected and authenticated."""
-    every_s: float = 5.0
-    within_s: float = 30.0
+    interval_s: float = 5.0
+    timeout_s: float = 30.0
     """Without any frame from it."""
 
 
 @dataclass(slots=True)
-class Control:
+class SupervisorClient:
     """The supervisor of one sandbox. Once ``lost`` is set it is gone for good; ``problem`` is the reason."""
 
     folder: Path
     """Mounted in the sandbox: the socket and the supervisor."""
-    ways: tuple[Way, ...]
+    forwards: tuple[PortForward, ...]
     lifetime_s: float
-    liveness: Liveness
+    heartbeat: Heartbeat
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
-    lost: anyio.Event = field(default_factory=anyio.Event)
+    failed: anyio.Event = field(default_factory=anyio.Event)
     problem: str = ""
     _listener: SocketListener | None = None
     _stream: UNIXSocketStream | None = None
     _sending: anyio.Lock = field(default_factory=anyio.Lock)
     _ready: anyio.Event = field(default_factory=anyio.Event)
     _last_frame_at: float = 0.0
-    _commands: dict[int, Command] = field(default_factory=dict)
+    _commands: dict[int, RemoteCommand] = field(default_factory=dict)
     _last_number: int = 0
-    _pipes: Pipes = field(init=False)
+    _pipes: PipePool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._pipes = Pipes(self.folder)
+        self._pipes = PipePool(self.folder)
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """The mounts that the sandbox must have, read-only."""
-        ways = (Mount(way.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, way in enumerate(self.ways))
-        return (Mount(node_runtime().root, NODE_INSIDE), Mount(self.folder, _CONTROL_MOUNT), *ways)
+        ways = (Mount(way.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, way in enumerate(self.forwards))
+        return (Mount(node_runtime().root, NODE_MOUNT), Mount(self.folder, _CONTROL_MOUNT), *ways)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -102,31 +102,31 @@ class Control:
         error has the reason of a failed start.
         """
         settings = {
-            "socket": f"{_CONTROL_MOUNT}/{SOCKET}",
+            "socket": f"{_CONTROL_MOUNT}/{SOCKET_NAME}",
             "secret": self.secret,
             "ways": [
-                (way.port, f"{_FORWARD_MOUNT}/{n}/{way.socket.name}") for n, way in enumerate(self.ways)
+                (way.port, f"{_FORWARD_MOUNT}/{n}/{way.socket.name}") for n, way in enumerate(self.forwards)
             ],
             "lifetime_s": self.lifetime_s,
             "uid": UID,
             "gid": GID,
         }
-        node = (f"{NODE_INSIDE}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_MOUNT}/{PROGRAMS[0]}")
+        node = (f"{NODE_MOUNT}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_MOUNT}/{PROGRAM_FILES[0]}")
         return ("/bin/sh", "-c", _INIT_SCRIPT, "codetaste", *node, json.dumps(settings))
 
-    async def connected(self) -> None:
+    async def wait_connected(self) -> None:
         """Wait until the supervisor is ready to run commands and has opened the forwarded ports.
 
         Raises:
             SandboxError: it did not connect in time, or is gone already.
         """
-        with anyio.move_on_after(self.liveness.hello_s):
+        with anyio.move_on_after(self.heartbeat.hello_s):
             await self._ready.wait()
         if self.problem:
             raise SandboxError(self.problem)
         if not self._ready.is_set():
             raise SandboxError(
-                f"the sandbox supervisor did not start within {self.liveness.hello_s:g} s; "
+                f"the sandbox supervisor did not start within {self.heartbeat.hello_s:g} s; "
                 "the image needs /bin/sh and the C++ library (libstdc++6)"
             )
 
@@ -134,12 +134,12 @@ class Control:
         self,
         command: Sequence[str],
         *,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
-    ) -> Completed:
+    ) -> CommandResult:
         """Run a command as ``Box.run`` describes.
 
         Raises:
@@ -148,45 +148,45 @@ class Control:
         if not command or any("\0" in part for part in (*command, *(env or {}).values())):
             raise SandboxError(f"not a command: {list(command)!r}")
         self._last_number += 1
-        remote = Command(self._last_number, limits or Limits(), stdin, sink)
+        remote = RemoteCommand(self._last_number, limits or CommandLimits(), stdin, sink)
         self._commands[remote.number] = remote
         request = {"argv": list(command), "env": dict(env or {}), "workdir": workdir or TESTBED}
         try:
-            return await serve(remote, request, self._send, self.lose, self._pipes)
+            return await run_command(remote, request, self._send, self.fail, self._pipes)
         finally:
             del self._commands[remote.number]
 
     async def stop(self) -> None:
         """Stop the supervisor, and with it the whole sandbox. May be called again."""
-        if self._stream is not None and not self.lost.is_set():
+        if self._stream is not None and not self.failed.is_set():
             with anyio.move_on_after(1, shield=True), contextlib.suppress(SandboxError):
                 await self._send(Frame(STOP))
-        await self.lose("the sandbox was stopped")
+        await self.fail("the sandbox was stopped")
 
-    async def lose(self, problem: str) -> None:
+    async def fail(self, problem: str) -> None:
         """Give up the supervisor because of ``problem``; the first one is recorded."""
-        if not self.lost.is_set():
+        if not self.failed.is_set():
             self.problem = problem
-            self.lost.set()
+            self.failed.set()
             self._ready.set()
             for command in self._commands.values():
-                command.take(None, problem)
+                command.deliver(None, problem)
         if self._stream is not None:
             with anyio.CancelScope(shield=True):
                 await anyio.aclose_forcefully(self._stream)
 
     async def _send(self, frame: Frame) -> None:
         async with self._sending:
-            if self._stream is None or self.lost.is_set():
+            if self._stream is None or self.failed.is_set():
                 raise SandboxError(self.problem or "the sandbox supervisor has not started yet")
             # Shielded: after half a frame the stream would be unreadable.
-            with anyio.move_on_after(self.liveness.within_s, shield=True) as scope:
+            with anyio.move_on_after(self.heartbeat.timeout_s, shield=True) as scope:
                 try:
-                    await self._stream.send(frame.packed())
+                    await self._stream.send(frame.to_bytes())
                 except _STREAM_FAULTS:
-                    await self.lose(_GONE)
+                    await self.fail(_GONE)
             if scope.cancelled_caught:
-                await self.lose(self._timeout_message())
+                await self.fail(self._timeout_message())
         if self.problem:
             raise SandboxError(self.problem)
 
@@ -198,13 +198,13 @@ class Control:
             await self._read(frames)
             tasks.cancel_scope.cancel()
 
-    async def _accept(self) -> Frames:
+    async def _accept(self) -> FrameDecoder:
         assert self._listener is not None  # noqa: S101 (opened before)
         while True:
             stream = await self._listener.accept()
-            frames = Frames()
+            frames = FrameDecoder()
             try:
-                with anyio.fail_after(self.liveness.hello_s):
+                with anyio.fail_after(self.heartbeat.hello_s):
                     hello = await _first_frame(stream, frames)
             except (TimeoutError, SandboxError, *_STREAM_FAULTS):
                 hello = None
@@ -223,49 +223,49 @@ class Control:
             await self._listener.aclose()
             self._listener = None
         with contextlib.suppress(OSError):
-            (self.folder / SOCKET).unlink()
+            (self.folder / SOCKET_NAME).unlink()
 
-    async def _read(self, frames: Frames) -> None:
+    async def _read(self, frames: FrameDecoder) -> None:
         assert self._stream is not None  # noqa: S101 (accepted before)
         while True:
             try:
                 data = await self._stream.receive(_RECEIVE_BYTES)
             except _STREAM_FAULTS:
-                await self.lose(_GONE)
+                await self.fail(_GONE)
                 return
             self._last_frame_at = anyio.current_time()
             try:
                 for frame in frames.feed(data):
                     command = self._commands.get(frame.command)
                     if command is not None:
-                        command.take(frame)
+                        command.deliver(frame)
             except SandboxError as fault:
-                await self.lose(str(fault))
+                await self.fail(str(fault))
                 return
 
     async def _watch(self) -> None:
-        while not self.lost.is_set():
-            await anyio.sleep(self.liveness.every_s)
+        while not self.failed.is_set():
+            await anyio.sleep(self.heartbeat.interval_s)
             with contextlib.suppress(SandboxError):
                 await self._send(Frame(PING))
-            if anyio.current_time() - self._last_frame_at > self.liveness.within_s:
-                await self.lose(self._timeout_message())
+            if anyio.current_time() - self._last_frame_at > self.heartbeat.timeout_s:
+                await self.fail(self._timeout_message())
 
     def _timeout_message(self) -> str:
         return (
-            f"the sandbox supervisor has not answered for {self.liveness.within_s:g} s: "
+            f"the sandbox supervisor has not answered for {self.heartbeat.timeout_s:g} s: "
             "a command stopped it, or the machine is overloaded"
         )
 
 
 @contextlib.asynccontextmanager
-async def control(
+async def connect_supervisor(
     folder: Path,
     *,
-    ways: Sequence[Way] = (),
+    forwards: Sequence[PortForward] = (),
     lifetime_s: float = math.inf,
-    liveness: Liveness | None = None,
-) -> AsyncIterator[Control]:
+    heartbeat: Heartbeat | None = None,
+) -> AsyncIterator[SupervisorClient]:
     """Open the control socket of a sandbox in the new folder ``folder``, and serve its supervisor.
 
     The parents of the folder may be private. At the end of the block the supervisor is stopped, and all
@@ -276,13 +276,13 @@ async def control(
         ToolMissing: Node is missing.
     """
     node_runtime()
-    supervisor = Control(folder, tuple(ways), min(lifetime_s, 1e6), liveness or Liveness())
+    supervisor = SupervisorClient(folder, tuple(forwards), min(lifetime_s, 1e6), heartbeat or Heartbeat())
     try:
-        supervisor._listener = await SocketListener.from_socket(await to_thread.run_sync(open_door, folder))  # noqa: SLF001
+        supervisor._listener = await SocketListener.from_socket(await to_thread.run_sync(make_control_socket, folder))  # noqa: SLF001
     except OSError as fault:
         raise SandboxError(f"cannot create the control socket of a sandbox in {folder}: {fault}") from fault
     try:
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(supervisor.serve)
             try:
                 yield supervisor
@@ -294,7 +294,7 @@ async def control(
             supervisor._pipes.close()  # noqa: SLF001
 
 
-async def _first_frame(stream: anyio.abc.SocketStream, frames: Frames) -> Frame:
+async def _first_frame(stream: anyio.abc.SocketStream, frames: FrameDecoder) -> Frame:
     while True:
         for frame in frames.feed(await stream.receive(_RECEIVE_BYTES)):
             return frame

@@ -19,12 +19,12 @@ import anyio
 from anyio import from_thread, to_thread
 
 from codetaste.errors import PatchDoesNotApply, UnsafeArchive
-from codetaste.source.apply_plan import LIMITS, Plan, plan
-from codetaste.source.apply_report import Entries, base_notes, offsets, reason, strangers
+from codetaste.source.apply_plan import PATCH_LIMITS, PatchCheck, check_patch
+from codetaste.source.apply_report import IndexEntries, foreign_file_notes, moved_hunks, failure_reason, foreign_files
 from codetaste.source.export import export_tree
-from codetaste.source.layers import Layers
+from codetaste.source.layers import OverlayTree
 from codetaste.source.patch import parse_patch
-from codetaste.source.scratch_repository import scratch_repository
+from codetaste.source.scratch_repository import make_scratch_repository
 from codetaste.source.writing import storage_error
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SWEEP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patched:
+class AppliedPatch:
     """R∘X̂.
 
     Attributes:
@@ -47,13 +47,13 @@ class Patched:
         notes: remarks on how the patch applied, one line each.
     """
 
-    tree: Layers
+    tree: OverlayTree
     other_base: bool = False
     notes: tuple[str, ...] = ()
 
 
 @asynccontextmanager
-async def patched(base: Path, content: bytes, scratch: Path) -> AsyncIterator[Patched]:
+async def applied_patch(base: Path, content: bytes, scratch: Path) -> AsyncIterator[AppliedPatch]:
     """Apply the patch ``content`` to R, the folder ``base``; R∘X̂ exists until the block ends.
 
     Args:
@@ -70,7 +70,7 @@ async def patched(base: Path, content: bytes, scratch: Path) -> AsyncIterator[Pa
     """
     base, folder = await to_thread.run_sync(lambda: (base.absolute(), _new_folder(scratch)))
     try:
-        checked = await to_thread.run_sync(lambda: plan(parse_patch(content), content, base))
+        checked = await to_thread.run_sync(lambda: check_patch(parse_patch(content), content, base))
         yield await _apply(checked, base, folder)
     finally:
         with anyio.move_on_after(_SWEEP_S, shield=True):
@@ -86,34 +86,34 @@ def _new_folder(scratch: Path) -> Path:
     return folder
 
 
-async def _apply(checked: Plan, base: Path, folder: Path) -> Patched:
+async def _apply(checked: PatchCheck, base: Path, folder: Path) -> AppliedPatch:
     over = folder / "tree"
     if not checked.content:
         await to_thread.run_sync(over.mkdir)
-        return Patched(Layers(base, over, frozenset(), frozenset()), notes=checked.notes)
-    repository = await to_thread.run_sync(scratch_repository, folder / "repository", TIMEOUT_S)
+        return AppliedPatch(OverlayTree(base, over, frozenset(), frozenset()), notes=checked.notes)
+    repository = await to_thread.run_sync(make_scratch_repository, folder / "repository", TIMEOUT_S)
     env = {"GIT_INDEX_FILE": str(repository.folder / "index")}
     names = (name + b"\0" for name in checked.present)
     add_env = {**env, "GIT_WORK_TREE": str(base)}
-    await repository.fed(names, "update-index", "--add", "-z", "--stdin", env=add_env)
+    await repository.git_with_input(names, "update-index", "--add", "-z", "--stdin", env=add_env)
     before = await _entries(repository, env)
-    foreign = strangers(checked.patch, before)
-    notes = [*checked.notes, *base_notes(foreign)]
+    foreign = foreign_files(checked.patch, before)
+    notes = [*checked.notes, *foreign_file_notes(foreign)]
     command = ("apply", "--cached", "--whitespace=nowarn", f"-p{checked.patch.strip}")
-    if foreign or not checked.identified:
-        trial_run = await repository.fed([checked.content], *command, "--check", "-v", env=env, may_fail=True)
-        notes += offsets(trial_run.complaint) if trial_run.ok else []
-    done = await repository.fed([checked.content], *command, env=env, may_fail=True)
+    if foreign or not checked.has_blob_ids:
+        trial_run = await repository.git_with_input([checked.content], *command, "--check", "-v", env=env, may_fail=True)
+        notes += moved_hunks(trial_run.stderr) if trial_run.ok else []
+    done = await repository.git_with_input([checked.content], *command, env=env, may_fail=True)
     if not done.ok:
-        raise PatchDoesNotApply(reason(done.complaint, foreign), other_base=bool(foreign))
+        raise PatchDoesNotApply(failure_reason(done.stderr, foreign), other_base=bool(foreign))
     after = await _entries(repository, env)
     changed = {name: entry for name, entry in after.items() if before.get(name) != entry}
     await to_thread.run_sync(_export, repository.git_dir, changed, over)
-    tree = Layers(base, over, _decoded(changed), _decoded(before.keys() - after.keys()))
-    return Patched(tree, bool(foreign), tuple(notes))
+    tree = OverlayTree(base, over, _decoded(changed), _decoded(before.keys() - after.keys()))
+    return AppliedPatch(tree, bool(foreign), tuple(notes))
 
 
-async def _entries(repository: ScratchRepository, env: dict[str, str]) -> Entries:
+async def _entries(repository: ScratchRepository, env: dict[str, str]) -> IndexEntries:
     listed = await repository.git("ls-files", "--stage", "-z", env=env)
     entries = {}
     for line in filter(None, listed.output.split(b"\0")):
@@ -123,12 +123,12 @@ async def _entries(repository: ScratchRepository, env: dict[str, str]) -> Entrie
     return entries
 
 
-def _export(git_dir: Path, changed: Entries, over: Path) -> None:
+def _export(git_dir: Path, changed: IndexEntries, over: Path) -> None:
     listing = b"".join(
         b"%s blob %s\t%s\0" % (mode, identity, name) for name, (mode, identity) in changed.items()
     )
     try:
-        export_tree(git_dir, listing, over, "the patch", from_thread.check_cancelled, limits=LIMITS)
+        export_tree(git_dir, listing, over, "the patch", from_thread.check_cancelled, limits=PATCH_LIMITS)
     except UnsafeArchive as error:
         raise PatchDoesNotApply(str(error)) from error
 

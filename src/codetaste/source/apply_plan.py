@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import PatchDoesNotApply, SourceError
 from codetaste.source.file_diff import LINK, SUBMODULE, FileDiff, Patch
-from codetaste.source.writing import TreeLimits, name_fault, show
+from codetaste.source.writing import TreeLimits, name_problem, printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-LIMITS = TreeLimits(members=200_000, total_bytes=1 << 30)
+PATCH_LIMITS = TreeLimits(members=200_000, total_bytes=1 << 30)
 """Limits of the files that a patch creates: ten times those of patch extraction."""
 _MODES = frozenset((0, 0o100644, 0o100664, 0o100755, LINK, SUBMODULE))
 """0: the patch states no mode; 100664: written by old versions of git."""
@@ -28,7 +28,7 @@ _MAX_DEPTH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PatchCheck:
     """A checked patch that git may apply.
 
     Attributes:
@@ -42,11 +42,11 @@ class Plan:
     patch: Patch
     content: bytes
     present: tuple[bytes, ...]
-    identified: bool
+    has_blob_ids: bool
     notes: tuple[str, ...]
 
 
-def plan(patch: Patch, content: bytes, base: Path) -> Plan:
+def check_patch(patch: Patch, content: bytes, base: Path) -> PatchCheck:
     """Check ``patch``, whose text is ``content``, and find the files of R that git needs.
 
     Raises:
@@ -78,7 +78,7 @@ def plan(patch: Patch, content: bytes, base: Path) -> Plan:
     identified = all(
         file.old_blob or file.old is None or not (file.removed_runs or file.added_runs) for file in files
     )
-    return Plan(
+    return PatchCheck(
         Patch(files, patch.strip),
         content if files else b"",
         tuple(sorted(base_files.present)),
@@ -90,13 +90,13 @@ def plan(patch: Patch, content: bytes, base: Path) -> Plan:
 def _check_file(file: FileDiff) -> None:
     for path in (file.old, file.new):
         name = b"-" if path is None else os.fsencode(path)
-        fault = name_fault(name, LIMITS)
+        fault = name_problem(name, PATCH_LIMITS)
         if not fault and not {b"", b"."}.isdisjoint(name.split(b"/")):
             fault = "is not a name that git can store"
         if not fault and name.count(b"/") > _MAX_DEPTH:
             fault = f"lies more than {_MAX_DEPTH} folders deep"
         if fault:
-            raise PatchDoesNotApply(f"the patch: {show(name)} {fault}; nothing of it is used")
+            raise PatchDoesNotApply(f"the patch: {printable_name(name)} {fault}; nothing of it is used")
     for mode in (file.old_mode, file.new_mode):
         if mode not in _MODES:
             raise PatchDoesNotApply(
@@ -110,12 +110,12 @@ def _check_size(files: Iterable[FileDiff], base_files: _BaseFiles) -> None:
     total = 0
     for file in files:
         old = 0 if file.old is None else sizes.get(file.old, base_files.size(os.fsencode(file.old)))
-        size = old + file.span[1] - file.span[0] + file.made_bytes
+        size = old + file.span[1] - file.span[0] + file.declared_bytes
         total += size
         if file.new is not None:
             sizes[file.new] = size
-        if total > LIMITS.total_bytes:
-            raise PatchDoesNotApply(f"the patch makes more than {LIMITS.total_bytes:,} bytes of files")
+        if total > PATCH_LIMITS.total_bytes:
+            raise PatchDoesNotApply(f"the patch makes more than {PATCH_LIMITS.total_bytes:,} bytes of files")
 
 
 def _names(files: Iterable[FileDiff]) -> Iterable[bytes]:
@@ -123,7 +123,7 @@ def _names(files: Iterable[FileDiff]) -> Iterable[bytes]:
 
 
 def _shown(file: FileDiff) -> str:
-    return show(os.fsencode(file.new or file.old or ""))
+    return printable_name(os.fsencode(file.new or file.old or ""))
 
 
 @dataclass(slots=True)

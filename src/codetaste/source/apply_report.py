@@ -6,14 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from codetaste.source.writing import show
+from codetaste.source.writing import printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.source.file_diff import Patch
 
-Entries = dict[bytes, tuple[bytes, bytes]]
+IndexEntries = dict[bytes, tuple[bytes, bytes]]
 """Mode and object hash (hex) of files and links, by name."""
 
 _ERROR = re.compile(r"^error: (.+)$", re.MULTILINE)
@@ -27,7 +27,7 @@ _OFFSET = re.compile(r"^Hunk #\d+ succeeded at \d+ \(offset -?\d+ lines?\)\.$", 
 _NULL = re.compile(r"0+\Z")
 
 
-def strangers(patch: Patch, before: Entries) -> tuple[str, ...]:
+def foreign_files(patch: Patch, before: IndexEntries) -> tuple[str, ...]:
     """Return the paths whose state in R is not the one that ``patch`` was made from.
 
     Args:
@@ -48,18 +48,18 @@ def strangers(patch: Patch, before: Entries) -> tuple[str, ...]:
     return tuple(found)
 
 
-def base_notes(foreign: Sequence[str]) -> list[str]:
+def foreign_file_notes(foreign: Sequence[str]) -> list[str]:
     """Return a note if the patch was made against files other than R's."""
     return [f"the patch was made against another commit: {_which(foreign)}"] if foreign else []
 
 
-def offsets(output: str) -> list[str]:
+def moved_hunks(output: str) -> list[str]:
     """Return a note on hunks that apply at other lines than stated, given the output of ``git apply -v``."""
     many = len(_OFFSET.findall(output))
     return [f"{many} hunk(s) of the patch apply at other lines than they state"] if many else []
 
 
-def reason(complaint: str, foreign: Sequence[str]) -> str:
+def failure_reason(complaint: str, foreign: Sequence[str]) -> str:
     """Return in one line why the patch does not apply.
 
     Args:
@@ -95,4 +95,4 @@ def _which(foreign: Sequence[str]) -> str:
 
 
 def _shown(path: str) -> str:
-    return show(os.fsencode(path))
+    return printable_name(os.fsencode(path))

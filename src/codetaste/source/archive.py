@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
 from codetaste.errors import SourceError, UnsafeArchive
-from codetaste.source.writing import TreeLimits, TreeWriter, show, storage_error
+from codetaste.source.writing import TreeLimits, TreeWriter, printable_name, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ class ArchiveLimits:
     ratio_floor_bytes: int = 64 * 1024**2
 
 
-def unpack(
+def unpack_archive(
     archive: Path,
     into: Path,
     *,
@@ -85,7 +85,7 @@ def unpack(
         stage.mkdir(parents=True)
         writer = TreeWriter(stage, label, limits.tree, check)
         _read(archive, writer, limits, label)
-        tops = writer.tops()
+        tops = writer.top_entries()
         top = next(iter(tops)) if len(tops) == 1 else ()
         top = top if writer.is_folder(top) else ()
         writer.finish(top, contained=True)
@@ -151,15 +151,15 @@ def _read_tar(stream: _Bounded, writer: TreeWriter) -> None:
         for member in tar:
             name = _encoded_name(member.name)
             if member.isdir():
-                writer.folder(name)
+                writer.add_folder(name)
             elif member.issym():
-                writer.link(name, _encoded_name(member.linkname))
+                writer.add_link(name, _encoded_name(member.linkname))
             elif member.islnk():
-                writer.copy(name, _encoded_name(member.linkname))
+                writer.add_copy(name, _encoded_name(member.linkname))
             elif member.isreg() and not member.issparse():
-                writer.file(name, _tar_chunks(tar, member), executable=bool(member.mode & 0o100))
+                writer.add_file(name, _tar_chunks(tar, member), executable=bool(member.mode & 0o100))
             else:
-                raise writer.refuse(name, f"is {_kind(member)}")
+                raise writer.member_error(name, f"is {_kind(member)}")
 
 
 def _kind(member: tarfile.TarInfo) -> str:
@@ -182,7 +182,7 @@ def _tar_chunks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes
     while content is not None and left:
         chunk = content.read(min(_CHUNK_BYTES, left))
         if not chunk:
-            raise EOFError(f"it ends inside {show(_encoded_name(member.name))}")
+            raise EOFError(f"it ends inside {printable_name(_encoded_name(member.name))}")
         left -= len(chunk)
         yield chunk
 
@@ -191,7 +191,7 @@ def _read_zip(file: IO[bytes], writer: TreeWriter, bound: int, limits: ArchiveLi
     with zipfile.ZipFile(file) as packed:
         members = packed.infolist()
         if len(members) > limits.tree.members:
-            raise writer.refuse(
+            raise writer.member_error(
                 _encoded_name(members[-1].filename), f"is one of {len(members):,} members, too many"
             )
         total = 0
@@ -199,7 +199,7 @@ def _read_zip(file: IO[bytes], writer: TreeWriter, bound: int, limits: ArchiveLi
             name = _encoded_name(member.filename)
             total += member.file_size
             if total > bound:
-                raise writer.refuse(
+                raise writer.member_error(
                     name, f"makes it unpack to more than {bound:,} bytes, too many for its size"
                 )
             _read_zip_member(packed, member, name, writer)
@@ -210,16 +210,16 @@ def _read_zip_member(
 ) -> None:
     mode = member.external_attr >> 16
     if member.flag_bits & _ENCRYPTED:
-        raise writer.refuse(name, "is encrypted")
+        raise writer.member_error(name, "is encrypted")
     if name.endswith(b"/"):
-        writer.folder(name)
+        writer.add_folder(name)
     elif stat.S_ISLNK(mode):
         with packed.open(member) as content:
-            writer.link(name, content.read(_CHUNK_BYTES))
+            writer.add_link(name, content.read(_CHUNK_BYTES))
     elif stat.S_IFMT(mode) in {0, stat.S_IFREG}:
-        writer.file(name, _zip_chunks(packed, member), executable=bool(mode & 0o100))
+        writer.add_file(name, _zip_chunks(packed, member), executable=bool(mode & 0o100))
     else:
-        raise writer.refuse(name, "is a device or a named pipe")
+        raise writer.member_error(name, "is a device or a named pipe")
 
 
 def _zip_chunks(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:

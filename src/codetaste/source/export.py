@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from codetaste.errors import SourceError, ToolMissing
 from codetaste.source.git import NO_GIT, git_command, git_environment
-from codetaste.source.writing import TreeLimits, TreeWriter, show, storage_error
+from codetaste.source.writing import TreeLimits, TreeWriter, printable_name, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,18 +87,18 @@ def _member(line: bytes) -> _Member:
 
 def _write(member: _Member, objects: IO[bytes], writer: TreeWriter, label: str) -> None:
     if member.mode == _SUBMODULE:
-        writer.folder(member.name)
+        writer.add_folder(member.name)
         return
     fields = objects.readline().split()
     if len(fields) != 3 or fields[1] != b"blob":  # noqa: PLR2004 - name, type, size
-        raise MissingObject(f"{label}: object {member.object.decode()} ({show(member.name)}) is missing")
+        raise MissingObject(f"{label}: object {member.object.decode()} ({printable_name(member.name)}) is missing")
     chunks = _blob(objects, int(fields[2]), member, label)
     if member.mode == _LINK:
         if int(fields[2]) > _LINK_BYTES:
-            raise writer.refuse(member.name, "is a symbolic link with an invalid target")
-        writer.link(member.name, b"".join(chunks))
+            raise writer.member_error(member.name, "is a symbolic link with an invalid target")
+        writer.add_link(member.name, b"".join(chunks))
     else:
-        writer.file(member.name, chunks, executable=member.mode == b"100755")
+        writer.add_file(member.name, chunks, executable=member.mode == b"100755")
 
 
 def _blob(objects: IO[bytes], size: int, member: _Member, label: str) -> Iterator[bytes]:
@@ -109,11 +109,11 @@ def _blob(objects: IO[bytes], size: int, member: _Member, label: str) -> Iterato
         chunk = objects.read(min(left, _CHUNK_BYTES))
         if not chunk:
             raise SourceError(
-                f"{label}: git output ended inside {show(member.name)}; check the clone with git fsck"
+                f"{label}: git output ended inside {printable_name(member.name)}; check the clone with git fsck"
             )
         digest.update(chunk)
         left -= len(chunk)
         yield chunk
     objects.read(1)
     if digest.hexdigest().encode() != member.object:
-        raise SourceError(f"{label}: {show(member.name)} is damaged; check the clone with git fsck")
+        raise SourceError(f"{label}: {printable_name(member.name)} is damaged; check the clone with git fsck")

@@ -46,7 +46,7 @@ class FileDiff:
     old_blob: str = ""
     new_blob: str = ""
     span: tuple[int, int] = (0, 0)
-    made_bytes: int = 0
+    declared_bytes: int = 0
 
     @property
     def removed(self) -> tuple[int, ...]:

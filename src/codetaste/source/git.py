@@ -55,7 +55,7 @@ class GitResult:
 
     exit_code: int
     output: bytes
-    complaint: str
+    stderr: str
 
     @property
     def ok(self) -> bool:
@@ -128,7 +128,7 @@ async def run_git(
         raise SourceError(f"{what} took more than {timeout_s:g} s; try again, or use a local clone") from None
     if result is None:
         raise SourceError(f"{what} wrote more than {output_bytes:,} bytes; the repository is too large")
-    if not result.ok and any(words in result.complaint for words in _DISK_FULL_MESSAGES):
+    if not result.ok and any(words in result.stderr for words in _DISK_FULL_MESSAGES):
         raise StorageFull(f"{what}: no space left on the device; free some, or name another cache folder")
     return result
 

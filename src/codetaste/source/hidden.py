@@ -21,7 +21,7 @@ _SECRET = "secret"  # noqa: S105 - a file name
 _SECRET_BYTES = 32
 
 
-def hidden_name(cache: Path, key: str) -> str:
+def opaque_name(cache: Path, key: str) -> str:
     """Return the name for ``key``: constant within one cache folder, and unrelated to names of other keys.
 
     It is derived from a secret: a file of the cache that only its owner can read.

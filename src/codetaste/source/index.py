@@ -39,7 +39,7 @@ def index_url() -> str:
     return address.rstrip("/") + "/"
 
 
-def trust() -> ssl.SSLContext:
+def trust_store() -> ssl.SSLContext:
     """Return the TLS context for connections to the index."""
     import certifi  # noqa: PLC0415 - comes with httpx
 
@@ -56,12 +56,12 @@ def trust() -> ssl.SSLContext:
     return context
 
 
-def client(timeout_s: float = 60.0) -> httpx.AsyncClient:
+def make_index_client(timeout_s: float = 60.0) -> httpx.AsyncClient:
     """Return an HTTP client for the index; it uses the proxies of the environment."""
     import httpx  # noqa: PLC0415 - heavy
 
     return httpx.AsyncClient(
-        verify=trust(), follow_redirects=True, timeout=httpx.Timeout(timeout_s, connect=20.0)
+        verify=trust_store(), follow_redirects=True, timeout=httpx.Timeout(timeout_s, connect=20.0)
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Layers:
+class OverlayTree:
     """A tree in two folders. Paths are POSIX text with surrogateescape.
 
     Attributes:
@@ -25,15 +25,15 @@ class Layers:
     """
 
     base: Path
-    over: Path
+    overlay: Path
     changed: frozenset[str]
-    gone: frozenset[str]
+    deleted: frozenset[str]
 
     def folder(self, path: str) -> Path:
         """Return the folder that holds ``path``."""
-        return self.over if path in self.changed else self.base
+        return self.overlay if path in self.changed else self.base
 
 
-def place(tree: Path | Layers, path: str) -> Path:
+def overlay_path(tree: Path | OverlayTree, path: str) -> Path:
     """Return the path on disk of the file ``path`` of ``tree``."""
-    return (tree.folder(path) if isinstance(tree, Layers) else tree) / path
+    return (tree.folder(path) if isinstance(tree, OverlayTree) else tree) / path

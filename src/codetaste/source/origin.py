@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codetaste.errors import SourceError
 
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/:\s]+@[^/:\s]+:")
+URL_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/:\s]+@[^/:\s]+:")
 _SDIST = re.compile(
     r"sdist:([A-Za-z0-9][A-Za-z0-9._-]*)/([A-Za-z0-9][A-Za-z0-9.+!_-]*)/([A-Za-z0-9][A-Za-z0-9.+!_-]*)"
 )
@@ -77,7 +77,7 @@ def parse_origin(
         return GitOrigin(_default_location(owner, repo, repos), base, golden)
     if text.startswith("-") or "::" in text or "\0" in text:
         raise SourceError(f"origin {text!r}: expected a URL, a path, or sdist:PACKAGE/BASE/GOLDEN")
-    if URL.match(text) or folder is None:
+    if URL_PATTERN.match(text) or folder is None:
         return GitOrigin(text, base, golden)
     return GitOrigin(str(folder / Path(text).expanduser()), base, golden)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import PatchError, PatchTooLarge, SourceError
 from codetaste.source.file_diff import FileDiff, Line, Patch
-from codetaste.source.patch_header import Section, git_section, plain_section
+from codetaste.source.patch_header import DiffSection, parse_git_header, parse_plain_header
 from codetaste.source.patch_hunks import MAX_RUNS, line_at, read_binary, read_hunks
-from codetaste.source.patch_names import named, strip_level
+from codetaste.source.patch_names import make_file_diff, strip_level
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def parse_patch(content: bytes) -> Patch:
         PatchError: ``content`` is not a patch, ends too early, or is a combined diff; with the line.
         PatchTooLarge: it has more than 200,000 files or two million changed places.
     """
-    sections: list[Section] = []
+    sections: list[DiffSection] = []
     at = runs = 0
     if content.count(b"\ndiff --git ") > MAX_FILES:  # inside a hunk no line begins like this
         raise _too_many()
@@ -55,7 +55,7 @@ def parse_patch(content: bytes) -> Patch:
     if not sections and content.strip():
         raise PatchError("not a patch: it has no file header ('diff --git' or '---' and '+++')")
     strip = strip_level(sections, content)
-    return Patch(tuple(named(section, strip, content) for section in sections), strip)
+    return Patch(tuple(make_file_diff(section, strip, content) for section in sections), strip)
 
 
 def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
@@ -83,7 +83,7 @@ def _too_many() -> PatchTooLarge:
     return PatchTooLarge(f"the patch changes more than {MAX_FILES:,} files or {MAX_RUNS:,} places in them")
 
 
-def _section(content: bytes, at: int) -> Section | None:
+def _section(content: bytes, at: int) -> DiffSection | None:
     """Read the file header at ``at``; None if the line only looks like the start of one."""
     if _COMBINED.match(content, at):
         raise PatchError(
@@ -96,15 +96,15 @@ def _section(content: bytes, at: int) -> Section | None:
             line = line_at(content, at)
             raise PatchError(f"line {line}: a hunk without a file header", line=line)
         return None
-    return git_section(content, at) if content.startswith(b"diff", at) else plain_section(content, at)
+    return parse_git_header(content, at) if content.startswith(b"diff", at) else parse_plain_header(content, at)
 
 
-def _read(section: Section, content: bytes) -> int:
+def _read(section: DiffSection, content: bytes) -> int:
     """Read the body after the header; return the position of its end."""
     at = read_hunks(content, section.body, section.removed, section.added)
     if at == section.body and section.git:
         binary = read_binary(content, at)
-        section.binary, section.made_bytes, at = binary.found, binary.made_bytes, binary.end
+        section.binary, section.declared_bytes, at = binary.found, binary.declared_bytes, binary.end
         if not (section.binary or section.changes_metadata):
             line = line_at(content, section.start)
             raise PatchError(f"line {line}: a file header with nothing after it", line=line)

@@ -26,7 +26,7 @@ _EPOCH = re.compile(rb"\t(?:1969-12-31|1970-01-01) \d\d:\d\d:00(?:\.0+)? [-+]\d\
 
 
 @dataclass(slots=True)
-class Section:
+class DiffSection:
     """One file of a patch while it is parsed. Names are raw, with quotes and prefixes.
 
     Attributes:
@@ -63,7 +63,7 @@ class Section:
     removed: list[range] = field(default_factory=list)
     added: list[range] = field(default_factory=list)
     binary: bool = False
-    made_bytes: int = 0
+    declared_bytes: int = 0
 
     @property
     def changes_metadata(self) -> bool:
@@ -72,7 +72,7 @@ class Section:
         return moved or bool(self.old_mode and self.new_mode and self.old_mode != self.new_mode)
 
 
-def git_section(content: bytes, at: int) -> Section | None:
+def parse_git_header(content: bytes, at: int) -> DiffSection | None:
     """Read git's header at ``at``; None if no header line follows the first one.
 
     Raises:
@@ -81,7 +81,7 @@ def git_section(content: bytes, at: int) -> Section | None:
     if usual := _USUAL.match(content, at):
         name, old_blob, new_blob, mode = usual.groups(b"0")
         mode_bits = int(mode, 8)
-        return Section(
+        return DiffSection(
             at,
             git=True,
             name=name,
@@ -94,7 +94,7 @@ def git_section(content: bytes, at: int) -> Section | None:
     first = _GIT.match(content, at)
     if first is None:
         return None
-    section = Section(at, git=True, pair=first[1])
+    section = DiffSection(at, git=True, pair=first[1])
     here = first.end()
     while found := _EXTENDED.match(content, here):
         if not _note(section, found[1], found[2]):
@@ -107,19 +107,19 @@ def git_section(content: bytes, at: int) -> Section | None:
     return section if here > first.end() else None
 
 
-def plain_section(content: bytes, at: int) -> Section | None:
+def parse_plain_header(content: bytes, at: int) -> DiffSection | None:
     """Read the two header lines at ``at``; None if they are not a header: a hunk must follow."""
     found = _PLAIN.match(content, at)
     if found is None:
         return None
-    section = Section(at, git=False, minus=found[1], plus=found[2], body=found.end())
+    section = DiffSection(at, git=False, minus=found[1], plus=found[2], body=found.end())
     # diff -N writes the time zero for a file that does not exist.
     section.new = bool(_EPOCH.search(found[1])) or found[1].split(b"\t")[0] == b"/dev/null"
     section.deleted = bool(_EPOCH.search(found[2])) or found[2].split(b"\t")[0] == b"/dev/null"
     return section
 
 
-def _note(section: Section, key: bytes, value: bytes) -> bool:
+def _note(section: DiffSection, key: bytes, value: bytes) -> bool:
     """Store a line of git's header; False if it is invalid."""
     if key == b"index":
         return _note_index(section, value)
@@ -140,7 +140,7 @@ def _note(section: Section, key: bytes, value: bytes) -> bool:
     return True
 
 
-def _note_index(section: Section, value: bytes) -> bool:
+def _note_index(section: DiffSection, value: bytes) -> bool:
     found = _INDEX.match(value)
     if found is not None:
         section.old_blob, section.new_blob = found[1].decode(), found[2].decode()
@@ -149,7 +149,7 @@ def _note_index(section: Section, value: bytes) -> bool:
     return True  # git ignores an invalid index line, too
 
 
-def _note_mode(section: Section, key: bytes, value: bytes) -> bool:
+def _note_mode(section: DiffSection, key: bytes, value: bytes) -> bool:
     if not _MODE.match(value):
         return False
     mode = int(value, 8)

@@ -26,11 +26,11 @@ _DELTA_START = 20
 """Bytes that hold both sizes at the start of a delta."""
 
 
-class Binary(NamedTuple):
+class BinaryBody(NamedTuple):
     """Binary body of a file: whether there is one, its declared unpacked size (bytes), and where it ends."""
 
     found: bool
-    made_bytes: int
+    declared_bytes: int
     end: int
 
 
@@ -125,17 +125,17 @@ def _fault(content: bytes, at: int, what: str) -> PatchError:
     return PatchError(f"line {line}: {what}", line=line)
 
 
-def read_binary(content: bytes, at: int) -> Binary:
+def read_binary(content: bytes, at: int) -> BinaryBody:
     """Read the binary contents at ``at``, if there are any.
 
     Raises:
         PatchError: they are damaged.
     """
     if differ := _DIFFER.match(content, at):
-        return Binary(found=True, made_bytes=0, end=differ.end())
+        return BinaryBody(found=True, declared_bytes=0, end=differ.end())
     begin = _BINARY.match(content, at)
     if begin is None:
-        return Binary(found=False, made_bytes=0, end=at)
+        return BinaryBody(found=False, declared_bytes=0, end=at)
     made, at, first = 0, begin.end(), True
     while data := _DATA.match(content, at):
         kind, size, lines = data.groups()
@@ -145,7 +145,7 @@ def read_binary(content: bytes, at: int) -> Binary:
         at, first = data.end(), False
     if first:
         raise _fault(content, at, "invalid or truncated binary contents")
-    return Binary(found=True, made_bytes=made, end=at)
+    return BinaryBody(found=True, declared_bytes=made, end=at)
 
 
 def _delta_size(content: bytes, at: int, lines: bytes) -> int:

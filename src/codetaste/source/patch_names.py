@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from codetaste.errors import PatchError
 from codetaste.source.file_diff import FileDiff
 from codetaste.source.patch_hunks import line_at
-from codetaste.source.writing import show
+from codetaste.source.writing import printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.source.patch_header import Section
+    from codetaste.source.patch_header import DiffSection
 
 _NULL = b"/dev/null"
 _NAME_BYTES = 8 * 1024
@@ -31,7 +31,7 @@ _PREFIX_LETTERS = frozenset(b"abciow12")
 _PLAIN_TIME = re.compile(rb"\s\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^/]*\Z")
 
 
-def strip_level(sections: Iterable[Section], content: bytes) -> int:
+def strip_level(sections: Iterable[DiffSection], content: bytes) -> int:
     """Return how many leading parts of the names in ``sections`` are prefixes: 1 or 0.
 
     Raises:
@@ -53,7 +53,7 @@ def strip_level(sections: Iterable[Section], content: bytes) -> int:
     return int(all(name[0] in _PREFIX_LETTERS and name[1:2] == b"/" for name in names))
 
 
-def named(section: Section, strip: int, content: bytes) -> FileDiff:
+def make_file_diff(section: DiffSection, strip: int, content: bytes) -> FileDiff:
     """Return ``section`` as a FileDiff; ``strip`` leading parts of its names are prefixes.
 
     Raises:
@@ -73,11 +73,11 @@ def named(section: Section, strip: int, content: bytes) -> FileDiff:
         old_blob=section.old_blob,
         new_blob=section.new_blob,
         span=(section.start, section.end),
-        made_bytes=section.made_bytes,
+        declared_bytes=section.declared_bytes,
     )
 
 
-def _section_level(section: Section) -> int | None:
+def _section_level(section: DiffSection) -> int | None:
     """Return how many leading parts of its names are prefixes, None if it could be either."""
     minus, plus = _line_names(section)
     if section.source is not None and section.target is not None:
@@ -96,7 +96,7 @@ def _section_level(section: Section) -> int | None:
     return None
 
 
-def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
+def _names(section: DiffSection, strip: int, content: bytes) -> tuple[bytes, bytes]:
     """Return the old and the new name; the same name twice unless the file is renamed or copied."""
     if section.name:
         return section.name, section.name
@@ -120,7 +120,7 @@ def _names(section: Section, strip: int, content: bytes) -> tuple[bytes, bytes]:
     return found[0], found[0]
 
 
-def _line_names(section: Section) -> tuple[bytes | None, bytes | None]:
+def _line_names(section: DiffSection) -> tuple[bytes | None, bytes | None]:
     """Return the names of the lines ``---`` and ``+++`` with their prefixes; None for a missing one."""
     return _line_name(section.minus, git=section.git), _line_name(section.plus, git=section.git)
 
@@ -183,7 +183,7 @@ def _stripped(name: bytes, strip: int) -> bytes | None:
     return rest if slash else None
 
 
-def _fault(section: Section, content: bytes, what: str) -> PatchError:
+def _fault(section: DiffSection, content: bytes, what: str) -> PatchError:
     line = line_at(content, section.start)
     end = content.find(b"\n", section.start)
-    return PatchError(f"line {line}: {what}: {show(content[section.start : end])}", line=line)
+    return PatchError(f"line {line}: {what}: {printable_name(content[section.start : end])}", line=line)

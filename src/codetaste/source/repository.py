@@ -36,9 +36,9 @@ class Repository:
     """A git repository on disk. ``label`` names it in messages: a path, or a URL without its password."""
 
     git_dir: Path
-    place: str
+    label: str
 
-    async def has(self, commit: str) -> bool:
+    async def has_commit(self, commit: str) -> bool:
         """True when the repository has the commit object."""
         found = await run_git("cat-file", "-t", commit, git_dir=self.git_dir)
         return found.ok and found.output.strip() == b"commit"
@@ -51,14 +51,14 @@ class Repository:
             SourceError: the commit or one of its objects is missing.
             StorageFull: no space left.
         """
-        if not await self.has(commit):
-            raise SourceError(f"{self.place} has no commit {commit}; {await self._fix_hint()}")
+        if not await self.has_commit(commit):
+            raise SourceError(f"{self.label} has no commit {commit}; {await self._fix_hint()}")
         listing = await run_git("ls-tree", "-r", "-z", "--full-tree", commit, git_dir=self.git_dir)
         if not listing.ok:
             raise SourceError(
-                f"{self.place}: the tree of {commit[:12]} is incomplete; {await self._fix_hint()}"
+                f"{self.label}: the tree of {commit[:12]} is incomplete; {await self._fix_hint()}"
             )
-        label = f"{self.place} at {commit[:8]}"
+        label = f"{self.label} at {commit[:8]}"
         try:
             await to_thread.run_sync(
                 export_tree, self.git_dir, listing.output, into, label, from_thread.check_cancelled
@@ -69,16 +69,16 @@ class Repository:
     async def _fix_hint(self) -> str:
         shallow = await run_git("rev-parse", "--is-shallow-repository", git_dir=self.git_dir)
         if shallow.output.strip() == b"true":
-            return f"it is a shallow clone: git -C {self.place} fetch --unshallow"
+            return f"it is a shallow clone: git -C {self.label} fetch --unshallow"
         keys = r"^(extensions\.partialclone|remote\..*\.promisor)$"
         partial = await run_git("config", "--get-regexp", keys, git_dir=self.git_dir)
         if partial.output.strip():
-            command = f"git -C {self.place} fetch --refetch --no-filter"
+            command = f"git -C {self.label} fetch --refetch --no-filter"
             return f"it is a partial clone: {command} (git 2.36 or later)"
-        return f"bring the clone up to date: git -C {self.place} fetch --all --tags"
+        return f"bring the clone up to date: git -C {self.label} fetch --all --tags"
 
 
-def checked_hash(commit: str) -> str:
+def validate_commit_hash(commit: str) -> str:
     """Return ``commit`` if it is a full object hash.
 
     Raises:
@@ -89,7 +89,7 @@ def checked_hash(commit: str) -> str:
     return commit
 
 
-def shown_url(url: str) -> str:
+def url_without_credentials(url: str) -> str:
     """Return ``url`` without user name and password, for messages."""
     split = urlsplit(url)
     if not split.netloc or "@" not in split.netloc:
@@ -130,12 +130,12 @@ async def fetch_commits(
         ToolMissing: git is not installed.
     """
     for commit in commits:
-        checked_hash(commit)
+        validate_commit_hash(commit)
     if url.startswith("-"):
         raise SourceError(f"{url!r} is not a URL")
     key = hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:24]
     git_dir = await to_thread.run_sync((cache / "git" / f"{key}.git").absolute)
-    repository = Repository(git_dir, shown_url(url))
+    repository = Repository(git_dir, url_without_credentials(url))
     async with locked(cache / "locks" / f"git-{key}.lock"):
         missing = [commit for commit in commits if not await _is_fetched(repository, commit)]
         if missing:
@@ -160,7 +160,7 @@ async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeo
         "init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(repository.git_dir)
     )
     if not made.ok:
-        raise SourceError(f"cannot make a repository in the cache: {_reason(made.complaint)}")
+        raise SourceError(f"cannot make a repository in the cache: {_reason(made.stderr)}")
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     wanted = [f"+{commit}:refs/kept/{commit}" for commit in commits]
 
@@ -172,14 +172,14 @@ async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeo
     near = await fetch("--depth=1", "--", url, *wanted)
     if near.ok:
         return
-    if not any(phrase in near.complaint for phrase in _NO_FETCH_BY_HASH):
-        raise _unreachable(repository, commits, near.complaint.replace(url, repository.place))
+    if not any(phrase in near.stderr for phrase in _NO_FETCH_BY_HASH):
+        raise _unreachable(repository, commits, near.stderr.replace(url, repository.label))
     whole = await fetch("--", url, "+refs/*:refs/all/*")
     if not whole.ok:
-        raise _unreachable(repository, commits, whole.complaint.replace(url, repository.place))
+        raise _unreachable(repository, commits, whole.stderr.replace(url, repository.label))
     for commit in commits:
-        if not await repository.has(commit):
-            raise SourceError(f"{repository.place} has no commit {commit} reachable from a branch or tag")
+        if not await repository.has_commit(commit):
+            raise SourceError(f"{repository.label} has no commit {commit} reachable from a branch or tag")
         await run_git("update-ref", f"refs/kept/{commit}", commit, git_dir=repository.git_dir)
 
 
@@ -193,9 +193,9 @@ def _unreachable(repository: Repository, commits: Sequence[str], complaint: str)
     reason = _reason(complaint)
     if any(phrase in complaint for phrase in _MISSING_REF):
         named = next((commit for commit in commits if commit in complaint), commits[0])
-        return SourceError(f"{repository.place} has no commit {named} ({reason})")
+        return SourceError(f"{repository.label} has no commit {named} ({reason})")
     return SourceError(
-        f"{repository.place} cannot be fetched: {reason}; check the address, or use a local clone"
+        f"{repository.label} cannot be fetched: {reason}; check the address, or use a local clone"
     )
 
 

@@ -63,11 +63,11 @@ class ScratchRepository:
             env=env,
         )
         if not (result.ok or may_fail):
-            lines = result.complaint.strip().splitlines() or [f"git ended with {result.exit_code}"]
+            lines = result.stderr.strip().splitlines() or [f"git ended with {result.exit_code}"]
             raise SourceError(lines[0])
         return result
 
-    async def fed(
+    async def git_with_input(
         self,
         content: Iterable[bytes],
         *args: str,
@@ -84,7 +84,7 @@ class ScratchRepository:
             stdin.close()
 
 
-def scratch_repository(folder: Path, timeout_s: float, *, objects: Path | None = None) -> ScratchRepository:
+def make_scratch_repository(folder: Path, timeout_s: float, *, objects: Path | None = None) -> ScratchRepository:
     """Make a repository in the empty ``folder``.
 
     Args:

@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.index import client, index_url
+from codetaste.source.index import make_index_client, index_url
 from codetaste.source.tree import locked
 from codetaste.source.writing import storage_error
 
@@ -60,7 +60,7 @@ async def fetch_sdist(package: str, version: str, sha256: str, cache: Path) -> P
         partial = archive.with_name(f".{sha256}.partial")
         try:
             with anyio.fail_after(_TIME_LIMIT_S):
-                async with await to_thread.run_sync(client) as http:
+                async with await to_thread.run_sync(make_index_client) as http:
                     await _download(http, package, version, sha256, partial)
             await to_thread.run_sync(partial.replace, archive)
         except TimeoutError:

@@ -20,7 +20,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.writing import show, storage_error
+from codetaste.source.writing import printable_name, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -67,7 +67,7 @@ def tree_digest(root: Path) -> str:
     return digest.hexdigest()
 
 
-async def stored_tree(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
+async def cached_tree(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
     """Return the tree ``key`` of the cache; ``fill`` makes it if it is missing or was modified.
 
     ``fill`` gets a path that does not exist yet and makes the folder. It runs at most once at a time over all
@@ -198,7 +198,7 @@ def _git_mode(status: os.stat_result, name: bytes) -> bytes:
         return _LINK
     if stat.S_ISREG(status.st_mode):
         return _PROGRAM if status.st_mode & 0o100 else _FILE
-    raise SourceError(f"{show(name)} is neither a file, a folder nor a link")
+    raise SourceError(f"{printable_name(name)} is neither a file, a folder nor a link")
 
 
 def _content_digest(path: bytes, mode: bytes) -> bytes:

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from codetaste.errors import SourceError
 from codetaste.source.patch import MAX_PATCH_BYTES
-from codetaste.source.scratch_repository import scratch_repository
+from codetaste.source.scratch_repository import make_scratch_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ _DIFF = (
 _TIMEOUT_S, _SWEEP_S = 600.0, 60.0
 
 
-async def tree_diff(before: Path, after: Path, scratch: Path) -> bytes:
+async def diff_trees(before: Path, after: Path, scratch: Path) -> bytes:
     """Return the patch that turns the folder ``before`` into ``after``; neither has a ``.git``.
 
     Submodules are empty folders in trees, so they do not appear in the patch.
@@ -50,7 +50,7 @@ async def tree_diff(before: Path, after: Path, scratch: Path) -> bytes:
     """
     folder = await to_thread.run_sync(lambda: Path(tempfile.mkdtemp(dir=scratch, prefix="diff-")))
     try:
-        repository = await to_thread.run_sync(scratch_repository, folder, _TIMEOUT_S)
+        repository = await to_thread.run_sync(make_scratch_repository, folder, _TIMEOUT_S)
         old_names, new_names = await to_thread.run_sync(_differing, before, after)
         old = await _tree(repository, before, "old", old_names)
         new = await _tree(repository, after, "new", new_names)
@@ -64,7 +64,7 @@ async def _tree(repository: ScratchRepository, tree: Path, name: str, names: Ite
     """Write a tree object with the files ``names`` of ``tree``; return its hash."""
     env = {"GIT_INDEX_FILE": str(repository.folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
     listed = (path + b"\0" for path in names)
-    await repository.fed(listed, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
+    await repository.git_with_input(listed, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
     return (await repository.git("write-tree", env=env)).output.decode().strip()
 
 

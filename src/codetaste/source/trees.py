@@ -9,12 +9,12 @@ from urllib.parse import unquote, urlsplit
 
 from anyio import from_thread, to_thread
 
-from codetaste.source.archive import unpack
-from codetaste.source.hidden import hidden_name
-from codetaste.source.origin import URL, GitOrigin, Origin, SdistOrigin
-from codetaste.source.repository import Repository, checked_hash, fetch_commits, open_repository
+from codetaste.source.archive import unpack_archive
+from codetaste.source.hidden import opaque_name
+from codetaste.source.origin import URL_PATTERN, GitOrigin, Origin, SdistOrigin
+from codetaste.source.repository import Repository, validate_commit_hash, fetch_commits, open_repository
 from codetaste.source.sdist import fetch_sdist
-from codetaste.source.tree import Tree, stored_tree
+from codetaste.source.tree import Tree, cached_tree
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ class Trees:
     golden_digest: str
 
 
-async def materialise(origin: Origin, cache: Path) -> Trees:
+async def checkout_trees(origin: Origin, cache: Path) -> Trees:
     """Return both trees of ``origin``, written below ``cache`` unless they are there already.
 
     If both are in the cache, neither the network nor the clone is read. Safe to call from many tasks and
@@ -54,7 +54,7 @@ async def materialise(origin: Origin, cache: Path) -> Trees:
 
 
 async def _commit_tree(origin: GitOrigin, commit: str, cache: Path) -> Tree:
-    checked_hash(commit)
+    validate_commit_hash(commit)
 
     async def fill(into: Path) -> None:
         repository = await _repository(origin, cache)
@@ -67,7 +67,7 @@ async def _repository(origin: GitOrigin, cache: Path) -> Repository:
     location = origin.location
     if location.lower().startswith("file://"):
         return await open_repository(Path(unquote(urlsplit(location).path)))
-    if URL.match(location):
+    if URL_PATTERN.match(location):
         return await fetch_commits(location, (origin.base, origin.golden), cache)
     return await open_repository(Path(location))
 
@@ -77,7 +77,7 @@ async def _sdist_tree(package: str, version: str, sha256: str, cache: Path) -> T
         archive = await fetch_sdist(package, version, sha256, cache)
         label = f"{package} {version}"
         await to_thread.run_sync(
-            lambda: unpack(archive, into, label=label, check=from_thread.check_cancelled)
+            lambda: unpack_archive(archive, into, label=label, check=from_thread.check_cancelled)
         )
 
     return await _stored(cache, f"sdist-{sha256}", fill)
@@ -85,4 +85,4 @@ async def _sdist_tree(package: str, version: str, sha256: str, cache: Path) -> T
 
 async def _stored(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
     """Store the tree under a name that reveals nothing about the path of any other tree."""
-    return await stored_tree(cache, await to_thread.run_sync(hidden_name, cache, key), fill)
+    return await cached_tree(cache, await to_thread.run_sync(opaque_name, cache, key), fill)

@@ -38,7 +38,7 @@ class TreeLimits:
     component_bytes: int = 255
 
 
-def name_fault(name: bytes, limits: TreeLimits) -> str:
+def name_problem(name: bytes, limits: TreeLimits) -> str:
     """Return why the member name ``name`` is unsafe to write, "" if it is safe."""
     if name.startswith(b"/"):
         return "has an absolute name"
@@ -70,7 +70,7 @@ def storage_error(error: OSError, what: str) -> StorageFull | SourceError:
     return SourceError(f"{what}: {error.strerror or error}")
 
 
-def show(name: bytes) -> str:
+def printable_name(name: bytes) -> str:
     """Return a member's name quoted and shortened for a one-line message."""
     text = repr(name.decode("utf-8", "backslashreplace"))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…' ({len(name)} bytes)"
@@ -111,23 +111,23 @@ class TreeWriter:
         self._links: dict[Parts, bytes] = {}
         self._bytes = 0
 
-    def refuse(self, name: bytes, reason: str) -> UnsafeArchive:
+    def member_error(self, name: bytes, reason: str) -> UnsafeArchive:
         """Return the error to raise for the member ``name``."""
-        return UnsafeArchive(f"{self._label}: member {show(name)} {reason}; nothing of it is used")
+        return UnsafeArchive(f"{self._label}: member {printable_name(name)} {reason}; nothing of it is used")
 
-    def parts(self, name: bytes) -> Parts:
+    def split_name(self, name: bytes) -> Parts:
         """Split a member's name; raise UnsafeArchive if it could leave the tree."""
-        if fault := name_fault(name, self._limits):
-            raise self.refuse(name, fault)
+        if fault := name_problem(name, self._limits):
+            raise self.member_error(name, fault)
         return tuple(part for part in name.split(b"/") if part not in {b"", b"."})
 
-    def folder(self, name: bytes) -> None:
+    def add_folder(self, name: bytes) -> None:
         """Make a folder and its parents; an existing folder is fine."""
-        self._claim_folder(self.parts(name), name)
+        self._claim_folder(self.split_name(name), name)
 
-    def file(self, name: bytes, chunks: Iterable[bytes], *, executable: bool) -> None:
+    def add_file(self, name: bytes, chunks: Iterable[bytes], *, executable: bool) -> None:
         """Write a regular file. A second file of the same name replaces the first, as in tar."""
-        parts = self.parts(name)
+        parts = self.split_name(name)
         again = self._claim(parts, _Kind.FILE, name)
         path = self._path(parts)
         try:
@@ -142,28 +142,28 @@ class TreeWriter:
                 os.fchmod(descriptor, 0o755 if executable else 0o644)
                 os.utime(descriptor, ns=(MTIME_NS, MTIME_NS))
         except OSError as error:
-            raise storage_error(error, f"{self._label}: {show(name)}") from error
+            raise storage_error(error, f"{self._label}: {printable_name(name)}") from error
 
-    def copy(self, name: bytes, source: bytes) -> None:
+    def add_copy(self, name: bytes, source: bytes) -> None:
         """Write a copy of the file ``source``: the archive holds ``name`` as a hard link to it."""
-        origin = self.parts(source)
+        origin = self.split_name(source)
         if self._kinds.get(origin) is not _Kind.FILE:
-            raise self.refuse(
-                name, f"is a hard link to {show(source)}, which is not an earlier file of the archive"
+            raise self.member_error(
+                name, f"is a hard link to {printable_name(source)}, which is not an earlier file of the archive"
             )
-        if self.parts(name) == origin:
+        if self.split_name(name) == origin:
             return
         with os.fdopen(os.open(self._path(origin), os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             executable = bool(os.fstat(file.fileno()).st_mode & 0o100)
-            self.file(name, iter(lambda: file.read(_COPY_BYTES), b""), executable=executable)
+            self.add_file(name, iter(lambda: file.read(_COPY_BYTES), b""), executable=executable)
 
-    def link(self, name: bytes, target: bytes) -> None:
+    def add_link(self, name: bytes, target: bytes) -> None:
         """Record a symbolic link; ``finish`` creates it."""
-        parts = self.parts(name)
+        parts = self.split_name(name)
         if not target or b"\0" in target or len(target) > self._limits.path_bytes:
-            raise self.refuse(name, "is a symbolic link with an invalid target")
+            raise self.member_error(name, "is a symbolic link with an invalid target")
         if self._claim(parts, _Kind.LINK, name):
-            raise self.refuse(name, "appears twice as a symbolic link")
+            raise self.member_error(name, "appears twice as a symbolic link")
         self._links[parts] = target
 
     def finish(self, top: Parts = (), *, contained: bool) -> None:
@@ -177,16 +177,16 @@ class TreeWriter:
         for parts, target in self._links.items():
             self._check()
             if contained and self._leaves(parts, top):
-                raise self.refuse(b"/".join(parts), f"is a symbolic link out of the tree, to {show(target)}")
+                raise self.member_error(b"/".join(parts), f"is a symbolic link out of the tree, to {printable_name(target)}")
         for parts, target in self._links.items():
             path = self._path(parts)
             try:
                 path.symlink_to(os.fsdecode(target))
                 os.utime(path, ns=(MTIME_NS, MTIME_NS), follow_symlinks=False)
             except OSError as error:
-                raise storage_error(error, f"{self._label}: {show(b'/'.join(parts))}") from error
+                raise storage_error(error, f"{self._label}: {printable_name(b'/'.join(parts))}") from error
 
-    def tops(self) -> set[Parts]:
+    def top_entries(self) -> set[Parts]:
         """The members directly in the root."""
         return {parts for parts in self._kinds if len(parts) == 1}
 
@@ -201,16 +201,16 @@ class TreeWriter:
         self._check()
         self._bytes += size
         if self._bytes > self._limits.total_bytes:
-            raise self.refuse(name, f"makes it larger than {self._limits.total_bytes:,} bytes")
+            raise self.member_error(name, f"makes it larger than {self._limits.total_bytes:,} bytes")
 
     def _claim(self, parts: Parts, kind: _Kind, name: bytes) -> bool:
         """Record a member that is not a folder; True when it replaces one of the same kind."""
         if not parts:
-            raise self.refuse(name, "has an empty name")
+            raise self.member_error(name, "has an empty name")
         self._claim_folder(parts[:-1], name)
         present = self._kinds.get(parts)
         if present not in {None, kind}:
-            raise self.refuse(name, f"is {kind.value}, but {present.value} of that name exists already")
+            raise self.member_error(name, f"is {kind.value}, but {present.value} of that name exists already")
         self._enter(parts, kind, name)
         return present is kind
 
@@ -224,18 +224,18 @@ class TreeWriter:
             if present is _Kind.FOLDER:
                 continue
             if present is not None:
-                raise self.refuse(name, f"lies below {show(b'/'.join(above))}, which is {present.value}")
+                raise self.member_error(name, f"lies below {printable_name(b'/'.join(above))}, which is {present.value}")
             self._enter(above, _Kind.FOLDER, name)
             try:
                 self._path(above).mkdir(0o755)
             except OSError as error:
-                raise storage_error(error, f"{self._label}: {show(name)}") from error
+                raise storage_error(error, f"{self._label}: {printable_name(name)}") from error
 
     def _enter(self, parts: Parts, kind: _Kind, name: bytes) -> None:
         self._check()
         self._kinds[parts] = kind
         if len(self._kinds) > self._limits.members:
-            raise self.refuse(name, f"exceeds the limit of {self._limits.members:,} members")
+            raise self.member_error(name, f"exceeds the limit of {self._limits.members:,} members")
 
     def _leaves(self, link: Parts, top: Parts) -> bool:
         """True when a link leads out of ``top``, either as resolved by the kernel or as plain text."""

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
-from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult, Usage
-from codetaste.llm.wire.calls import distinct_ids, read_call, wire_name
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult, Usage
+from codetaste.llm.wire.calls import unique_call_ids, read_call, valid_tool_name
 from codetaste.llm.wire.http import error_for_status, one_line, retry_after_s
 
 if TYPE_CHECKING:
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 PROTOCOL = "anthropic"
 
 _STOPS = {
-    "end_turn": Stop.END,
-    "stop_sequence": Stop.END,
-    "tool_use": Stop.TOOL_USE,
-    "max_tokens": Stop.LENGTH,
-    "model_context_window_exceeded": Stop.LENGTH,
-    "refusal": Stop.REFUSAL,
-    "pause_turn": Stop.OTHER,
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_use": StopReason.TOOL_USE,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "refusal": StopReason.REFUSAL,
+    "pause_turn": StopReason.OTHER,
 }
 STOP_REASONS = {
-    Stop.END: "end_turn",
-    Stop.TOOL_USE: "tool_use",
-    Stop.LENGTH: "max_tokens",
-    Stop.REFUSAL: "refusal",
-    Stop.OTHER: "pause_turn",
+    StopReason.END: "end_turn",
+    StopReason.TOOL_USE: "tool_use",
+    StopReason.LENGTH: "max_tokens",
+    StopReason.REFUSAL: "refusal",
+    StopReason.OTHER: "pause_turn",
 }
 _STATUS = {
     "invalid_request_error": 400,
@@ -88,7 +88,7 @@ def wire_tool(tool: ToolSpec) -> dict[str, Any]:
 def wire_message(message: Message) -> dict[str, Any]:
     """Return a message in the format of this protocol; one with a third role is in ``raw`` as a whole."""
     match message.raw:
-        case Raw(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if protocol == PROTOCOL:
+        case ProviderBlocks(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if protocol == PROTOCOL:
             return dict(whole)
     return {"role": message.role, "content": message_blocks(message)}
 
@@ -107,10 +107,10 @@ def message_blocks(message: Message) -> list[dict[str, Any]]:
 
 def _block(block: Block) -> dict[str, Any]:
     match block:
-        case Text(text):
+        case TextBlock(text):
             return {"type": "text", "text": text}
         case ToolCall(call_id, name, arguments):
-            return {"type": "tool_use", "id": call_id, "name": wire_name(name), "input": dict(arguments)}
+            return {"type": "tool_use", "id": call_id, "name": valid_tool_name(name), "input": dict(arguments)}
         case ToolResult(call_id, content, is_error):
             result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
             if content.strip():
@@ -123,7 +123,7 @@ def _repaired(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") != "tool_use":
         return block
     given = block.get("input")
-    return {**block, "name": wire_name(block.get("name")), "input": given if isinstance(given, dict) else {}}
+    return {**block, "name": valid_tool_name(block.get("name")), "input": given if isinstance(given, dict) else {}}
 
 
 def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
@@ -181,9 +181,9 @@ def _cache_writes(by_lifetime: object) -> int:
     return sum(counts) if all(isinstance(count, int) for count in counts) else -1
 
 
-def stop_from(reason: object) -> Stop:
+def stop_from(reason: object) -> StopReason:
     """Return why a reply ended; an unknown reason is ``OTHER``."""
-    return _STOPS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
+    return _STOPS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
 
 
 def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
@@ -220,11 +220,11 @@ def reply_from(
         raise MalformedReply(f"a reply without content: {one_line(str(dict(message)))}")
     blocks = [*blocks]
     calls = [place for place, block in enumerate(blocks) if block.get("type") == "tool_use"]
-    distinct = distinct_ids([blocks[place].get("id") for place in calls], taken)
+    distinct = unique_call_ids([blocks[place].get("id") for place in calls], taken)
     for place, call_id in zip(calls, distinct, strict=True):
         blocks[place] = {**blocks[place], "id": call_id}
     content = tuple(_neutral(blocks, faults or {}))
-    raw = Raw(PROTOCOL, tuple(blocks)) if blocks else None
+    raw = ProviderBlocks(PROTOCOL, tuple(blocks)) if blocks else None
     model = message.get("model")
     return Reply(
         message=Message("assistant", content, raw),
@@ -238,7 +238,7 @@ def reply_from(
 def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> Iterable[Block]:
     for place, block in enumerate(blocks):
         if block.get("type") == "text":
-            yield Text(str(block.get("text", "")))
+            yield TextBlock(str(block.get("text", "")))
         elif block.get("type") == "tool_use":
             call = read_call(block["id"], block.get("name"), block.get("input"))
             yield replace(call, fault=faults.get(place, call.fault))

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.wire.anthropic import STOP_REASONS, message_blocks, wire_usage
-from codetaste.llm.wire.sse import pieces, written
+from codetaste.llm.wire.sse import split_text, format_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply
     from codetaste.llm.wire.request import WireRequest
 
-REQUEST_ID = "request-id"
-PING = written({"type": "ping"}, name="ping")
+REQUEST_ID_HEADER = "request-id"
+PING = format_event({"type": "ping"}, name="ping")
 """A keep-alive event, valid between any two events."""
 
 
@@ -34,7 +34,7 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
 
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
     """Yield the events of a streamed reply; arguments as ``write_reply``."""
-    return (written(event, name=event["type"]) for event in _events(reply, wire, name))
+    return (format_event(event, name=event["type"]) for event in _events(reply, wire, name))
 
 
 def _events(reply: Reply, wire: WireRequest, name: str) -> Iterator[dict[str, Any]]:
@@ -61,15 +61,15 @@ def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, 
     """Return the initial form of a block, and the deltas that complete it."""
     match block:
         case {"type": "text", "text": str(text)}:
-            deltas = [{"type": "text_delta", "text": piece} for piece in pieces(text)]
+            deltas = [{"type": "text_delta", "text": piece} for piece in split_text(text)]
             cited = [{"type": "citations_delta", "citation": each} for each in block.get("citations") or ()]
             return {**block, "text": ""} | ({"citations": []} if cited else {}), deltas + cited
         case {"type": "thinking", "thinking": str(text)}:
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(text)]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(text)]
             signature = {"type": "signature_delta", "signature": str(block.get("signature") or "")}
             return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
         case {"type": "tool_use" | "server_tool_use", "input": given}:
             text = json.dumps(given, ensure_ascii=False)
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text)]
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(text)]
             return {**block, "input": {}}, deltas
     return block, []

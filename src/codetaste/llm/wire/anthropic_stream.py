@@ -22,7 +22,7 @@ _APPENDED = {
 }
 
 
-class Assembly:
+class AnthropicStreamDecoder:
     """Takes events in order; the reply is complete after ``message_stop``."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:

@@ -34,7 +34,7 @@ def call_ids(request: Request) -> frozenset[str]:
     return frozenset(call.id for message in request.messages for call in message.tool_calls)
 
 
-def distinct_ids(given: Sequence[object], taken: Collection[str]) -> list[str]:
+def unique_call_ids(given: Sequence[object], taken: Collection[str]) -> list[str]:
     """Return an id for each call: the given one, or a new one if it is missing or already taken."""
     seen, distinct = set(taken), []
     for number, call_id in enumerate(given, 1):
@@ -50,7 +50,7 @@ def distinct_ids(given: Sequence[object], taken: Collection[str]) -> list[str]:
 
 def read_call(call_id: str, name: object, arguments: object) -> ToolCall:
     """Return a call with its ``fault``, if it has one; ``arguments`` are JSON text or data."""
-    read, fault = read_arguments(arguments) if isinstance(arguments, str) else checked_arguments(arguments)
+    read, fault = read_arguments(arguments) if isinstance(arguments, str) else validate_arguments(arguments)
     if not isinstance(name, str) or not name.strip():
         return ToolCall(call_id, "", read, "it names no tool")
     return ToolCall(call_id, name, read, fault)
@@ -62,10 +62,10 @@ def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
         arguments = read_json(text) if text.strip() else {}
     except MalformedReply as error:
         return {}, f"the arguments are {error}"
-    return checked_arguments(arguments)
+    return validate_arguments(arguments)
 
 
-def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # noqa: ANN401 - JSON data
+def validate_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # noqa: ANN401 - JSON data
     """Return valid arguments and None, or an empty object and the error."""
     if arguments is None:
         return {}, None
@@ -76,30 +76,30 @@ def checked_arguments(arguments: Any) -> tuple[dict[str, Any], str | None]:  # n
     return arguments, None
 
 
-def wire_name(name: object) -> str:
+def valid_tool_name(name: object) -> str:
     """Return the name of a call in a form that every provider accepts; a valid one is unchanged."""
     text = name if isinstance(name, str) else ""
     return _NOT_IN_NAMES.sub("_", text)[:_LONGEST_NAME] or "unnamed"
 
 
-def wire_arguments(arguments: object) -> str:
+def valid_arguments_json(arguments: object) -> str:
     """Return arguments as the JSON text of an object; a text that is one is unchanged."""
     if not isinstance(arguments, str):
-        return arguments_text(checked_arguments(arguments)[0])
+        return arguments_to_json(validate_arguments(arguments)[0])
     _, fault = read_arguments(arguments)
     return arguments if fault is None and arguments.lstrip().startswith("{") else "{}"
 
 
-def arguments_text(arguments: Mapping[str, Any]) -> str:
+def arguments_to_json(arguments: Mapping[str, Any]) -> str:
     """Return arguments as JSON text."""
     return json.dumps(dict(arguments), ensure_ascii=False, separators=(",", ":"))
 
 
-def result_text(result: ToolResult) -> str:
+def format_result_text(result: ToolResult) -> str:
     """Return the output of a tool, for protocols without a field that marks it as an error."""
     return f"{_ERROR}{result.content}" if result.is_error else result.content
 
 
-def result_of(call_id: str, text: str) -> ToolResult:
+def parse_result_text(call_id: str, text: str) -> ToolResult:
     """Return the result that ``format_result_text`` wrote."""
     return ToolResult(call_id, text.removeprefix(_ERROR), is_error=text.startswith(_ERROR))

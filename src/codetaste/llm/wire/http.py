@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
     return clean if len(clean) <= _QUOTED else clean[:_QUOTED] + "…"
 
 
-def without(secret: str, text: str) -> str:
+def redact(secret: str, text: str) -> str:
     """Return ``text`` without ``secret``, and without the part of it that ``one_line`` left at a cut."""
     clean = text.replace(secret, "…") if secret else text
     for length in range(len(secret) - 1, _SHOWN_OF_KEY, -1):

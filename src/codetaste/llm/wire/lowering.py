@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.bound import lowered_thinking
-from codetaste.llm.wire.openai_chat import CAPS
+from codetaste.llm.wire.openai_chat import CAP_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from codetaste.llm.wire.request import WireRequest
 
 
-def lowered(
-    wire: WireRequest, cap: int, *, model: str | None = None, caps: Sequence[str] = CAPS
+def capped_body(
+    wire: WireRequest, cap: int, *, model: str | None = None, caps: Sequence[str] = CAP_NAMES
 ) -> dict[str, Any]:
     """Return the body to forward: only the cap, the model and the flag for usage in a stream differ.
 
@@ -33,7 +33,7 @@ def lowered(
         case "openai":
             return {**body, "max_output_tokens": cap}
         case "openai-chat":
-            body = {name: value for name, value in body.items() if name not in CAPS}
+            body = {name: value for name, value in body.items() if name not in CAP_NAMES}
             if wire.stream:
                 body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
             return {**body, **dict.fromkeys(caps, cap)}

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.wire.calls import (
-    arguments_text,
-    distinct_ids,
+    arguments_to_json,
+    unique_call_ids,
     read_call,
-    result_text,
-    wire_arguments,
-    wire_name,
+    format_result_text,
+    valid_arguments_json,
+    valid_tool_name,
 )
 from codetaste.llm.wire.http import one_line
 from codetaste.llm.wire.openai_errors import error_in_stream
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
 PROTOCOL = "openai-chat"
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields with the reasoning, depending on the server, which expects it back in the same field."""
-OURS = frozenset({"output_cap", "send_reasoning"})
+LOCAL_OPTIONS = frozenset({"output_cap", "send_reasoning"})
 """Options that control the encoding of a request and are not sent."""
-CAPS = ("max_tokens", "max_completion_tokens")
+CAP_NAMES = ("max_tokens", "max_completion_tokens")
 """Names of the output cap, depending on the server; the first is the older one."""
 
 _STOPS = {
-    "stop": Stop.END,
-    "eos": Stop.END,
-    "tool_calls": Stop.TOOL_USE,
-    "function_call": Stop.TOOL_USE,
-    "length": Stop.LENGTH,
-    "model_length": Stop.LENGTH,
-    "content_filter": Stop.REFUSAL,
+    "stop": StopReason.END,
+    "eos": StopReason.END,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "length": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,
+    "content_filter": StopReason.REFUSAL,
 }
 FINISH_REASONS = {
-    Stop.END: "stop",
-    Stop.TOOL_USE: "tool_calls",
-    Stop.LENGTH: "length",
-    Stop.REFUSAL: "content_filter",
-    Stop.OTHER: "other",
+    StopReason.END: "stop",
+    StopReason.TOOL_USE: "tool_calls",
+    StopReason.LENGTH: "length",
+    StopReason.REFUSAL: "content_filter",
+    StopReason.OTHER: "other",
 }
 _ABORTED = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons of a reply that the server aborted."""
 _SENT_BACK = ("role", "name", "content", "refusal", "tool_calls")
 
 
-def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) -> dict[str, Any]:
+def request_body(request: Request, model: str, *, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``.
 
     Two options are not sent as such: ``output_cap`` is the name of the output cap that the server accepts,
@@ -69,7 +69,7 @@ def request_body(request: Request, model: str, *, caps: Sequence[str] = CAPS) ->
         caps: the names of the cap if the options have none. A server ignores a name that it does not know; if
             only that one were sent, the reply would have no cap.
     """
-    options = {name: value for name, value in request.options.items() if name not in OURS}
+    options = {name: value for name, value in request.options.items() if name not in LOCAL_OPTIONS}
     cap = request.options.get("output_cap")
     reasoning = bool(request.options.get("send_reasoning", True))
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
@@ -103,7 +103,7 @@ def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str,
         fields = (*_SENT_BACK, *REASONING) if reasoning else _SENT_BACK
         return [_sent_back(raw, fields) for raw in message.raw.blocks]
     results = [_result(block) for block in message.content if isinstance(block, ToolResult)]
-    texts = [block.text for block in message.content if isinstance(block, Text) and block.text.strip()]
+    texts = [block.text for block in message.content if isinstance(block, TextBlock) and block.text.strip()]
     if not texts and not message.tool_calls:
         return results
     wired: dict[str, Any] = {"role": message.role, "content": _content(texts)}
@@ -114,7 +114,7 @@ def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str,
 
 
 def _result(block: ToolResult) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
+    return {"role": "tool", "tool_call_id": block.call_id, "content": format_result_text(block)}
 
 
 def _content(texts: Sequence[str]) -> str | list[dict[str, Any]] | None:
@@ -124,7 +124,7 @@ def _content(texts: Sequence[str]) -> str | list[dict[str, Any]] | None:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)}
+    function = {"name": valid_tool_name(call.name), "arguments": arguments_to_json(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}
 
 
@@ -146,7 +146,7 @@ def _repaired_call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function")
     if not isinstance(function, dict):
         return dict(call)  # of a freeform tool, or malformed: the server refuses it
-    name, arguments = wire_name(function.get("name")), wire_arguments(function.get("arguments"))
+    name, arguments = valid_tool_name(function.get("name")), valid_arguments_json(function.get("arguments"))
     return {**call, "function": {**function, "name": name, "arguments": arguments}}
 
 
@@ -208,13 +208,13 @@ def reply_from(
         isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
     ):
         raise MalformedReply(f"malformed tool calls: {one_line(str(calls))}")
-    ids = distinct_ids([call.get("id") for call in calls], taken)
+    ids = unique_call_ids([call.get("id") for call in calls], taken)
     calls = [{**call, "id": call_id, "type": "function"} for call, call_id in zip(calls, ids, strict=True)]
     raw = {"role": "assistant", **message} | {"role": "assistant"} | ({"tool_calls": calls} if calls else {})
     has_content = any(raw.get(name) for name in ("content", "refusal", "tool_calls", *REASONING))
     model = head.get("model")
     return Reply(
-        message=Message("assistant", tuple(_neutral(raw)), Raw(PROTOCOL, (raw,)) if has_content else None),
+        message=Message("assistant", tuple(_neutral(raw)), ProviderBlocks(PROTOCOL, (raw,)) if has_content else None),
         stop=_stop(finish_reason, raw),
         usage=usage_from(usage),
         model=model if isinstance(model, str) else "",
@@ -222,26 +222,26 @@ def reply_from(
     )
 
 
-def _stop(finish_reason: str, message: Mapping[str, Any]) -> Stop:
+def _stop(finish_reason: str, message: Mapping[str, Any]) -> StopReason:
     """Return why a reply ended; an unknown reason is ``OTHER``."""
-    stop = _STOPS.get(finish_reason, Stop.OTHER)
+    stop = _STOPS.get(finish_reason, StopReason.OTHER)
     if message.get("refusal"):
-        return Stop.REFUSAL
-    if stop in {Stop.END, Stop.TOOL_USE}:
+        return StopReason.REFUSAL
+    if stop in {StopReason.END, StopReason.TOOL_USE}:
         # Some servers also report "stop" after a tool call.
-        return Stop.TOOL_USE if message.get("tool_calls") else Stop.END
+        return StopReason.TOOL_USE if message.get("tool_calls") else StopReason.END
     return stop
 
 
 def _neutral(message: Mapping[str, Any]) -> Iterable[Block]:
-    for text in (*words(message.get("content")), message.get("refusal")):
+    for text in (*content_texts(message.get("content")), message.get("refusal")):
         if isinstance(text, str) and text:
-            yield Text(text)
+            yield TextBlock(text)
     for call in message.get("tool_calls") or ():
         yield read_call(call["id"], call["function"].get("name"), call["function"].get("arguments"))
 
 
-def words(content: object) -> list[str]:
+def content_texts(content: object) -> list[str]:
     """Return the texts of a message's content, which is a text or a list of parts."""
     if isinstance(content, str):
         return [content]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Text
-from codetaste.llm.wire.calls import arguments_text, wire_name
+from codetaste.llm.messages import TextBlock
+from codetaste.llm.wire.calls import arguments_to_json, valid_tool_name
 from codetaste.llm.wire.openai_chat import FINISH_REASONS, PROTOCOL, REASONING
 from codetaste.llm.wire.openai_chat_stream import DONE
 from codetaste.llm.wire.openai_usage import wire_usage
-from codetaste.llm.wire.sse import pieces, written
+from codetaste.llm.wire.sse import split_text, format_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Message, Reply
     from codetaste.llm.wire.request import WireRequest
 
-REQUEST_ID = "x-request-id"
+REQUEST_ID_HEADER = "x-request-id"
 PING = b": ping\n\n"
 """A keep-alive comment, valid between any two events."""
 END = f"data: {DONE}\n\n".encode()
@@ -51,7 +51,7 @@ def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[byte
     yield _chunk(head, {}, FINISH_REASONS[reply.stop])
     # A client that did not request usage may not understand a chunk without a choice.
     if wire.include_usage and reply.usage is not None:
-        yield written({**head, "choices": [], "usage": wire_usage(reply.usage, "prompt")})
+        yield format_event({**head, "choices": [], "usage": wire_usage(reply.usage, "prompt")})
     yield END
 
 
@@ -61,21 +61,21 @@ def _head(wire: WireRequest, name: str, kind: str) -> dict[str, Any]:
 
 def _chunk(head: dict[str, Any], delta: dict[str, Any], finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-    return written({**head, "choices": [choice]})
+    return format_event({**head, "choices": [choice]})
 
 
 def _message(message: Message) -> dict[str, Any]:
     """Return the message of a completion: the provider's own if there is one."""
     if message.raw is not None and message.raw.protocol == PROTOCOL and len(message.raw.blocks) == 1:
         return {"content": None, **message.raw.blocks[0]}
-    texts = [block.text for block in message.content if isinstance(block, Text) and block.text]
+    texts = [block.text for block in message.content if isinstance(block, TextBlock) and block.text]
     wired: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
     if message.tool_calls:
         wired["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)},
+                "function": {"name": valid_tool_name(call.name), "arguments": arguments_to_json(call.arguments)},
             }
             for call in message.tool_calls
         ]
@@ -85,7 +85,7 @@ def _message(message: Message) -> dict[str, Any]:
 def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name in (*REASONING[:2], "content", "refusal"):
         if isinstance(text := message.get(name), str):
-            yield from ({name: piece} for piece in pieces(text))
+            yield from ({name: piece} for piece in split_text(text))
         elif text is not None:
             yield {name: text}
     if details := message.get(REASONING[2]):
@@ -94,5 +94,5 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         function = call["function"]
         begun = {**call, "index": index, "function": {**function, "arguments": ""}}
         yield {"tool_calls": [begun]}
-        for piece in pieces(str(function.get("arguments") or "")):
+        for piece in split_text(str(function.get("arguments") or "")):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}

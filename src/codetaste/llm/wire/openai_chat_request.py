@@ -6,20 +6,20 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
-from codetaste.llm.wire.calls import FREEFORM_INPUT, read_call, result_of
-from codetaste.llm.wire.openai_chat import CAPS, PROTOCOL, wire_messages, wire_tool
-from codetaste.llm.wire.prompt import apart_in, shown
+from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolSpec
+from codetaste.llm.wire.calls import FREEFORM_INPUT, read_call, parse_result_text
+from codetaste.llm.wire.openai_chat import CAP_NAMES, PROTOCOL, wire_messages, wire_tool
+from codetaste.llm.wire.prompt import separately_billed_features, content_text
 from codetaste.llm.wire.request import (
-    UNCAPPED,
+    DEFAULT_CAP,
     WireRequest,
     cap_of,
-    flag,
-    optional_rows,
+    optional_flag,
+    optional_objects,
     options_of,
-    rows,
-    string,
-    table,
+    require_objects,
+    require_text,
+    require_object,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Block
 
-_READ = ("model", *CAPS, "stream", "stream_options", "messages", "tools")
+_READ = ("model", *CAP_NAMES, "stream", "stream_options", "messages", "tools")
 _WRITTEN = {"tool_choice": "auto"}
 _USAGE = "include_usage"
 
@@ -38,12 +38,12 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     Raises:
         MalformedRequest: it is malformed; the message has one line.
     """
-    body = table(body, "the body")
-    data = rows(body.get("messages"), "messages")
-    tools = optional_rows(body.get("tools"), "tools")
-    cap = cap_of(body, CAPS)
+    body = require_object(body, "the body")
+    data = require_objects(body.get("messages"), "messages")
+    tools = optional_objects(body.get("tools"), "tools")
+    cap = cap_of(body, CAP_NAMES)
     options = options_of(body, _READ, _WRITTEN)
-    of_stream = table(body.get("stream_options") or {}, "stream_options")
+    of_stream = require_object(body.get("stream_options") or {}, "stream_options")
     if more := {name: value for name, value in of_stream.items() if name != _USAGE}:
         options["stream_options"] = more
     if built_in := [tool for tool in tools if not _is_own(tool)]:
@@ -53,18 +53,18 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         system=system,
         messages=tuple(_messages(data)),
         tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
-        max_output_tokens=cap or UNCAPPED,
+        max_output_tokens=cap or DEFAULT_CAP,
         options=options,
     )
     return WireRequest(
         protocol="openai-chat",
         body=body,
         request=request,
-        model=string(body.get("model"), "model"),
-        stream=flag(body.get("stream"), "stream"),
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
         cap=cap,
-        apart=apart_in(body, "messages"),
-        include_usage=flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
+        separately_billed=separately_billed_features(body, "messages"),
+        include_usage=optional_flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
     )
 
 
@@ -74,16 +74,16 @@ def _is_own(tool: Mapping[str, Any]) -> bool:
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:
-    function = table(tool.get("function"), "tools: function")
+    function = require_object(tool.get("function"), "tools: function")
     schema = function.get("parameters")
     neutral = ToolSpec(
-        string(function.get("name"), "tools: function.name"),
+        require_text(function.get("name"), "tools: function.name"),
         str(function.get("description") or ""),
         schema if isinstance(schema, dict) else {},
     )
     if wire_tool(neutral) == tool:
         return neutral
-    return ToolSpec(neutral.name, neutral.description, neutral.parameters, Raw(PROTOCOL, (dict(tool),)))
+    return ToolSpec(neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (dict(tool),)))
 
 
 def _system(data: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
@@ -101,21 +101,21 @@ def _messages(data: list[dict[str, Any]]) -> Iterator[Message]:
             content = tuple(block for each in messages for block in _blocks(each))
             neutral = Message("assistant" if by_model else "user", content)
             exact = wire_messages(neutral) == messages
-            yield neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(messages)))
+            yield neutral if exact else replace(neutral, raw=ProviderBlocks(PROTOCOL, tuple(messages)))
 
 
 def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
     content = message.get("content")
-    if string(message.get("role"), "messages: role") == "tool":
-        call_id = string(message.get("tool_call_id"), "messages: tool_call_id")
-        yield result_of(call_id, shown(content))
+    if require_text(message.get("role"), "messages: role") == "tool":
+        call_id = require_text(message.get("tool_call_id"), "messages: tool_call_id")
+        yield parse_result_text(call_id, content_text(content))
         return
     if isinstance(content, str):
-        yield Text(content)
+        yield TextBlock(content)
     else:
-        yield from (Text(shown([part])) for part in optional_rows(content, "messages: content"))
-    for call in optional_rows(message.get("tool_calls"), "messages: tool_calls"):
-        call_id = string(call.get("id"), "messages: the id of a tool call")
+        yield from (TextBlock(content_text([part])) for part in optional_objects(content, "messages: content"))
+    for call in optional_objects(message.get("tool_calls"), "messages: tool_calls"):
+        call_id = require_text(call.get("id"), "messages: the id of a tool call")
         function, freeform = call.get("function"), call.get("custom")
         if isinstance(freeform, dict):
             yield read_call(call_id, freeform.get("name"), {FREEFORM_INPUT: freeform.get("input")})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import ModelUnavailable
 from codetaste.llm.wire.calls import read_arguments
 from codetaste.llm.wire.http import take_event
-from codetaste.llm.wire.openai_chat import REASONING, is_error, reply_from, words
+from codetaste.llm.wire.openai_chat import REASONING, is_error, reply_from, content_texts
 from codetaste.llm.wire.openai_errors import error_in_stream
 from codetaste.llm.wire.openai_usage import usage_from
 
@@ -43,7 +43,7 @@ class _Call:
         return {**self.extra, "id": self.id, "type": "function", "function": function}
 
 
-class Assembly:
+class ChatStreamDecoder:
     """Takes chunks in order; the reply is complete once a chunk has a finish reason."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
@@ -128,7 +128,7 @@ class Assembly:
     def _add(self, delta: dict[str, Any]) -> None:
         for name in ("content", "refusal", *REASONING[:2]):
             if delta.get(name) is not None:
-                self._texts.setdefault(name, []).extend(words(delta[name]))
+                self._texts.setdefault(name, []).extend(content_texts(delta[name]))
         for detail in delta.get(REASONING[2]) or ():
             self._add_detail(detail)
         for call in delta.get("tool_calls") or ():

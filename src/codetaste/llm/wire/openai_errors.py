@@ -50,10 +50,10 @@ _TOO_MANY = 429
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorBody:
     """The error in a response: its message, and the server's names for the cause."""
 
-    said: str
+    message: str
     code: str = ""
     kind: str = ""
     param: str = ""
@@ -65,17 +65,17 @@ class Failure:
         return tuple(name for name in (self.code, self.kind) if name)
 
 
-def failure_of(body: object) -> Failure:
+def parse_error_body(body: object) -> ErrorBody:
     """Decode an error in any of the forms that servers use: ``{"error": {…}}``, flat, or plain text."""
     error = _part(body, "error") or body
     if not isinstance(error, dict):
         text = error if isinstance(error, str) else "" if error is None else str(error)
-        return Failure("an HTML page" if "<html" in text.lower() else text)
+        return ErrorBody("an HTML page" if "<html" in text.lower() else text)
     message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
     code = error.get("code")
     status = code if type(code) is int and 400 <= code < 600 else None  # noqa: PLR2004 - error statuses
     kind = error.get("type")
-    return Failure(
+    return ErrorBody(
         message if isinstance(message, str) else str(message),
         code=code if isinstance(code, str) else "",
         # "error" is the type of the event, not a cause.
@@ -96,10 +96,10 @@ def error_from(
         headers: of the response, names in lower case.
         now: the current time, for a Retry-After that is a date.
     """
-    failure = failure_of(body)
+    failure = parse_error_body(body)
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     if wait_s is None and status == _TOO_MANY:
-        wait_s = _reset_s(headers) or _wait_in_message_s(failure.said)
+        wait_s = _reset_s(headers) or _wait_in_message_s(failure.message)
     return _error(status, failure, wait_s)
 
 
@@ -111,8 +111,8 @@ def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelErro
         accepted: whether the provider had accepted the request, so that it may bill it.
         started: whether a part of the reply had arrived.
     """
-    failure = failure_of(body)
-    error = _error(_status_of(failure), failure, _wait_in_message_s(failure.said))
+    failure = parse_error_body(body)
+    error = _error(_status_of(failure), failure, _wait_in_message_s(failure.message))
     if started and isinstance(error, ModelRefused) and not _QUOTA & {*failure.names}:
         return ModelUnavailable(f"the reply broke off: {error}")
     if accepted:
@@ -120,9 +120,9 @@ def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelErro
     return error
 
 
-def _error(status: int, failure: Failure, wait_s: float | None) -> ModelError:
-    name = next((name for name in failure.names if name not in failure.said), "")
-    message = one_line(f"{name}: {failure.said}" if name and failure.said else name or failure.said)
+def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
+    name = next((name for name in failure.names if name not in failure.message), "")
+    message = one_line(f"{name}: {failure.message}" if name and failure.message else name or failure.message)
     if _QUOTA & {*failure.names}:
         return ModelRefused(
             f"HTTP {status}: {message} (the account's quota is used up; waiting does not help)"
@@ -138,7 +138,7 @@ def _error(status: int, failure: Failure, wait_s: float | None) -> ModelError:
     return error
 
 
-def _status_of(failure: Failure) -> int:
+def _status_of(failure: ErrorBody) -> int:
     """Return the status that an error in a stream would have had as a response."""
     if failure.status is not None:
         return failure.status

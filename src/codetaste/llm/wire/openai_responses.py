@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply
-from codetaste.llm.messages import Message, Raw, Reply, Stop, Text, ToolCall, ToolResult
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.wire.calls import (
     FREEFORM_INPUT,
-    arguments_text,
-    distinct_ids,
+    arguments_to_json,
+    unique_call_ids,
     read_call,
-    result_text,
-    wire_arguments,
-    wire_name,
+    format_result_text,
+    valid_arguments_json,
+    valid_tool_name,
 )
 from codetaste.llm.wire.http import one_line
 from codetaste.llm.wire.openai_errors import error_in_stream
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 PROTOCOL = "openai-responses"
 
 FREEFORM_CALL = "custom_tool_call"
-CALLS = ("function_call", FREEFORM_CALL, "local_shell_call")
+CALL_TYPES = ("function_call", FREEFORM_CALL, "local_shell_call")
 """Types of items that call a tool which the client runs."""
 
-REASONS = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSAL}
+INCOMPLETE_REASONS = {"max_output_tokens": StopReason.LENGTH, "content_filter": StopReason.REFUSAL}
 
 
 def request_body(request: Request, model: str) -> dict[str, Any]:
@@ -80,18 +80,18 @@ def message_items(message: Message) -> list[dict[str, Any]]:
 
 def _item(block: Block, role: str) -> dict[str, Any]:
     match block:
-        case Text(text):
+        case TextBlock(text):
             kind = "output_text" if role == "assistant" else "input_text"
             return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
         case ToolCall(call_id, name, arguments):
-            call = {"type": "function_call", "call_id": call_id, "name": wire_name(name)}
-            return {**call, "arguments": arguments_text(arguments)}
+            call = {"type": "function_call", "call_id": call_id, "name": valid_tool_name(name)}
+            return {**call, "arguments": arguments_to_json(arguments)}
         case ToolResult():
-            return {"type": "function_call_output", "call_id": block.call_id, "output": result_text(block)}
+            return {"type": "function_call_output", "call_id": block.call_id, "output": format_result_text(block)}
 
 
 def _is_blank(block: Block) -> bool:
-    return isinstance(block, Text) and not block.text.strip()
+    return isinstance(block, TextBlock) and not block.text.strip()
 
 
 def _is_accepted(item: Mapping[str, Any]) -> bool:
@@ -103,7 +103,7 @@ def _repaired(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item of a reply as the provider accepts it back; a well-formed one is unchanged."""
     if item.get("type") != "function_call":
         return item
-    return {**item, "name": wire_name(item.get("name")), "arguments": wire_arguments(item.get("arguments"))}
+    return {**item, "name": valid_tool_name(item.get("name")), "arguments": valid_arguments_json(item.get("arguments"))}
 
 
 def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
@@ -137,7 +137,7 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
     content = tuple(neutral_blocks(items))
     model = response.get("model")
     return Reply(
-        message=Message("assistant", content, Raw(PROTOCOL, tuple(items)) if items else None),
+        message=Message("assistant", content, ProviderBlocks(PROTOCOL, tuple(items)) if items else None),
         stop=stop_from(response, items),
         usage=usage_from(response.get("usage")),
         model=model if isinstance(model, str) else "",
@@ -145,20 +145,20 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
     )
 
 
-def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> Stop:
+def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> StopReason:
     """Return why a response ended; an unknown reason is ``OTHER``."""
     if response.get("status") == "incomplete":
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
-        return REASONS.get(reason, Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
+        return INCOMPLETE_REASONS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
     if any(part.get("type") == "refusal" for item in items for part in parts_of(item)):
-        return Stop.REFUSAL
-    return Stop.TOOL_USE if any(item.get("type") in CALLS for item in items) else Stop.END
+        return StopReason.REFUSAL
+    return StopReason.TOOL_USE if any(item.get("type") in CALL_TYPES for item in items) else StopReason.END
 
 
 def _with_unique_ids(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
-    ids = iter(distinct_ids([item.get("call_id") for item in items if item.get("type") in CALLS], taken))
-    return [{**item, "call_id": next(ids)} if item.get("type") in CALLS else item for item in items]
+    ids = iter(unique_call_ids([item.get("call_id") for item in items if item.get("type") in CALL_TYPES], taken))
+    return [{**item, "call_id": next(ids)} if item.get("type") in CALL_TYPES else item for item in items]
 
 
 def read_call_item(item: Mapping[str, Any]) -> ToolCall:
@@ -174,12 +174,12 @@ def read_call_item(item: Mapping[str, Any]) -> ToolCall:
 def neutral_blocks(items: Iterable[Mapping[str, Any]]) -> Iterable[Block]:
     """Yield the tool calls and texts of a model's items."""
     for item in items:
-        if item.get("type") in CALLS:
+        if item.get("type") in CALL_TYPES:
             yield read_call_item(item)
         for part in parts_of(item):
             text = part.get("refusal" if part.get("type") == "refusal" else "text")
             if isinstance(text, str) and text:
-                yield Text(text)
+                yield TextBlock(text)
 
 
 def parts_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:

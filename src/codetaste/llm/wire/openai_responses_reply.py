@@ -6,16 +6,16 @@ from itertools import chain
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Stop, ToolCall
+from codetaste.llm.messages import StopReason, ToolCall
 from codetaste.llm.wire.calls import FREEFORM_INPUT
 from codetaste.llm.wire.openai_responses import (
     FREEFORM_CALL,
     PROTOCOL,
-    REASONS,
+    INCOMPLETE_REASONS,
     message_items,
 )
 from codetaste.llm.wire.openai_usage import wire_usage
-from codetaste.llm.wire.sse import pieces, written
+from codetaste.llm.wire.sse import split_text, format_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply
     from codetaste.llm.wire.request import WireRequest
 
-REQUEST_ID = "x-request-id"
+REQUEST_ID_HEADER = "x-request-id"
 PING = b": ping\n\n"
 """A keep-alive comment, valid between any two events."""
 
-_INCOMPLETE = {stop: reason for reason, stop in REASONS.items()} | {Stop.OTHER: "other"}
+_INCOMPLETE = {stop: reason for reason, stop in INCOMPLETE_REASONS.items()} | {StopReason.OTHER: "other"}
 _PREFIXES = {"message": "msg", "function_call": "fc", FREEFORM_CALL: "ctc", "reasoning": "rs"}
 _EMPTY: dict[str, dict[str, Any]] = {
     "message": {"content": []},
@@ -58,7 +58,7 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
     """Yield the events of a streamed reply; arguments as ``write_reply``."""
     for number, event in enumerate(_events(reply, wire, name)):
-        yield written({**event, "sequence_number": number}, name=event["type"])
+        yield format_event({**event, "sequence_number": number}, name=event["type"])
 
 
 def _events(reply: Reply, wire: WireRequest, name: str) -> Iterator[dict[str, Any]]:
@@ -160,6 +160,6 @@ def _summary(part: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
 
 def _text_events(event: str, field: str, text: str) -> Iterator[dict[str, Any]]:
     """Yield the deltas of a text, and its complete form at the end."""
-    for piece in pieces(text):
+    for piece in split_text(text):
         yield {"type": f"{event}.delta", "delta": piece}
     yield {"type": f"{event}.done", field: text}

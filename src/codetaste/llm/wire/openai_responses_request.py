@@ -6,26 +6,26 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, Raw, Request, Text, ToolSpec
-from codetaste.llm.wire.calls import FREEFORM_INPUT, result_of
+from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolSpec
+from codetaste.llm.wire.calls import FREEFORM_INPUT, parse_result_text
 from codetaste.llm.wire.openai_responses import (
-    CALLS,
+    CALL_TYPES,
     PROTOCOL,
     message_items,
     neutral_blocks,
     wire_tool,
 )
-from codetaste.llm.wire.prompt import apart_in, shown
+from codetaste.llm.wire.prompt import separately_billed_features, content_text
 from codetaste.llm.wire.request import (
-    UNCAPPED,
+    DEFAULT_CAP,
     WireRequest,
     cap_of,
-    flag,
-    optional_rows,
+    optional_flag,
+    optional_objects,
     options_of,
-    rows,
-    string,
-    table,
+    require_objects,
+    require_text,
+    require_object,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Block
 
-CAPS = ("max_output_tokens",)
+CAP_NAMES = ("max_output_tokens",)
 _READ = ("model", "max_output_tokens", "stream", "input", "instructions", "tools")
 _WRITTEN = {
     "store": False,
@@ -59,11 +59,11 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     Raises:
         MalformedRequest: it is malformed; the message has one line.
     """
-    body = table(body, "the body")
+    body = require_object(body, "the body")
     given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else rows(given, "input")
-    tools = optional_rows(body.get("tools"), "tools")
-    cap = cap_of(body, CAPS)
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else require_objects(given, "input")
+    tools = optional_objects(body.get("tools"), "tools")
+    cap = cap_of(body, CAP_NAMES)
     options = options_of(body, _READ, _WRITTEN)
     if built_in := [tool for tool in tools if tool.get("type") not in _OWN]:
         options["tools"] = built_in
@@ -72,17 +72,17 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         system=instructions if isinstance(instructions, str) else "",
         messages=tuple(_messages(items)),
         tools=tuple(_tool(tool) for tool in tools if tool.get("type") in _OWN),
-        max_output_tokens=cap or UNCAPPED,
+        max_output_tokens=cap or DEFAULT_CAP,
         options=options,
     )
     return WireRequest(
         protocol="openai",
         body=body,
         request=request,
-        model=string(body.get("model"), "model"),
-        stream=flag(body.get("stream"), "stream"),
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
         cap=cap,
-        apart=apart_in(body, "input"),
+        separately_billed=separately_billed_features(body, "input"),
         freeform=frozenset(tool["name"] for tool in tools if tool.get("type") == _FREEFORM),
     )
 
@@ -90,11 +90,11 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     given = tool.get("parameters")
     schema = _SCHEMA if tool["type"] == _FREEFORM else given if isinstance(given, dict) else {}
-    name, description = string(tool.get("name"), "tools: name"), str(tool.get("description") or "")
+    name, description = require_text(tool.get("name"), "tools: name"), str(tool.get("description") or "")
     neutral = ToolSpec(name, description, schema)
     if wire_tool(neutral) == tool:
         return neutral
-    return ToolSpec(name, description, schema, Raw(PROTOCOL, (tool,)))
+    return ToolSpec(name, description, schema, ProviderBlocks(PROTOCOL, (tool,)))
 
 
 def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
@@ -107,7 +107,7 @@ def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
         else:
             neutral = Message("user", tuple(_client_blocks(group_items)))
         exact = message_items(neutral) == group_items
-        yield neutral if exact else replace(neutral, raw=Raw(PROTOCOL, tuple(group_items)))
+        yield neutral if exact else replace(neutral, raw=ProviderBlocks(PROTOCOL, tuple(group_items)))
 
 
 def _is_from_model(item: Mapping[str, Any]) -> bool:
@@ -120,16 +120,16 @@ def _is_from_model(item: Mapping[str, Any]) -> bool:
 
 def _check_calls(items: list[dict[str, Any]]) -> None:
     for item in items:
-        if item.get("type") in CALLS:
-            string(item.get("call_id"), "input: the call_id of a call")
+        if item.get("type") in CALL_TYPES:
+            require_text(item.get("call_id"), "input: the call_id of a call")
 
 
 def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:
     for item in items:
         if "role" not in item:
-            call_id = string(item.get("call_id"), "input: the call_id of an output")
-            yield result_of(call_id, shown(item.get("output")))
+            call_id = require_text(item.get("call_id"), "input: the call_id of an output")
+            yield parse_result_text(call_id, content_text(item.get("output")))
         elif isinstance(content := item.get("content"), str):
-            yield Text(content)
+            yield TextBlock(content)
         else:
-            yield from (Text(shown([part])) for part in optional_rows(content, "input: content"))
+            yield from (TextBlock(content_text([part])) for part in optional_objects(content, "input: content"))

@@ -19,7 +19,7 @@ DONE = "[DONE]"
 """Not part of this protocol, but the last event of some servers."""
 
 
-class Assembly:
+class ResponsesStreamDecoder:
     """Takes events in order; the reply is complete once the response has ended."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:

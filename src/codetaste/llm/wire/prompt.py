@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.bound import billed_apart
-from codetaste.llm.pricing import ROUTES, STANDARD, lifetimes
+from codetaste.llm.bound import separately_billed_options
+from codetaste.llm.pricing import ROUTING_OPTIONS, STANDARD_OPTIONS, cache_ttls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,18 +31,18 @@ _UNBOUNDED_PARTS = (
 _SHORT_TTL = "5m"
 
 
-def apart_in(body: Mapping[str, Any], messages_key: str) -> tuple[str, ...]:
+def separately_billed_features(body: Mapping[str, Any], messages_key: str) -> tuple[str, ...]:
     """Return the names of features that may cost more than the prompt's bytes and the output cap allow for.
 
     ``messages_key`` is the key of the messages in ``body``.
     """
-    found = billed_apart(body)
+    found = separately_billed_options(body)
     found.extend(
         name
-        for name, usual in STANDARD.items()
+        for name, usual in STANDARD_OPTIONS.items()
         if (value := body.get(name)) is not None and not (isinstance(value, str) and value in usual)
     )
-    found.extend(name for name in ROUTES if body.get(name))
+    found.extend(name for name in ROUTING_OPTIONS if body.get(name))
     everywhere = [body, *_objects(body.get("system")), *_objects(body.get("tools"))]
     messages = body.get(messages_key)
     for part in messages if isinstance(messages, list) else [messages]:
@@ -50,7 +50,7 @@ def apart_in(body: Mapping[str, Any], messages_key: str) -> tuple[str, ...]:
         everywhere.extend(blocks)
         found.extend(f"a part of type {block['type']}" for block in blocks if _is_unbounded(block))
     markers = [block["cache_control"] for block in everywhere if "cache_control" in block]
-    found.extend(f"a cache for {ttl}" for ttl in lifetimes(markers) if ttl != _SHORT_TTL)
+    found.extend(f"a cache for {ttl}" for ttl in cache_ttls(markers) if ttl != _SHORT_TTL)
     return tuple(dict.fromkeys(found))
 
 
@@ -67,7 +67,7 @@ def _blocks_in(part: object) -> Iterator[dict[str, Any]]:
             yield from _blocks_in(inner)
 
 
-def shown(content: object) -> str:
+def content_text(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; other parts become ``[type]``."""
     if isinstance(content, str):
         return content

@@ -14,15 +14,15 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.wire.openai_chat_reply import END
-from codetaste.llm.wire.sse import written
+from codetaste.llm.wire.sse import format_event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codetaste.llm.wire.request import Protocol
+    from codetaste.llm.wire.request import ProtocolName
 
 
-class Refused(StrEnum):
+class ErrorKind(StrEnum):
     """Why a request is not answered. ``UNAVAILABLE`` may pass; ``GIVEN_UP`` is after the last retry."""
 
     BUDGET = "budget"
@@ -36,7 +36,7 @@ class Refused(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ErrorResponse:
     """An error response. In a stream that has begun, only ``body`` is used, as its last events."""
 
     status: int
@@ -54,41 +54,41 @@ class _ErrorCode:
 _STOP = "invalid_prompt"
 """A code in a stream at which the pinned Codex does not retry."""
 _ANTHROPIC = {
-    Refused.BUDGET: _ErrorCode(402, "permission_error"),
-    Refused.RATE_LIMIT: _ErrorCode(429, "rate_limit_error"),
-    Refused.NOT_ALLOWED_MODEL: _ErrorCode(403, "permission_error"),
-    Refused.BAD_TOKEN: _ErrorCode(403, "authentication_error"),
-    Refused.BAD_REQUEST: _ErrorCode(400, "invalid_request_error"),
-    Refused.TOO_LARGE: _ErrorCode(413, "request_too_large"),
-    Refused.UNAVAILABLE: _ErrorCode(503, "api_error"),
-    Refused.GIVEN_UP: _ErrorCode(403, "permission_error"),
+    ErrorKind.BUDGET: _ErrorCode(402, "permission_error"),
+    ErrorKind.RATE_LIMIT: _ErrorCode(429, "rate_limit_error"),
+    ErrorKind.NOT_ALLOWED_MODEL: _ErrorCode(403, "permission_error"),
+    ErrorKind.BAD_TOKEN: _ErrorCode(403, "authentication_error"),
+    ErrorKind.BAD_REQUEST: _ErrorCode(400, "invalid_request_error"),
+    ErrorKind.TOO_LARGE: _ErrorCode(413, "request_too_large"),
+    ErrorKind.UNAVAILABLE: _ErrorCode(503, "api_error"),
+    ErrorKind.GIVEN_UP: _ErrorCode(403, "permission_error"),
 }
 _CHAT = {
-    Refused.BUDGET: _ErrorCode(402, "insufficient_quota", "insufficient_quota"),
-    Refused.RATE_LIMIT: _ErrorCode(429, "rate_limit_error", "rate_limit_exceeded"),
-    Refused.NOT_ALLOWED_MODEL: _ErrorCode(403, "permission_error", "model_not_found"),
-    Refused.BAD_TOKEN: _ErrorCode(403, "authentication_error", "invalid_api_key"),
-    Refused.BAD_REQUEST: _ErrorCode(400, "invalid_request_error", _STOP),
-    Refused.TOO_LARGE: _ErrorCode(413, "invalid_request_error", "context_length_exceeded"),
-    Refused.UNAVAILABLE: _ErrorCode(503, "server_error", "server_error"),
-    Refused.GIVEN_UP: _ErrorCode(403, "permission_error", _STOP),
+    ErrorKind.BUDGET: _ErrorCode(402, "insufficient_quota", "insufficient_quota"),
+    ErrorKind.RATE_LIMIT: _ErrorCode(429, "rate_limit_error", "rate_limit_exceeded"),
+    ErrorKind.NOT_ALLOWED_MODEL: _ErrorCode(403, "permission_error", "model_not_found"),
+    ErrorKind.BAD_TOKEN: _ErrorCode(403, "authentication_error", "invalid_api_key"),
+    ErrorKind.BAD_REQUEST: _ErrorCode(400, "invalid_request_error", _STOP),
+    ErrorKind.TOO_LARGE: _ErrorCode(413, "invalid_request_error", "context_length_exceeded"),
+    ErrorKind.UNAVAILABLE: _ErrorCode(503, "server_error", "server_error"),
+    ErrorKind.GIVEN_UP: _ErrorCode(403, "permission_error", _STOP),
 }
-_TRANSIENT = frozenset({Refused.RATE_LIMIT, Refused.UNAVAILABLE})
+_TRANSIENT = frozenset({ErrorKind.RATE_LIMIT, ErrorKind.UNAVAILABLE})
 _RESPONSES = {
     kind: _ErrorCode(error_code.status if kind in _TRANSIENT else 400, error_code.kind, error_code.code)
     for kind, error_code in _CHAT.items()
 }
 
 
-def refusal(
-    protocol: Protocol,
-    kind: Refused,
+def error_response(
+    protocol: ProtocolName,
+    kind: ErrorKind,
     message: str,
     *,
     retry_after_s: float | None = None,
     retry: bool = True,
     stream_started: bool = False,
-) -> Refusal:
+) -> ErrorResponse:
     """Return the error response to a request.
 
     Args:
@@ -101,29 +101,29 @@ def refusal(
     """
     error_code = {"anthropic": _ANTHROPIC, "openai": _RESPONSES, "openai-chat": _CHAT}[protocol][kind]
     if stream_started:
-        return Refusal(200, _last_events(protocol, error_code, message))
+        return ErrorResponse(200, _last_events(protocol, error_code, message))
     may_retry = retry and kind in _TRANSIENT
     headers = {"content-type": "application/json", "x-should-retry": "true" if may_retry else "false"}
     if may_retry and retry_after_s is not None:
         headers["retry-after"] = str(ceil(retry_after_s))
-    return Refusal(error_code.status, json.dumps(_body(protocol, error_code, message)).encode(), headers)
+    return ErrorResponse(error_code.status, json.dumps(_body(protocol, error_code, message)).encode(), headers)
 
 
-def _body(protocol: Protocol, error_code: _ErrorCode, message: str) -> dict[str, Any]:
+def _body(protocol: ProtocolName, error_code: _ErrorCode, message: str) -> dict[str, Any]:
     if protocol == "anthropic":
         return {"type": "error", "error": {"type": error_code.kind, "message": message}}
     return {"error": {"message": message, "type": error_code.kind, "param": None, "code": error_code.code}}
 
 
-def _last_events(protocol: Protocol, error_code: _ErrorCode, message: str) -> bytes:
+def _last_events(protocol: ProtocolName, error_code: _ErrorCode, message: str) -> bytes:
     body = _body(protocol, error_code, message)
     match protocol:
         case "anthropic":
-            return written(body, name="error")
+            return format_event(body, name="error")
         case "openai-chat":
-            return written(body) + END
+            return format_event(body) + END
         case "openai":
             error = {"code": error_code.code, "message": message}
             response = {"id": "resp_failed", "object": "response", "status": "failed", "error": error}
             event = {"type": "response.failed", "response": {**response, "output": [], "usage": None}}
-            return written(event, name="response.failed")
+            return format_event(event, name="response.failed")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Request
 
-Protocol = Literal["anthropic", "openai", "openai-chat"]
+ProtocolName = Literal["anthropic", "openai", "openai-chat"]
 
-UNCAPPED = 32_000
+DEFAULT_CAP = 32_000
 """Cap of a reply if the client sets none; providers would allow the maximum of the model."""
 
 
@@ -42,18 +42,18 @@ class WireRequest:
         include_usage: whether a streamed completion is to end with its usage.
     """
 
-    protocol: Protocol
+    protocol: ProtocolName
     body: Mapping[str, Any]
     request: Request
     model: str
     stream: bool
     cap: int | None
-    apart: tuple[str, ...] = ()
+    separately_billed: tuple[str, ...] = ()
     freeform: frozenset[str] = frozenset()
     include_usage: bool = True
 
     @property
-    def main(self) -> bool:
+    def is_agent_turn(self) -> bool:
         """Whether this is an agent's turn; a call without tools is a side call, such as for a title."""
         return bool(self.request.tools or self.request.options.get("tools"))
 
@@ -72,7 +72,7 @@ def parse_body(data: bytes) -> Any:  # noqa: ANN401 - JSON data
         raise MalformedRequest(f"the body is {error}") from None
 
 
-def table(value: object, where: str) -> dict[str, Any]:
+def require_object(value: object, where: str) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
@@ -83,7 +83,7 @@ def table(value: object, where: str) -> dict[str, Any]:
     return value
 
 
-def rows(value: object, where: str) -> list[dict[str, Any]]:
+def require_objects(value: object, where: str) -> list[dict[str, Any]]:
     """Return a list of JSON objects.
 
     Raises:
@@ -91,19 +91,19 @@ def rows(value: object, where: str) -> list[dict[str, Any]]:
     """
     if not isinstance(value, list):
         raise _wrong(where, "a list", value)
-    return [table(item, f"{where}[{place}]") for place, item in enumerate(value)]
+    return [require_object(item, f"{where}[{place}]") for place, item in enumerate(value)]
 
 
-def optional_rows(value: object, where: str) -> list[dict[str, Any]]:
+def optional_objects(value: object, where: str) -> list[dict[str, Any]]:
     """Return a list of JSON objects, an empty one for null.
 
     Raises:
         MalformedRequest: it is not a list of objects.
     """
-    return [] if value is None else rows(value, where)
+    return [] if value is None else require_objects(value, where)
 
 
-def string(value: object, where: str) -> str:
+def require_text(value: object, where: str) -> str:
     """Return a string that is not blank.
 
     Raises:
@@ -114,7 +114,7 @@ def string(value: object, where: str) -> str:
     return value
 
 
-def flag(value: object, where: str) -> bool:
+def optional_flag(value: object, where: str) -> bool:
     """Return a boolean; null is false.
 
     Raises:

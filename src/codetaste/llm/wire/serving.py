@@ -20,19 +20,19 @@ from codetaste.llm.wire import (
     openai_responses_request,
     openai_responses_stream,
 )
-from codetaste.llm.wire.tap import Tap
+from codetaste.llm.wire.tap import UsageTap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from codetaste.errors import ModelError
     from codetaste.llm.messages import Reply
-    from codetaste.llm.wire.request import Protocol, WireRequest
-    from codetaste.llm.wire.tap import Assembly
+    from codetaste.llm.wire.request import ProtocolName, WireRequest
+    from codetaste.llm.wire.tap import UsageStreamDecoder
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServerCodec:
     """The server side of one protocol.
 
     Attributes:
@@ -49,11 +49,11 @@ class Serving:
     stream_reply: Callable[..., Iterator[bytes]]
     error_from: Callable[[int, Any, Mapping[str, str]], ModelError]
     ping: bytes
-    request_id: str
-    _stream_decoder: Callable[[str], Assembly]
+    request_id_header: str
+    _stream_decoder: Callable[[str], UsageStreamDecoder]
     _whole_reply: Callable[[Any, str], Reply]
 
-    def tap(self, *, streamed: bool, request_id: str = "") -> Tap:
+    def usage_tap(self, *, streamed: bool, request_id: str = "") -> UsageTap:
         """Return the tap for a forwarded response with status 200.
 
         Args:
@@ -64,38 +64,38 @@ class Serving:
         def whole_reply(body: object) -> Reply:
             return self._whole_reply(body, request_id)
 
-        return Tap(self._stream_decoder(request_id) if streamed else None, whole_reply)
+        return UsageTap(self._stream_decoder(request_id) if streamed else None, whole_reply)
 
 
-SERVING: dict[Protocol, Serving] = {
-    "anthropic": Serving(
+SERVER_CODECS: dict[ProtocolName, ServerCodec] = {
+    "anthropic": ServerCodec(
         read_request=anthropic_request.read_request,
         write_reply=anthropic_reply.write_reply,
         stream_reply=anthropic_reply.stream_reply,
         error_from=anthropic.error_from,
         ping=anthropic_reply.PING,
-        request_id=anthropic_reply.REQUEST_ID,
-        _stream_decoder=anthropic_stream.Assembly,
+        request_id_header=anthropic_reply.REQUEST_ID_HEADER,
+        _stream_decoder=anthropic_stream.AnthropicStreamDecoder,
         _whole_reply=anthropic.whole_reply,
     ),
-    "openai": Serving(
+    "openai": ServerCodec(
         read_request=openai_responses_request.read_request,
         write_reply=openai_responses_reply.write_reply,
         stream_reply=openai_responses_reply.stream_reply,
         error_from=openai_errors.error_from,
         ping=openai_responses_reply.PING,
-        request_id=openai_responses_reply.REQUEST_ID,
-        _stream_decoder=openai_responses_stream.Assembly,
+        request_id_header=openai_responses_reply.REQUEST_ID_HEADER,
+        _stream_decoder=openai_responses_stream.ResponsesStreamDecoder,
         _whole_reply=openai_responses.whole_reply,
     ),
-    "openai-chat": Serving(
+    "openai-chat": ServerCodec(
         read_request=openai_chat_request.read_request,
         write_reply=openai_chat_reply.write_reply,
         stream_reply=openai_chat_reply.stream_reply,
         error_from=openai_errors.error_from,
         ping=openai_chat_reply.PING,
-        request_id=openai_chat_reply.REQUEST_ID,
-        _stream_decoder=openai_chat_stream.Assembly,
+        request_id_header=openai_chat_reply.REQUEST_ID_HEADER,
+        _stream_decoder=openai_chat_stream.ChatStreamDecoder,
         _whole_reply=openai_chat.whole_reply,
     ),
 }

@@ -15,7 +15,7 @@ from codetaste.errors import MalformedReply
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-MOST_BYTES = 128 * 1024 * 1024
+MAX_REPLY_BYTES = 128 * 1024 * 1024
 """Limit of the bytes of one reply, far above any real one."""
 
 _PIECE = 256
@@ -23,11 +23,11 @@ _PIECE = 256
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-class Events:
+class SseParser:
     """Incremental parser; takes a body in chunks of any size."""
 
-    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
-        self._left = most_bytes
+    def __init__(self, *, max_bytes: int = MAX_REPLY_BYTES) -> None:
+        self._left = max_bytes
         self._line: list[bytes] = []
         self._data: list[str] = []
         self._after_cr = False
@@ -77,7 +77,7 @@ class Events:
         return data or None
 
 
-def written(data: Mapping[str, Any], *, name: str = "") -> bytes:
+def format_event(data: Mapping[str, Any], *, name: str = "") -> bytes:
     """Return one event as bytes, with an event name if its protocol has one.
 
     A lone surrogate, which some JSON parsers refuse, becomes a question mark.
@@ -86,6 +86,6 @@ def written(data: Mapping[str, Any], *, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
 
 
-def pieces(text: str) -> Iterator[str]:
+def split_text(text: str) -> Iterator[str]:
     """Split a text into pieces as a model would stream it; an empty text has none."""
     return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from codetaste.errors import ModelError
 from codetaste.llm.wire.http import read_json
-from codetaste.llm.wire.sse import MOST_BYTES, Events
+from codetaste.llm.wire.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Usage
 
 
-class Assembly(Protocol):
+class UsageStreamDecoder(Protocol):
     """Decodes a streamed reply and reports its usage."""
 
     @property
@@ -38,7 +38,7 @@ class Assembly(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tapped:
+class TapResult:
     """The decoded response.
 
     Attributes:
@@ -57,7 +57,7 @@ class Tapped:
         return self.reply is not None and self.reply.usage is not None
 
 
-class Tap:
+class UsageTap:
     """Takes the bytes of one forwarded response with status 200, in chunks of any size; never raises.
 
     Args:
@@ -65,26 +65,26 @@ class Tap:
         whole_reply: decodes the parsed body of a response that is not streamed.
     """
 
-    def __init__(self, decoder: Assembly | None, whole_reply: Callable[[Any], Reply]) -> None:
+    def __init__(self, decoder: UsageStreamDecoder | None, whole_reply: Callable[[Any], Reply]) -> None:
         self._decoder, self._whole_reply = decoder, whole_reply
-        self._events = Events()
+        self._events = SseParser()
         self._body = bytearray()
         self._complete = False
         self._reply: Reply | None = None
         self._error: ModelError | None = None
 
     @property
-    def ended(self) -> bool:
+    def complete(self) -> bool:
         """Whether the rest of the response is irrelevant: the reply is complete, or an error occurred."""
         return self._complete or self._reply is not None or self._error is not None
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        if self.ended:
+        if self.complete:
             return
         if self._decoder is None:
             # One byte above the limit is stored, so that a body that is too long fails to parse.
-            self._body += chunk[: MOST_BYTES + 1 - len(self._body)]
+            self._body += chunk[: MAX_REPLY_BYTES + 1 - len(self._body)]
             return
         try:
             for data in self._events.feed(chunk):
@@ -95,7 +95,7 @@ class Tap:
         except ModelError as error:
             self._error = error
 
-    def tapped(self) -> Tapped:
+    def result(self) -> TapResult:
         """Return the result, after the last byte or an interruption."""
         if self._reply is None and self._error is None:
             try:
@@ -104,7 +104,7 @@ class Tap:
                 self._error = error
         counted = None if self._decoder is None else self._decoder.usage
         usage = counted if self._reply is None or self._reply.usage is None else self._reply.usage
-        return Tapped(self._reply, usage, self._error)
+        return TapResult(self._reply, usage, self._error)
 
     def _decode(self) -> Reply:
         if self._decoder is not None:
