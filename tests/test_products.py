@@ -38,7 +38,9 @@ def benchmark(root: Path, repos: str = "abc") -> Benchmark:
 
 
 def passes(opened: Benchmark, *repos: str) -> list[DiscoveryPass]:
-    found = [DiscoveryPass(each, "m", Direction.ADDITIVE, "m") for each in opened.instances if each.repo in repos]
+    found = [
+        DiscoveryPass(each, "m", Direction.ADDITIVE, "m") for each in opened.instances if each.repo in repos
+    ]
     assert len(found) == len(repos)
     return found
 

@@ -169,7 +169,7 @@ async def open_scanner(
     from codetaste.rules.cache_store import MatchStore  # noqa: PLC0415
     from codetaste.rules.engine_install import find_rule_engine  # noqa: PLC0415
     from codetaste.rules.incremental import IncrementalScanner  # noqa: PLC0415
-    from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep  # noqa: PLC0415
+    from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits  # noqa: PLC0415
     from codetaste.rules.scan import FullScanner  # noqa: PLC0415
 
     engine = await find_rule_engine(config.opengrep)
@@ -256,7 +256,9 @@ async def open_models(assembly: ResolvedConfig, record_dir: Path) -> AsyncIterat
     async with AsyncExitStack() as stack:
         for config in assembly.used_models():
             try:
-                model = build_metered_model(config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters)
+                model = build_metered_model(
+                    config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters
+                )
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue

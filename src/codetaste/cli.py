@@ -10,7 +10,7 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste import __version__
-from codetaste.command import run_command, launch, print_result
+from codetaste.command import launch, print_result, run_command
 from codetaste.commands.benchmark_app import benchmark_app
 from codetaste.commands.evaluate import evaluate
 from codetaste.commands.import_ import import_
@@ -127,7 +127,9 @@ def doctor(*, json_: Annotated[bool, _JSON] = False) -> int:
 
     def examine_and_print() -> int:
         report = anyio.run(examination.examine_machine)
-        print_result(examination.doctor_to_json(report) if json_ else examination.render_doctor_report(report))
+        print_result(
+            examination.doctor_to_json(report) if json_ else examination.render_doctor_report(report)
+        )
         return 0 if report.usable else 1
 
     return run_command(examine_and_print, as_json=json_)
@@ -176,9 +178,11 @@ def check(
         instance: Globs on instance ids; default all.
         json_: Print the result as JSON.
     """
-    from codetaste.commands.rules import check_published_rules  # noqa: PLC0415 - only here
+    from codetaste.commands.rules import rules_check  # noqa: PLC0415 - only here
 
-    return run_command(lambda: anyio.run(check_published_rules, benchmark, repos, instance, json_), as_json=json_)
+    return run_command(
+        lambda: anyio.run(rules_check, benchmark, repos, instance, json_), as_json=json_
+    )
 
 
 @image_app.command(name="build")
@@ -223,7 +227,10 @@ def list_images(
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
-    return run_command(lambda: anyio.run(image.print_images, image.ImageEngineArguments(engine, socket, json_)), as_json=json_)
+    return run_command(
+        lambda: anyio.run(image.print_images, image.ImageEngineArguments(engine, socket, json_)),
+        as_json=json_,
+    )
 
 
 @image_app.command(name="rm")
@@ -245,7 +252,10 @@ def remove_image(
     """
     from codetaste.commands import image  # noqa: PLC0415 - only here
 
-    return run_command(lambda: anyio.run(image.remove_listed_image, name, image.ImageEngineArguments(engine, socket, json_)), as_json=json_)
+    return run_command(
+        lambda: anyio.run(image.remove_listed_image, name, image.ImageEngineArguments(engine, socket, json_)),
+        as_json=json_,
+    )
 
 
 def main() -> None:

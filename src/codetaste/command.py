@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from codetaste.early import restore_sigint, exit_on_sigint
+from codetaste.early import exit_on_sigint, restore_sigint
 from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from codetaste.flows.passes import DiscoverConfig
 from codetaste.flows.trials import TrackConfig
 from codetaste.harness.config import AgentConfig
 from codetaste.llm.config import ModelConfig
-from codetaste.mistakes import validation_messages, quoted, did_you_mean
+from codetaste.mistakes import did_you_mean, quoted, validation_messages
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.section import Section

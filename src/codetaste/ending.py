@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.flows.agenda import FlowPlan
-    from codetaste.flows.discover import DiscoveryModels, DiscoveryContext
+    from codetaste.flows.discover import DiscoveryContext, DiscoveryModels
     from codetaste.flows.laboratory import EvaluationContext
     from codetaste.flows.site import InferenceContext
     from codetaste.orchestration.job import Outcome
@@ -78,7 +78,9 @@ async def collect_results(
     ]
 
 
-def _pass_lines(agenda: FlowPlan, outcomes: Mapping[str, Outcome], around: DiscoveryContext) -> Iterator[SummaryLine]:
+def _pass_lines(
+    agenda: FlowPlan, outcomes: Mapping[str, Outcome], around: DiscoveryContext
+) -> Iterator[SummaryLine]:
     for each in agenda.passes:
         outcome = outcomes[each.key]
         path = str(products.rules_file(each, around)) if outcome.usable else ""
@@ -101,16 +103,22 @@ def _trial_lines(
             outcome, value = trials[trial.key], values.get(trial.key)
             path = str(output_folder(context.out, trial)) if outcome.usable else ""
             scored = f"; {evaluate.describe_evaluation(value)}" if evaluate.is_expected_score(value) else ""
-            yield SummaryLine(outcome, trial.title, trial.agent.model, f"{describe_trial(outcome.value)}{scored}", path)
+            yield SummaryLine(
+                outcome, trial.title, trial.agent.model, f"{describe_trial(outcome.value)}{scored}", path
+            )
 
 
-def _score_lines(agenda: FlowPlan, scores: Mapping[str, Outcome], context: RunContext) -> Iterator[SummaryLine]:
+def _score_lines(
+    agenda: FlowPlan, scores: Mapping[str, Outcome], context: RunContext
+) -> Iterator[SummaryLine]:
     for task in agenda.evaluations:
         outcome = scores[task.key]
         path = str(prediction_folder(context.out, task)) if outcome.usable else ""
         # With trials in the run, the line of the trial has the scores already.
         quiet = bool(agenda.steps) and evaluate.is_expected_score(outcome.value)
-        yield SummaryLine(outcome, task.title, "", evaluate.describe_evaluation(outcome.value), path, hidden=quiet)
+        yield SummaryLine(
+            outcome, task.title, "", evaluate.describe_evaluation(outcome.value), path, hidden=quiet
+        )
 
 
 def _failed_needs(agenda: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
@@ -127,7 +135,9 @@ def _failed_needs(agenda: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Sum
     ]
 
 
-def product_folders(agenda: FlowPlan, outcomes: Mapping[str, Outcome], context: RunContext) -> dict[str, Path]:
+def product_folders(
+    agenda: FlowPlan, outcomes: Mapping[str, Outcome], context: RunContext
+) -> dict[str, Path]:
     """Return the folders of the products, by their titles in the summary."""
     named: dict[str, Path] = {}
     if context.discovery is not None:
@@ -143,5 +153,7 @@ def product_folders(agenda: FlowPlan, outcomes: Mapping[str, Outcome], context: 
 
 def compare_agents(agenda: FlowPlan, lab: EvaluationContext) -> tuple[Comparison, list[str]]:
     """Compare the agents by the results in the run's folder; also returns notes on irregular results."""
-    records, notes = read_comparison_records(lab.out, lab.benchmark, agenda.evaluations, references=lab.config.references)
+    records, notes = read_comparison_records(
+        lab.out, lab.benchmark, agenda.evaluations, references=lab.config.references
+    )
     return compare(records.records), notes

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-def validation_messages(error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]) -> Iterator[str]:
+def validation_messages(
+    error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]
+) -> Iterator[str]:
     """Yield one line for each error of validating ``raw`` as ``model``."""
     for fault in error.errors(include_url=False):
         key = _format_key(fault["loc"], raw)

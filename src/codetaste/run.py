@@ -18,19 +18,19 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste.assembly import resolve_config
-from codetaste.command import error_to_json, run_command, launch, print_result, notify
+from codetaste.command import error_to_json, launch, notify, print_result, run_command
 from codetaste.config import read_config
 from codetaste.errors import Cause, ConfigError
 from codetaste.flows.agenda import FlowSections, plan_flows
 from codetaste.limits import RuntimeLimits
 from codetaste.report import plans
 from codetaste.report.plans import DryRun, PlannedJob, PlannedTrial
-from codetaste.stopping import StopRequest, signals_raise_keyboard_interrupt, listen_for_signals
+from codetaste.stopping import StopRequest, listen_for_signals, signals_raise_keyboard_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codetaste.assembly import Assembly
+    from codetaste.assembly import ResolvedConfig
     from codetaste.config import Config
     from codetaste.flows.agenda import FlowPlan
     from codetaste.llm.pricing import PriceEntry
@@ -93,7 +93,7 @@ def run(
 class RunPlan:
     """A config with everything it names resolved, and its planned work; nothing is started yet."""
 
-    resolved: Assembly
+    resolved: ResolvedConfig
     limits: RuntimeLimits
     agenda: FlowPlan
     dry_run: DryRun
@@ -132,7 +132,7 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
-    from codetaste.report.summary import summary_to_json, render_summary  # noqa: PLC0415 - not for a dry run
+    from codetaste.report.summary import render_summary, summary_to_json  # noqa: PLC0415 - not for a dry run
     from codetaste.work import execute_run  # noqa: PLC0415
 
     stop, summary = StopRequest(), None
@@ -145,7 +145,9 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         tasks.cancel_scope.cancel()
     if summary is not None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print_result(json.dumps(summary_to_json(summary), indent=2) if options.json else render_summary(summary, width))
+        print_result(
+            json.dumps(summary_to_json(summary), indent=2) if options.json else render_summary(summary, width)
+        )
         return summary.exit_code
     if options.json:
         print_result(error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))

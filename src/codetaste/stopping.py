@@ -51,7 +51,9 @@ class StopRequest:
             self.session.drain(why)
 
 
-async def listen_for_signals(stop: StopRequest, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+async def listen_for_signals(
+    stop: StopRequest, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
     """Turn each SIGINT, SIGTERM and SIGHUP into a stop request, until cancelled."""
     try:
         with anyio.open_signal_receiver(*_STOP_SIGNALS) as signals:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.assembly import cache_dir, model_fingerprint, open_models, open_scanner, open_discovery_context
+from codetaste.assembly import cache_dir, model_fingerprint, open_discovery_context, open_models, open_scanner
 from codetaste.atomic import write_atomically
 from codetaste.benchmark.catalog import QUICKSTART
 from codetaste.command import notify
-from codetaste.ending import RunContext, compare_agents, collect_results, product_folders
+from codetaste.ending import RunContext, collect_results, compare_agents, product_folders
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows import discover, evaluate, infer
 from codetaste.flows.laboratory import EvaluationContext, load_references
@@ -28,18 +28,18 @@ from codetaste.orchestration.money import BudgetLimits
 from codetaste.orchestration.session import open_session
 from codetaste.report import plans
 from codetaste.report.live import live_display
-from codetaste.report.logs import run_logs, logs_folder
+from codetaste.report.logs import logs_folder, run_logs
 from codetaste.report.progress import RunProgress, printable
 from codetaste.report.summary import Summary
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from codetaste.assembly import Assembly
+    from codetaste.assembly import ResolvedConfig
     from codetaste.benchmark.catalog import Benchmark
     from codetaste.config import Config
     from codetaste.flows.agenda import FlowPlan
-    from codetaste.flows.discover import DiscoveryModels, DiscoveryContext
+    from codetaste.flows.discover import DiscoveryContext, DiscoveryModels
     from codetaste.flows.site import InferenceContext
     from codetaste.limits import RuntimeLimits
     from codetaste.orchestration.job import Job, Outcome
@@ -56,7 +56,13 @@ _GRACE_S, _EXTRACTION_GRACE_S = 20.0, 60.0
 
 
 async def execute_run(
-    resolved: Assembly, limits: RuntimeLimits, agenda: FlowPlan, plan: DryRun, *, rerun: bool, stop: StopRequest
+    resolved: ResolvedConfig,
+    limits: RuntimeLimits,
+    agenda: FlowPlan,
+    plan: DryRun,
+    *,
+    rerun: bool,
+    stop: StopRequest,
 ) -> Summary:
     """Execute the work in ``agenda`` and return its summary.
 
@@ -70,7 +76,9 @@ async def execute_run(
     out = config.run.out / config.run.name
     discovery: DiscoveryContext | None = None
     if agenda.passes:
-        discovery = await open_discovery_context(resolved.benchmark, out, resolved.rules(), config.sandbox, notify)
+        discovery = await open_discovery_context(
+            resolved.benchmark, out, resolved.rules(), config.sandbox, notify
+        )
     lab: EvaluationContext | None = None
     if agenda.evaluations:
         lab = await _laboratory(resolved, config, agenda, discovery)
@@ -82,14 +90,18 @@ async def execute_run(
             opened = discovery or lab
             cache = await to_thread.run_sync(cache_dir, notify) if opened is None else opened.cache
             cast = ModelSet(models, used, digests, resolved.adapters)
-            opening_inference = open_inference_context(resolved.benchmark, out, cache, config.sandbox, cast, notify)
+            opening_inference = open_inference_context(
+                resolved.benchmark, out, cache, config.sandbox, cast, notify
+            )
         crew = discover.DiscoveryModels(models, digests, resolved.tools)
-        context = RunContext(out, _frozen_config(limits.base, resolved.benchmark), crew, discovery, evaluation=lab)
+        context = RunContext(
+            out, _frozen_config(limits.base, resolved.benchmark), crew, discovery, evaluation=lab
+        )
         return await _run_session(limits, agenda, plan, context, opening_inference, rerun=rerun, stop=stop)
 
 
 async def _laboratory(
-    resolved: Assembly, config: Config, agenda: FlowPlan, discovery: DiscoveryContext | None
+    resolved: ResolvedConfig, config: Config, agenda: FlowPlan, discovery: DiscoveryContext | None
 ) -> EvaluationContext:
     """Open what evaluations need; the rule engine of an opened discovery context is shared."""
     benchmark, section = resolved.benchmark, config.evaluate or EvaluateConfig()
@@ -138,7 +150,7 @@ async def _run_session(
         # Opened after the session, which locks the run: it removes files of an earlier process in its folder.
         opening_inference as site,
     ):
-        context = replace(context, site=site, lab=lab and replace(lab, site=site))
+        context = replace(context, inference=site, evaluation=lab and replace(lab, inference=site))
         await to_thread.run_sync(write_atomically, context.out / "config.json", context.config)
         await to_thread.run_sync(limits.drop_stale)
         await limits.apply_initial(session, crew.models)
@@ -192,7 +204,9 @@ async def _jobs(config: Config, agenda: FlowPlan, context: RunContext, session: 
     jobs: dict[str, Job] = {}
     if config.discover is not None and context.discovery is not None:
         budget = session.budget.child("discover")
-        passes = discover.discovery_jobs(config.discover, agenda.passes, context.models, context.discovery, budget)
+        passes = discover.discovery_jobs(
+            config.discover, agenda.passes, context.models, context.discovery, budget
+        )
         jobs.update({job.key: job for job in passes})
     if context.inference is not None:
         for job in infer.inference_jobs(agenda.steps, context.inference, session.budget.child("infer")):

@@ -15,7 +15,7 @@ from codetaste.agent.facts import Facts
 from codetaste.agent.tool import Tool
 from codetaste.sandbox.box import Sandbox, SandboxSpec
 from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 
 
 @dataclass(frozen=True)

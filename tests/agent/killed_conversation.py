@@ -17,7 +17,7 @@ import anyio
 
 from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import LoopSettings, AgentState, run_loop
+from codetaste.agent.loop import AgentState, LoopSettings, run_loop
 from codetaste.llm.messages import Request, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
@@ -68,7 +68,9 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
         seen["calls"] += isinstance(event, ToolCalled)
 
     async def run(job: JobContext) -> Json:
-        async with bubblewrap_provider(folder / "boxes").open(SandboxSpec("talk", env={"NUMBER": str(number)})) as box:
+        async with bubblewrap_provider(folder / "boxes").open(
+            SandboxSpec("talk", env={"NUMBER": str(number)})
+        ) as box:
             brief = LoopSettings("system", "begin", CODE_TOOLS)
             conversation = AgentState(brief.first_messages())
             end = await run_loop(brief, model, CodeContext(box, Facts()), job, conversation)

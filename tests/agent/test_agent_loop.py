@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
+from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import BudgetExceeded, ModelRefused, SandboxError, ToolError
 from codetaste.llm.messages import Block, Message, Request, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedReply, ScriptedModel
+from codetaste.llm.scripted import ScriptedModel, ScriptedReply
 from codetaste.orchestration.budget import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome
 from codetaste.orchestration.session import open_session
@@ -175,7 +175,10 @@ async def test_tools_answer_in_order_and_a_finishing_one_ends_it(tmp_path: Path)
         (call("note", text="a", times="many"), "times:"),
         (call("note", text="a", loud=True), "loud: Extra inputs are not permitted"),
         (ToolCall("x", "note", {}, fault="no JSON"), "could not be read and was not run: no JSON"),
-        (ScriptedReply([call("note", text="a")], stop=StopReason.LENGTH), "cut off at its limit of 2048 tokens"),
+        (
+            ScriptedReply([call("note", text="a")], stop=StopReason.LENGTH),
+            "cut off at its limit of 2048 tokens",
+        ),
         (ScriptedReply("I was about to", stop=StopReason.LENGTH), "Go on in smaller steps"),
         ("I am done, I believe.", "called no tool"),
         ("", "Your reply was empty"),
@@ -270,7 +273,9 @@ async def test_turns_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_ends_it(tmp_path: Path) -> None:
-    played = await play(tmp_path, then_finish(call("note", text="a"), ScriptedReply("no", stop=StopReason.REFUSAL)))
+    played = await play(
+        tmp_path, then_finish(call("note", text="a"), ScriptedReply("no", stop=StopReason.REFUSAL))
+    )
     assert played.end is LoopEnd.REFUSED
     assert played.context.facts.of_kind("noted") == ["a"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
+from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.llm.messages import Message, Request, TextBlock, ToolCall, ToolResult
 from codetaste.llm.metered import MeteredModel

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.tool import ToolAnswer, BadArguments, truncate, load_tools, tool
+from codetaste.agent.tool import BadArguments, ToolAnswer, load_tools, tool, truncate
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -115,7 +115,9 @@ def test_what_is_not_all_of_it_is_refused_unless_it_is_wanted(tmp_path: Path) ->
     assert "--incomplete accepts it as it is" in said
     got = fetch(to, path, incomplete=True)
     assert (len(got.inventory.missing), len(got.inventory.missing_for_tests)) == (2, 1)
-    assert all(not line.startswith("/") for line in (*got.inventory.missing, *got.inventory.missing_for_tests))
+    assert all(
+        not line.startswith("/") for line in (*got.inventory.missing, *got.inventory.missing_for_tests)
+    )
 
 
 @pytest.mark.parametrize(

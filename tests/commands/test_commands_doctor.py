@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from codetaste.commands.doctor import Finding, DoctorReport, examine_machine, render_doctor_report, doctor_to_json
+from codetaste.commands.doctor import (
+    DoctorReport,
+    Finding,
+    doctor_to_json,
+    examine_machine,
+    render_doctor_report,
+)
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:

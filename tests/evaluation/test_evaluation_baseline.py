@@ -15,9 +15,9 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import (
     compare_with_baseline,
     parse_test_counts,
-    read_pseudo_agent_tests,
-    read_baseline,
     parse_test_output,
+    read_baseline,
+    read_pseudo_agent_tests,
     read_test_results,
 )
 from codetaste.evaluation.records import GOLDEN, NULL

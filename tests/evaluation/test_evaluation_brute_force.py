@@ -123,7 +123,11 @@ def check(
     assert found.status == "scored", found.why
     assert found.rule_counts is not None
     assert found.precision is not None
-    matched = found.rule_counts.positive_matched + found.rule_counts.negative_total - found.rule_counts.negative_matched
+    matched = (
+        found.rule_counts.positive_matched
+        + found.rule_counts.negative_total
+        - found.rule_counts.negative_matched
+    )
     assert Fraction(matched, want.rules) == Fraction(want.followed, want.rules)
     assert (found.precision.hits_added, found.precision.added) == (want.hits_added, want.added)
     assert (found.precision.hits_removed, found.precision.removed) == (want.hits_removed, want.removed)

@@ -12,7 +12,7 @@ from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.exclusions import Exclusions
 from codetaste.evaluation.rule_files import parse_rule_set
 from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
+from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.scan import FullScanner, Scanner
 
 BASE = {"a.py": "old(1)\nkeep()\n", "b.py": "x = old(2)\n", "dist/c.py": "old(3)\n"}

@@ -11,7 +11,7 @@ import pytest
 from codetaste.benchmark.catalog import Benchmark, open_benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.evaluate import Evaluation
-from codetaste.evaluation.soundness import ValidationContext, InstanceValidation, validate_instance
+from codetaste.evaluation.soundness import InstanceValidation, ValidationContext, validate_instance
 from codetaste.rules.cache_keys import engine_cache_name
 from codetaste.rules.cache_store import MatchStore
 from codetaste.rules.engine_install import RuleEngine

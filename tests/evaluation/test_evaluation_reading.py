@@ -12,7 +12,7 @@ from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import merge_records, read_outputs
-from codetaste.evaluation.records import ProblemKind, TrialSource, TrialRecord, TrialStatus
+from codetaste.evaluation.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
 from codetaste.evaluation.score import TestCounts
 from made_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
 

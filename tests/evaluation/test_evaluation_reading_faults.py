@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from codetaste.benchmark.catalog import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.reading import read_outputs
-from codetaste.evaluation.records import ReadProblem, ProblemKind, TrialRecord, TrialStatus
+from codetaste.evaluation.records import ProblemKind, ReadProblem, TrialRecord, TrialStatus
 from made_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
 
 RESULT, METADATA = "evaluation/evaluation_result.json", "inference_metadata.json"
@@ -30,7 +30,9 @@ def made(tmp_path: Path) -> Outputs:
     return made
 
 
-def read(made: Outputs, benchmark: Benchmark | None = None) -> tuple[dict[str, TrialRecord], list[ReadProblem]]:
+def read(
+    made: Outputs, benchmark: Benchmark | None = None
+) -> tuple[dict[str, TrialRecord], list[ReadProblem]]:
     """The records by agent, the sound one checked, and the problems."""
     found = read_outputs(made.root, benchmark)
     records = {record.agent: record for record in found.records}

@@ -15,10 +15,10 @@ from codetaste.evaluation.score import (
     RuleCounts,
     TestCounts,
     alignment,
-    pass_thresholds,
     ifr,
     ifr_minus,
     ifr_plus,
+    pass_thresholds,
     passes,
 )
 

@@ -66,7 +66,9 @@ def steps_of(request: Request) -> list[Step]:
 def say(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
-    return Message("assistant", (TextBlock(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
+    return Message(
+        "assistant", (TextBlock(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments))
+    )
 
 
 def reply(request: Request) -> Message:

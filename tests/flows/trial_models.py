@@ -22,7 +22,9 @@ def turn(request: Request) -> int:
 def say(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
-    return Message("assistant", (TextBlock(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments)))
+    return Message(
+        "assistant", (TextBlock(f"step {number + 1}"), ToolCall(f"call-{number + 1}", name, arguments))
+    )
 
 
 def shell(command: str, **more: Any) -> Step:

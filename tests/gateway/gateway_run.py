@@ -34,7 +34,9 @@ Body = Callable[[JobContext, Gateway], Awaitable[Json]]
 def scripted(folder: Path, script: Any, model_id: str = "m", *, slots: int = 8) -> GatewayModel:
     """A scripted model as the gateway serves it."""
     model = ScriptedModel(model_id, script, price=PRICE, ledger=folder / f"{model_id}.ledger.jsonl")
-    return GatewayModel(MeteredModel(model, PRICE, RateLimiter(model_id, maximum=slots)), f"{model_id}-of-provider")
+    return GatewayModel(
+        MeteredModel(model, PRICE, RateLimiter(model_id, maximum=slots)), f"{model_id}-of-provider"
+    )
 
 
 async def run(

@@ -90,7 +90,12 @@ async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], BudgetSnap
             return work
 
         jobs = [
-            Job(f"job-{n}", body(n), session.budget.child(f"talk-{n}", BudgetLimits(usd=Decimal(talk.each))), "f")
+            Job(
+                f"job-{n}",
+                body(n),
+                session.budget.child(f"talk-{n}", BudgetLimits(usd=Decimal(talk.each))),
+                "f",
+            )
             for n in range(talk.jobs)
         ]
         outcomes = await session.run(jobs)

@@ -67,7 +67,9 @@ def lines_to(host: str, port: int, tls: ssl.SSLContext | None = None) -> Provide
     return ProviderConnector(httpcore2.Origin(scheme, host.encode(), port), tls, 20.0)
 
 
-async def posted(lines: ProviderConnector, host: str, port: int, *, secure: bool = False) -> tuple[int, bytes]:
+async def posted(
+    lines: ProviderConnector, host: str, port: int, *, secure: bool = False
+) -> tuple[int, bytes]:
     url = httpcore2.URL(scheme=b"https" if secure else b"http", host=host.encode(), port=port, target=b"/v1")
     line = await lines.connect()
     try:

@@ -26,7 +26,7 @@ from codetaste.llm.scripted import ScriptedModel
 from codetaste.orchestration.budget import BudgetLimits as Money
 from codetaste.orchestration.job import Job, JobContext, Json
 from codetaste.orchestration.session import open_session
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec, Egress, PortForward
+from codetaste.sandbox.box import Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
 from codetaste.sandbox.sandbox import CommandLimits
 from codetaste.source.tree import Tree
 

@@ -219,7 +219,9 @@ async def test_deleting_everything_is_a_patch(scene: Scene, tmp_path: Path) -> N
 async def test_a_testbed_that_is_no_folder_any_more_makes_no_patch(
     scene: Scene, members: tuple[tuple[str, object], ...], problem: str
 ) -> None:
-    assert await extract_patch(box_of(archive_of(*members)), scene.testbed) == ExtractedPatch(b"", 0, problem, ())
+    assert await extract_patch(box_of(archive_of(*members)), scene.testbed) == ExtractedPatch(
+        b"", 0, problem, ()
+    )
 
 
 async def test_what_is_too_large_is_left_out_and_the_rest_kept(scene: Scene, tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ async def test_a_million_files_are_bounded(stage: Stage, tmp_path: Path) -> None
 @in_both
 async def test_a_full_disk_ends_the_box(stage: Stage, tmp_path: Path) -> None:
     script = "cat /dev/zero >fill; sleep 60"
-    done = await stage.plays(WORK + script, disk_bytes=48 * 1024**2, limits=ExtractionLimits(file_bytes=10**7))
+    done = await stage.plays(
+        WORK + script, disk_bytes=48 * 1024**2, limits=ExtractionLimits(file_bytes=10**7)
+    )
     assert done.end.finish_reason == "execution_error", done.end
     assert "disk full" in done.end.problem
     assert "disk full" in done.ended

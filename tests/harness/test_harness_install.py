@@ -199,7 +199,9 @@ async def test_a_published_agent_is_set_up_in_its_tree_by_the_script_that_set_up
 def test_the_reason_of_a_failure_is_found_among_the_words() -> None:
     npm = "npm error code E404\nnpm error 404 Not Found - GET x\nnpm error A complete log of it: y\n"
     assert script_failure_reason(npm) == "code E404; 404 Not Found - GET x"
-    assert script_failure_reason("one\nE: Unable to locate package x\nlast\n") == "E: Unable to locate package x"
+    assert (
+        script_failure_reason("one\nE: Unable to locate package x\nlast\n") == "E: Unable to locate package x"
+    )
     node = "node:os:305\n    throw x;\n\nSystemError [ERR]: no such user\n    at y\n\nNode.js v22\n"
     assert script_failure_reason(node) == "SystemError [ERR]: no such user"
     assert script_failure_reason("\n \n") == "no output"

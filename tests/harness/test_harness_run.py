@@ -49,7 +49,13 @@ async def ended(
         description = {"/task_description/description.md": task.prompt.encode()}
         await box.put(testbed_archive(await repository(folder), description))
         end = await run_agent(
-            program, box, task, CommandLimits(wall_s=wall_s), events or folder / "events", stopped, grace_s=grace_s
+            program,
+            box,
+            task,
+            CommandLimits(wall_s=wall_s),
+            events or folder / "events",
+            stopped,
+            grace_s=grace_s,
         )
         if after is not None:
             await after(box)
@@ -138,7 +144,9 @@ async def test_a_program_gets_its_prompt_its_model_and_its_options_and_nothing_o
 
 async def test_wrong_options_are_a_mistake_of_the_config(tmp_path: Path, local: SandboxProvider) -> None:
     with pytest.raises(ConfigError, match=r"options\.speed: unknown option"):
-        await ended(tmp_path, local, made_agent(tmp_path / "a", OK), task=AgentTask("x", options={"speed": 1}))
+        await ended(
+            tmp_path, local, made_agent(tmp_path / "a", OK), task=AgentTask("x", options={"speed": 1})
+        )
 
 
 async def test_a_program_that_goes_on_after_its_budget_is_ended_after_a_grace(
@@ -216,7 +224,10 @@ async def test_output_that_cannot_be_kept_is_our_error_and_ends_the_program(
 
 async def test_a_box_that_is_gone_is_an_ending(tmp_path: Path, local: SandboxProvider) -> None:
     program = await install_agent(made_agent(tmp_path / "a", "sleep 1000\n"), None, tmp_path / "cache", print)
-    async with local.open(SandboxSpec("run", mounts=program.mounts)) as box, anyio.create_task_group() as tasks:
+    async with (
+        local.open(SandboxSpec("run", mounts=program.mounts)) as box,
+        anyio.create_task_group() as tasks,
+    ):
 
         async def stop() -> None:
             await anyio.sleep(1.0)

@@ -49,7 +49,10 @@ async def main(folder: Path, provider: str) -> None:
         for turn in range(1, TURNS + 1):
             request = Request("system", tuple(messages), max_output_tokens=4000)
             reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
-            messages += [reply.message, Message("user", (ToolResult("x", "r"), TextBlock(f"{ctx.key}-{turn}")))]
+            messages += [
+                reply.message,
+                Message("user", (ToolResult("x", "r"), TextBlock(f"{ctx.key}-{turn}"))),
+            ]
         return [message.text for message in messages]
 
     async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:

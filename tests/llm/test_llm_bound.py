@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.llm.bound import TOKENS_PER_CALL, TOKENS_PER_MESSAGE, PromptBound, lower_output
-from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, ToolSpec, Usage
+from codetaste.llm.messages import (
+    Message,
+    ProviderBlocks,
+    Reply,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolSpec,
+    Usage,
+)
 
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
 
@@ -66,7 +75,9 @@ def test_a_report_that_makes_no_sense_is_not_learnt_from(usage: Usage | None) ->
 
 
 def test_raw_blocks_count_where_they_are_longer_than_the_words() -> None:
-    signed = Message("assistant", (TextBlock("hi"),), ProviderBlocks("anthropic", ({"signature": "x" * 5000},)))
+    signed = Message(
+        "assistant", (TextBlock("hi"),), ProviderBlocks("anthropic", ({"signature": "x" * 5000},))
+    )
     assert PromptBound().tokens(Request("", (signed,))) > 5000
 
 

@@ -15,8 +15,8 @@ from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBloc
 from codetaste.llm.metered import MeteredModel
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedReply, ScriptedModel
-from codetaste.orchestration.budget import Cost, BudgetLimits, BudgetSnapshot
+from codetaste.llm.scripted import ScriptedModel, ScriptedReply
+from codetaste.orchestration.budget import BudgetLimits, BudgetSnapshot, Cost
 from codetaste.orchestration.job import Job, JobContext, Json, Outcome, Status
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
@@ -81,7 +81,9 @@ def metered(
     return MeteredModel(model, price, limiter, **{"retries": QUICK, **settings})
 
 
-async def run_job(folder: Path, body: Body, limits: BudgetLimits | None = None) -> tuple[Outcome, BudgetSnapshot]:
+async def run_job(
+    folder: Path, body: Body, limits: BudgetLimits | None = None
+) -> tuple[Outcome, BudgetSnapshot]:
     """One session with one job that is tried once."""
     async with open_session(folder, limits, retries={}, grace_s=2.0) as session:
         (outcome,) = (await session.run([Job("job", body, session.budget, "f")])).values()

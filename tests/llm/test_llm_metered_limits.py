@@ -18,7 +18,7 @@ from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBloc
 from codetaste.llm.metered import MeteredModel, build_metered_model
 from codetaste.llm.pricing import Price
 from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Cost, BudgetLimits
+from codetaste.orchestration.budget import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext, Json, Status
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
@@ -35,7 +35,9 @@ def ask(words: str = "hello", cap: int = 2000) -> Request:
 
 
 def answer(words: str = "ok", output: int = 10) -> Reply:
-    return Reply(Message("assistant", (TextBlock(words),)), StopReason.END, Usage(input=100, output=output), "m")
+    return Reply(
+        Message("assistant", (TextBlock(words),)), StopReason.END, Usage(input=100, output=output), "m"
+    )
 
 
 class Provider:

@@ -9,7 +9,16 @@ import loopback_provider as provider
 import pytest
 
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.messages import (
+    Message,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
 from codetaste.llm.openai import openai_model
 from codetaste.llm.remote import RemoteModel
 

@@ -11,7 +11,16 @@ import pytest
 
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.messages import (
+    Message,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
 from codetaste.llm.openai_chat import openai_chat_model
 from codetaste.llm.remote import RemoteModel
 

@@ -298,7 +298,9 @@ async def all_end(
         async with open_session(Path(folder), BudgetLimits(usd=usd), retries={}) as session:
             for number in range(jobs):
                 share = shares[number % len(shares)]
-                node = session.budget.child(f"share-{number % len(shares)}", BudgetLimits(usd=usd * share / 100))
+                node = session.budget.child(
+                    f"share-{number % len(shares)}", BudgetLimits(usd=usd * share / 100)
+                )
                 session.add(Job(f"job-{number}", body, node, "f"))
             outcomes = await session.run()
             money = session.budget.snapshot()

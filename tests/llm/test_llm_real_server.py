@@ -149,7 +149,9 @@ async def test_the_cap_on_a_reply_is_obeyed_and_said(model: Model, protocol: Pro
     assert reply.usage is not None
     assert reply.usage.output == 12
     # In Responses this server calls a reply complete that it has cut.
-    assert reply.stop in ({StopReason.END, StopReason.LENGTH} if protocol == "openai" else {StopReason.LENGTH})
+    assert reply.stop in (
+        {StopReason.END, StopReason.LENGTH} if protocol == "openai" else {StopReason.LENGTH}
+    )
     await model.aclose()
 
 

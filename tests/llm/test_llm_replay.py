@@ -114,7 +114,9 @@ async def test_ids_of_calls_raw_blocks_and_the_cap_do_not_decide_what_is_replaye
         return ask(user(TextBlock("x")), call, user(ToolResult(call_id, "seen")), max_output_tokens=cap)
 
     model = replayed(tmp_path, Counting(), "record", "first")
-    reply = await model.complete(conversation("toolu_a", ProviderBlocks("anthropic", ({"a": 1},)), 8192), call="1")
+    reply = await model.complete(
+        conversation("toolu_a", ProviderBlocks("anthropic", ({"a": 1},)), 8192), call="1"
+    )
     later = replayed(tmp_path, run="second")
     assert await later.complete(conversation("call-77", None, 4096), call="9") == reply
     with pytest.raises(CassetteMiss, match="5 output tokens, and the budget has room for 4"):
@@ -129,7 +131,10 @@ LONG = "a" * 5000
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (ask(BEGIN, user(TextBlock(LONG + "Y" + LONG))), r"message 2 \(user\) differs: at character 50\d\d.*X.*Y"),
+        (
+            ask(BEGIN, user(TextBlock(LONG + "Y" + LONG))),
+            r"message 2 \(user\) differs: at character 50\d\d.*X.*Y",
+        ),
         (ask(BEGIN, user(TextBlock(LONG + "X" + LONG)), BEGIN), r"message 3 \(user\) comes after the end"),
         (ask(BEGIN), r"continues with message 2 \(user\)"),
         (ask(BEGIN, user(TextBlock(LONG + "X" + LONG)), system="Other."), r"system differs.*Find.*Other"),

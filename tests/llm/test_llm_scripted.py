@@ -13,7 +13,7 @@ from codetaste.errors import ConfigError, ModelError, ModelRefused, ModelUnavail
 from codetaste.llm.config import ModelConfig, build_model
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, ToolCall, Usage
 from codetaste.llm.pricing import Price
-from codetaste.llm.scripted import ScriptedReply, ScriptedModel
+from codetaste.llm.scripted import ScriptedModel, ScriptedReply
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from loopback_provider import PROTOCOLS, Protocol
 from wire_cases import BODIES, cut, replies
 
-from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, ToolCall, Usage
+from codetaste.llm.messages import (
+    Message,
+    ProviderBlocks,
+    Reply,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    Usage,
+)
 from codetaste.llm.wire.request import WireRequest, parse_body
 from codetaste.llm.wire.serving import SERVER_CODECS
 from codetaste.llm.wire.tap import TapResult
@@ -24,7 +33,9 @@ from codetaste.llm.wire.tap import TapResult
 PATCH = "*** Begin Patch\n*** Add File: ünï 🙂.txt\n+" + "long " * 200 + "\n*** End Patch\n"
 USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42, reasoning=3)
 REPLY = Reply(
-    Message("assistant", (TextBlock("I look. 🙂" * 60), ToolCall("call_1", "look", {"at": "é", "deep": [1, {}]}))),
+    Message(
+        "assistant", (TextBlock("I look. 🙂" * 60), ToolCall("call_1", "look", {"at": "é", "deep": [1, {}]}))
+    ),
     StopReason.TOOL_USE,
     USAGE,
     "m",
@@ -166,13 +177,17 @@ RAW: dict[Protocol, ProviderBlocks] = {
             },
         ),
     ),
-    "openai-chat": ProviderBlocks("openai-chat", ({"role": "assistant", "content": "Hi.", "reasoning_content": "hm"},)),
+    "openai-chat": ProviderBlocks(
+        "openai-chat", ({"role": "assistant", "content": "Hi.", "reasoning_content": "hm"},)
+    ),
 }
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_providers_own_blocks_are_served_word_for_word(protocol: Protocol) -> None:
-    reply = Reply(Message("assistant", (TextBlock("Hi."),), RAW[protocol]), StopReason.END, USAGE, "m", "req_1")
+    reply = Reply(
+        Message("assistant", (TextBlock("Hi."),), RAW[protocol]), StopReason.END, USAGE, "m", "req_1"
+    )
     serving, wire = SERVER_CODECS[protocol], asked(protocol)
     assert heard(protocol, [*serving.stream_reply(reply, wire, name="1")], streamed=True).reply == reply
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()

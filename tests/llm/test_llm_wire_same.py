@@ -17,7 +17,17 @@ from loopback_provider import PROTOCOLS, Protocol
 from codetaste.llm.bound import PromptBound, lower_output, wire_size
 from codetaste.llm.codec import message_from_json, message_to_json
 from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.messages import (
+    Message,
+    ProviderBlocks,
+    Reply,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from codetaste.llm.model import Model
 from codetaste.llm.wire import anthropic, openai_chat, openai_responses
 
@@ -121,7 +131,11 @@ async def test_one_conversation_gives_the_same_neutral_messages_in_all_three_pro
         assert all(reply.message.raw is not None for reply in replies)
     assert held["anthropic"] == held["openai"] == held["openai-chat"]
     assert heard["anthropic"] == heard["openai"] == heard["openai-chat"]
-    assert [stop for stop, _, _ in heard["anthropic"]] == [StopReason.TOOL_USE, StopReason.LENGTH, StopReason.END]
+    assert [stop for stop, _, _ in heard["anthropic"]] == [
+        StopReason.TOOL_USE,
+        StopReason.LENGTH,
+        StopReason.END,
+    ]
     first, _, second, *_ = held["anthropic"][1:]
     assert [call.arguments for call in first.tool_calls] == [{"at": "é", "deep": [1, {"x": None}]}, {}]
     assert second.tool_calls[0].id == "call_a-2"  # an id that was used before is not used again
@@ -219,7 +233,9 @@ def expected(messages: list[Message]) -> list[Any]:
     for message in messages:
         results = [block for block in message.content if isinstance(block, ToolResult)]
         said += [("result", each.call_id, _unless_blank(each.content), each.is_error) for each in results]
-        words = [block.text for block in message.content if isinstance(block, TextBlock) and block.text.strip()]
+        words = [
+            block.text for block in message.content if isinstance(block, TextBlock) and block.text.strip()
+        ]
         said += [(message.role, word) for word in words]
         said += [("call", call.id, call.name, dict(call.arguments)) for call in message.tool_calls]
     return said
@@ -305,7 +321,9 @@ def test_what_is_sent_of_a_message_is_never_more_than_it_was_measured_at(
         ProviderBlocks(
             openai_responses.PROTOCOL, ({"type": "reasoning", "encrypted_content": secret * 50, "id": "rs"},)
         ),
-        ProviderBlocks(openai_chat.PROTOCOL, ({"role": "assistant", "content": "x", "reasoning_content": secret * 50},)),
+        ProviderBlocks(
+            openai_chat.PROTOCOL, ({"role": "assistant", "content": "x", "reasoning_content": secret * 50},)
+        ),
     ]
     messages = [*messages, *(Message("assistant", (TextBlock("x"),), raw) for raw in sealed)]
     for protocol, body_of in BODIES.items():

@@ -53,7 +53,11 @@ def test_a_relayed_stream_is_known_however_it_is_cut(protocol: Protocol, data: s
     tapped = listened(protocol, cut(data.draw, b"".join(streamed_by(protocol))))
     assert (tapped.complete, tapped.usage, tapped.error) == (True, USAGE, None)
     assert tapped.reply is not None
-    assert (tapped.reply.stop, tapped.reply.model, tapped.reply.request_id) == (StopReason.TOOL_USE, "m", "req_9")
+    assert (tapped.reply.stop, tapped.reply.model, tapped.reply.request_id) == (
+        StopReason.TOOL_USE,
+        "m",
+        "req_9",
+    )
     assert tapped.reply.message.text == "Let me look."
     assert [call.id for call in tapped.reply.message.tool_calls] == ["a", "b"]
 

@@ -8,7 +8,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec, Usage
+from codetaste.llm.messages import (
+    Message,
+    Reply,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
 from codetaste.llm.wire import anthropic, openai_chat, openai_responses
 
 BODIES = {
@@ -64,7 +74,11 @@ def replies(draw: st.DrawFn) -> Reply:
     texts = draw(st.lists(said | st.builds(str.__mul__, said, st.integers(1, 60)), max_size=1))
     called = draw(st.lists(names, max_size=3))
     calls = [ToolCall(f"call_{place}", name, draw(arguments)) for place, name in enumerate(called)]
-    ends = [StopReason.TOOL_USE, StopReason.LENGTH] if calls else [StopReason.END, StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER]
+    ends = (
+        [StopReason.TOOL_USE, StopReason.LENGTH]
+        if calls
+        else [StopReason.END, StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER]
+    )
     message = Message("assistant", (*map(TextBlock, texts), *calls))
     return Reply(message, draw(st.sampled_from(ends)), draw(usages() | st.none()), "m", "req_1")
 

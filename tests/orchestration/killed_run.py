@@ -16,7 +16,7 @@ import anyio
 
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.session import open_session
 
 BUDGET = Decimal("1.50")

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from codetaste.errors import BudgetExceeded, ConfigError
-from codetaste.orchestration.budget import Budget, Cost, BudgetLimits, PriorCharges, Reservation
+from codetaste.orchestration.budget import Budget, BudgetLimits, Cost, PriorCharges, Reservation
 
 pytestmark = pytest.mark.anyio
 

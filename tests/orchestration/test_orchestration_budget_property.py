@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded
-from codetaste.orchestration.budget import Budget, Cost, BudgetLimits, PriorCharges
+from codetaste.orchestration.budget import Budget, BudgetLimits, Cost, PriorCharges
 
 Path = tuple[str, ...]
 LIMITS: dict[Path, int | None] = {(): 1000, ("f",): 700, ("f", "a"): 300, ("f", "b"): None, ("g",): 500}
@@ -131,7 +131,10 @@ def own_charges(nodes: dict[Path, Budget]) -> dict[Path, PriorCharges]:
                 total -= getattr(node.snapshot(), kind)
         return total
 
-    return {path: PriorCharges(own(path, "settled"), own(path, "unknown") + own(path, "reserved")) for path in nodes}
+    return {
+        path: PriorCharges(own(path, "settled"), own(path, "unknown") + own(path, "reserved"))
+        for path in nodes
+    }
 
 
 async def scenario(seed: int) -> None:

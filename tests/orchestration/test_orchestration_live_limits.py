@@ -20,7 +20,7 @@ from codetaste.orchestration.budget import Budget
 from codetaste.orchestration.history import History
 from codetaste.orchestration.job import Job, JobContext, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio

@@ -21,7 +21,7 @@ from codetaste.orchestration.budget import Budget, Reservation
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal import Json, read_journal
 from codetaste.orchestration.means import Earmarks, missing_funds
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.reservation import ReservationRequest
 from codetaste.orchestration.session import Session, open_session
 

@@ -15,7 +15,7 @@ from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalErr
 from codetaste.orchestration.history import History
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 

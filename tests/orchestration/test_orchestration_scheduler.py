@@ -20,7 +20,7 @@ from codetaste.errors import Cause, ConfigError, DeadlineExceeded, EngineError, 
 from codetaste.orchestration.events import Event, JobFinished, JobRetrying, WaitEnded, WaitStarted
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.retry import RetryRule, mark_given_up
 from codetaste.orchestration.session import Session, open_session
 
@@ -137,7 +137,9 @@ async def test_a_failure_is_tried_again_as_often_as_its_cause_allows(tmp_path: P
 
 async def test_what_was_tried_often_enough_inside_is_not_tried_again(tmp_path: Path) -> None:
     async with open_session(tmp_path, retries=QUICK) as session:
-        outcomes = await session.run([job(session, "a", raising(mark_given_up(ModelUnavailable("overloaded"))))])
+        outcomes = await session.run(
+            [job(session, "a", raising(mark_given_up(ModelUnavailable("overloaded"))))]
+        )
     assert outcomes["a"].attempts == 1
 
 

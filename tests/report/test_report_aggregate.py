@@ -62,7 +62,9 @@ def test_where_an_instance_has_no_tests_a_failed_trial_of_it_fails_none() -> Non
     others = [trial("a", "o__x-1", 1.0, passed=True), trial("a", "o__y-1", 1.0)]
     failed = [trial("b", "o__x-1"), trial("b", "o__y-1")]
     trials = merge_runs([*others, *failed])
-    sample = aggregate_trials(trials, STRICT).sample([each for each in trials.agents if each.agent == "b"], measures.PASS)
+    sample = aggregate_trials(trials, STRICT).sample(
+        [each for each in trials.agents if each.agent == "b"], measures.PASS
+    )
     assert (sample.values, sample.missing) == ((0.0,), 1)
 
 

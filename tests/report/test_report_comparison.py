@@ -9,7 +9,7 @@ import pytest
 from report_trials import several, trial
 
 from codetaste.evaluation.records import GOLDEN, NULL, TrialRecord
-from codetaste.report.comparison import comparison_to_json, compare, render_comparison
+from codetaste.report.comparison import compare, comparison_to_json, render_comparison
 from codetaste.report.measures import ALIGNMENT, IFR, PASS
 
 
@@ -140,7 +140,9 @@ def test_modes_of_an_agent_can_be_compared_too() -> None:
 
 def test_of_no_trials_it_is_said_that_there_are_none() -> None:
     assert render_comparison(compare([])) == "There are no trials to compare."
-    assert "no trial has a value for these measures" in render_comparison(compare([trial("a", status="not_scored")]))
+    assert "no trial has a value for these measures" in render_comparison(
+        compare([trial("a", status="not_scored")])
+    )
 
 
 def test_as_json_it_says_the_same_and_is_json() -> None:

@@ -21,7 +21,7 @@ from codetaste.errors import Cause, ModelUnavailable, SandboxError
 from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent, Note, ToolCalled
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 from codetaste.report.logs import MAX_PENDING_LINES, LogWriter, log_name, run_logs

@@ -101,7 +101,9 @@ def test_table_4_in_latex_has_a_column_for_each_half_of_an_interval(look: Aggreg
     assert r"\quad Instructed & 76.0 & \,$\pm$\,8.5 &" in said
 
 
-def test_table_3_has_three_columns_for_each_agent_and_table_5_lines_without_intervals(look: AggregatedTrials) -> None:
+def test_table_3_has_three_columns_for_each_agent_and_table_5_lines_without_intervals(
+    look: AggregatedTrials,
+) -> None:
     three = render_markdown(table_3(look)).splitlines()
     assert three[2].count("PASS") == 2
     assert three[4].startswith("| Instructed | 90.0 | 90.0 | 76.0 |")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.report.statistics import (
-    MAX_EXACT_PAIRS,
     FLIPS,
+    MAX_EXACT_PAIRS,
     Method,
     benjamini_hochberg,
     mean_interval,

@@ -15,13 +15,13 @@ import pytest
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import Cost, BudgetLimits
+from codetaste.orchestration.money import BudgetLimits, Cost
 from codetaste.orchestration.session import open_session
 from codetaste.report.job_detail import job_details
 from codetaste.report.run_status import RunStatus
 from codetaste.report.status import RunWatcher
-from codetaste.report.status_json import status_to_json, job_details_to_json
-from codetaste.report.status_text import render_status, render_job_details
+from codetaste.report.status_json import job_details_to_json, status_to_json
+from codetaste.report.status_text import render_job_details, render_status
 
 HEADER = {"event": "journal", "format": 1}
 SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}
@@ -65,7 +65,9 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     seen: list[RunStatus] = []
 
     async def first(ctx: JobContext) -> Json:
-        async with await ctx.reserve_call("turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}) as paid:
+        async with await ctx.reserve_call(
+            "turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}
+        ) as paid:
             with ctx.waiting("a slot of m"):
                 await anyio.sleep(0.1)
                 seen.append(await anyio.to_thread.run_sync(look, tmp_path))
@@ -121,7 +123,9 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
     async def nothing(_ctx: JobContext) -> Json:
         return 2
 
-    async with open_session(tmp_path, BudgetLimits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}) as session:
+    async with open_session(
+        tmp_path, BudgetLimits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}
+    ) as session:
         # A change of a running run says what there is; the session of a run does it with its first line.
         session.record.note({"event": "obeyed", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
         await session.run(

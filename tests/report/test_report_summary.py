@@ -10,7 +10,7 @@ from report_trials import several
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.money import BudgetSnapshot
 from codetaste.report import comparison
-from codetaste.report.summary import SummaryLine, Summary, render_summary
+from codetaste.report.summary import Summary, SummaryLine, render_summary
 
 
 @pytest.mark.parametrize("width", [None, 60, 200])

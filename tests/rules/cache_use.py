@@ -10,14 +10,16 @@ import json
 import sys
 from pathlib import Path
 
-from codetaste.rules.cache_sheet import FileAnswer, CacheEntry
+from codetaste.rules.cache_sheet import CacheEntry, FileAnswer
 from codetaste.rules.cache_store import MatchStore
 
 
 def sheet(number: int, files: int = 40) -> CacheEntry:
     """A sheet that is like no other: two rules, one of them in the next sheet too."""
     rules = tuple(sorted((b"%016d" % number, b"%016d" % (number + 1))))
-    said = FileAnswer(scanned=True, matches={rules[0]: ((number, 2, 3, 4),)}, problems=(("caf\udce9", number),))
+    said = FileAnswer(
+        scanned=True, matches={rules[0]: ((number, 2, 3, 4),)}, problems=(("caf\udce9", number),)
+    )
     return CacheEntry(rules, {b"%08d%08d" % (number, file): said for file in range(files)})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
+from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule, make_rule
 from codetaste.rules.scan import FullScanner, ScanResult
 
@@ -23,7 +23,12 @@ def rule(name: str, *, languages: tuple[str, ...] = ("python",), **body: object)
 
 
 def scan(
-    engine: RuleEngine, rules: list[Rule], tree: Path, *, ignore: str = "", limits: RuleEngineLimits | None = None
+    engine: RuleEngine,
+    rules: list[Rule],
+    tree: Path,
+    *,
+    ignore: str = "",
+    limits: RuleEngineLimits | None = None,
 ) -> ScanResult:
     """Scan a tree from a test that is not async."""
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from scanning import MakeTree, rule
 
-from codetaste.assembly import resolve_config, open_scanner
+from codetaste.assembly import open_scanner, resolve_config
 from codetaste.config import Config
 from codetaste.rules.config import RulesConfig
 from codetaste.rules.engine_install import RuleEngine

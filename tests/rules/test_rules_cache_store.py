@@ -17,7 +17,7 @@ from cache_use import sheet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.rules.cache_sheet import DamagedEntry, FileAnswer, CacheEntry
+from codetaste.rules.cache_sheet import CacheEntry, DamagedEntry, FileAnswer
 from codetaste.rules.cache_store import MatchStore
 
 SCRIPT = Path(__file__).with_name("cache_use.py")

@@ -19,7 +19,9 @@ from codetaste.rules.opengrep import OpenGrep
 from codetaste.rules.scan import FullScanner
 
 
-def check(engine: RuleEngine, base: Path, golden: Path, positive: str, negative: str, ignore: str = "") -> RecountReport:
+def check(
+    engine: RuleEngine, base: Path, golden: Path, positive: str, negative: str, ignore: str = ""
+) -> RecountReport:
     async def main() -> RecountReport:
         return await recount_rules(FullScanner(OpenGrep(engine), ignore), base, golden, positive, negative)
 
@@ -40,15 +42,16 @@ def test_every_disagreement_is_listed_and_agreement_is_not(engine: RuleEngine, m
     assert not good.mismatches
     bad = check(engine, base, golden, stated("x", "new(...)", 0, 7), stated("x", "old(...)", "two", 0))
     assert [
-        (d.file, d.rule_id, d.line, d.stated_base, d.stated_golden, d.base, d.golden)
-        for d in bad.mismatches
+        (d.file, d.rule_id, d.line, d.stated_base, d.stated_golden, d.base, d.golden) for d in bad.mismatches
     ] == [
         ("rules_positive.yml", "x", 2, 0, 7, 0, 1),
         ("rules_negative.yml", "x", 2, None, 0, 2, 0),
     ]
 
 
-def test_a_rule_that_cannot_be_counted_disagrees_and_says_why(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_a_rule_that_cannot_be_counted_disagrees_and_says_why(
+    engine: RuleEngine, make_tree: MakeTree
+) -> None:
     tree = make_tree({"a.py": "old(1)\n"})
     report = check(engine, tree, tree, stated("x", "old((", 0, 0), "")
     assert not report.all_match

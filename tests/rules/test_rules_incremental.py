@@ -21,9 +21,9 @@ from codetaste.rules.cache_keys import engine_cache_name
 from codetaste.rules.cache_store import MatchStore
 from codetaste.rules.engine_install import RuleEngine
 from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
+from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import FullScanner, ScanResult, Scanner
+from codetaste.rules.scan import FullScanner, Scanner, ScanResult
 from codetaste.rules.together import gather
 
 pytestmark = pytest.mark.anyio

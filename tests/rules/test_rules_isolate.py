@@ -23,7 +23,9 @@ class Machine:
     def __init__(self, deadly: Pairs) -> None:
         self.deadly, self.now, self.deaths, self.attempts = deadly, 0.0, 0, 0
 
-    async def attempt(self, rules: Sequence[Rule], files: Sequence[str], limit_s: float) -> ScanResult | FailedAttempt:
+    async def attempt(
+        self, rules: Sequence[Rule], files: Sequence[str], limit_s: float
+    ) -> ScanResult | FailedAttempt:
         self.attempts += 1
         await anyio.lowlevel.checkpoint()
         if any((rule.id, file) in self.deadly for rule in rules for file in ["", *files]):
@@ -34,13 +36,17 @@ class Machine:
         return ScanResult(tuple(sorted(Match(rule.id, file, 1, 1) for rule in rules for file in files)))
 
 
-def search(rules: list[str], files: list[str], deadly: Pairs, extra_s: float = 600.0) -> tuple[Machine, ScanResult]:
+def search(
+    rules: list[str], files: list[str], deadly: Pairs, extra_s: float = 600.0
+) -> tuple[Machine, ScanResult]:
     machine = Machine(deadly)
     made = [rule(name) for name in rules]
 
     async def main() -> ScanResult:
         first = FailedAttempt("timeout", "no answer")
-        return await bisect_failure(machine.attempt, made, files, first, extra_s=extra_s, clock=lambda: machine.now)
+        return await bisect_failure(
+            machine.attempt, made, files, first, extra_s=extra_s, clock=lambda: machine.now
+        )
 
     return machine, anyio.run(main)
 

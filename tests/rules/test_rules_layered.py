@@ -173,7 +173,9 @@ def check(engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]) ->
     async def main(place: Path) -> None:
         base = place / "base"
         grep = OpenGrep(engine)
-        scanner = IncrementalScanner(grep, MatchStore(place / "cache", engine_cache_name(engine)), "node/y.py\n")
+        scanner = IncrementalScanner(
+            grep, MatchStore(place / "cache", engine_cache_name(engine)), "node/y.py\n"
+        )
         full = FullScanner(grep, "node/y.py\n")
         for number, (changed, gone) in enumerate(history):
             tree = layers(place, base, changed, gone - changed.keys())

@@ -16,7 +16,7 @@ from scanning import MakeTree, git, rule, scan
 
 from codetaste.errors import EngineError
 from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import RuleEngineLimits, OpenGrep
+from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule, parse_rules
 from codetaste.rules.scan import FullScanner, Match, ScanResult
 
@@ -239,7 +239,9 @@ CRASH = 'if [[ "$rules" == *"crash me"* && "$*" == *bad.py* ]]; then kill -SEGV 
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
-def test_a_crash_is_traced_to_its_rule_and_file(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
+def test_a_crash_is_traced_to_its_rule_and_file(
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
+) -> None:
     if not engine.is_core:
         pytest.skip("this engine has no core to stand behind the program that crashes")
     rules = [rule(f"fine-{n}", pattern="foo(...)") for n in range(6)]

@@ -13,8 +13,8 @@ from scanning import MakeTree, rule, scan
 
 from codetaste.rules.dump import dump_rules
 from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.feedback import render_candidate_result, add_witness_text
-from codetaste.rules.registry import register_candidates, overlap_allowed
+from codetaste.rules.feedback import add_witness_text, render_candidate_result
+from codetaste.rules.registry import overlap_allowed, register_candidates
 from codetaste.rules.rule import parse_rules
 from codetaste.rules.scan import Match, ScanProblem, ScanResult
 from codetaste.rules.verdict import Direction, RegisteredRule
@@ -80,10 +80,14 @@ def test_what_is_registered_is_what_the_paper_says(
     base, golden = scans(candidates)
     rules = [rule(name) for name, _, _ in candidates]
     one = register_candidates(direction, rules[:first], base, golden)
-    known = [RegisteredRule.from_json(json.loads(json.dumps(entry.to_json()))) for entry in one.registered_rules]
+    known = [
+        RegisteredRule.from_json(json.loads(json.dumps(entry.to_json()))) for entry in one.registered_rules
+    ]
     two = register_candidates(direction, rules[first:], base, golden, known)
     assert [entry.id for entry in two.registered_rules] == model(direction is Direction.ADDITIVE, candidates)
-    for verdict, (name, in_base, in_golden) in zip([*one.candidates, *two.candidates], candidates, strict=True):
+    for verdict, (name, in_base, in_golden) in zip(
+        [*one.candidates, *two.candidates], candidates, strict=True
+    ):
         assert (verdict.rule_id, verdict.base_count, verdict.golden_count) == (
             name,
             len(in_base),
@@ -143,7 +147,9 @@ def test_the_text_of_a_witness_is_bounded_and_stays_in_the_tree(make_tree: MakeT
             Match("d", "no.py", 1, 1),
         )
     )
-    verdicts = register_candidates(Direction.ADDITIVE, [rule(name) for name in "abcd"], gone, there).candidates
+    verdicts = register_candidates(
+        Direction.ADDITIVE, [rule(name) for name in "abcd"], gone, there
+    ).candidates
     texts = [
         verdict.witness.text
         for verdict in add_witness_text(Direction.ADDITIVE, verdicts, tree)
@@ -158,7 +164,9 @@ def test_an_id_is_registered_once(make_tree: MakeTree) -> None:
     golden = ScanResult(many("x", "a.py", 3))
     first = register_candidates(Direction.ADDITIVE, [rule("x"), rule("x")], ScanResult(()), golden)
     assert [verdict.accepted for verdict in first.candidates] == [True, False]
-    again = register_candidates(Direction.ADDITIVE, [rule("x")], ScanResult(()), golden, first.registered_rules)
+    again = register_candidates(
+        Direction.ADDITIVE, [rule("x")], ScanResult(()), golden, first.registered_rules
+    )
     assert "registered already" in again.candidates[0].reason
     assert again.registered_rules == first.registered_rules
 
@@ -197,7 +205,9 @@ def test_trouble_with_one_rule_or_with_parsing_does_not_concern_another() -> Non
         ScanProblem("skipped", "m", path="b.py"),
     )
     assert (
-        register_candidates(Direction.ADDITIVE, [rule("x")], ScanResult((), problems), ScanResult(many("x", "a.py", 1)))
+        register_candidates(
+            Direction.ADDITIVE, [rule("x")], ScanResult((), problems), ScanResult(many("x", "a.py", 1))
+        )
         .candidates[0]
         .accepted
     )
@@ -229,4 +239,7 @@ def test_real_rules_are_registered_and_swapping_the_trees_rejects_them(
         "category": "api", "nr_legacy_patterns": 0, "nr_refactored_patterns": 2,
     }  # fmt: skip
     assert not register_candidates(Direction.ADDITIVE, rules, found[1], found[0]).registered_rules
-    assert [entry.id for entry in register_candidates(Direction.REDUCTIVE, rules, found[1], found[0]).registered_rules] == ["new"]
+    assert [
+        entry.id
+        for entry in register_candidates(Direction.REDUCTIVE, rules, found[1], found[0]).registered_rules
+    ] == ["new"]

@@ -41,7 +41,9 @@ def test_each_kind_of_error_is_told_apart(name: object, kind: str) -> None:
 
 
 def test_a_message_names_the_rule_as_its_author_does() -> None:
-    said = problems(type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {RULE_ALIAS.format(1)} file: a.py]")
+    said = problems(
+        type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {RULE_ALIAS.format(1)} file: a.py]"
+    )
     assert said == [("timeout", "other", "", "Fixpoint timeout: Fixpoint timeout [rule: other file: a.py]")]
     assert problems(type="Fixpoint timeout", message="svalue propagation", path="a.py")[0][0] == "parse"
 

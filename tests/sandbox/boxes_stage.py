@@ -18,7 +18,7 @@ from codetaste.sandbox.docker import DockerSandboxProvider, open_docker_sandboxe
 from codetaste.sandbox.docker_engine import connect_engine
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 
 
 @asynccontextmanager
@@ -34,7 +34,9 @@ async def in_docker(
     left: list[str] = []
     async with (
         connect_engine(kind, socket) as engine,
-        open_docker_sandboxes(engine, run=run, image=image, folder=folder, bundle=None, warn=left.append) as opened,
+        open_docker_sandboxes(
+            engine, run=run, image=image, folder=folder, bundle=None, warn=left.append
+        ) as opened,
     ):
         yield opened
     assert left == [], left
@@ -51,7 +53,9 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncCont
 
 
 @pytest.fixture
-async def boxes(opening: AbstractAsyncContextManager[SandboxProvider], anyio_backend: str) -> AsyncIterator[SandboxProvider]:
+async def boxes(
+    opening: AbstractAsyncContextManager[SandboxProvider], anyio_backend: str
+) -> AsyncIterator[SandboxProvider]:
     """What opens boxes, once for every kind."""
     async with opening as opened:
         yield opened

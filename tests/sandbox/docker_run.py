@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.sandbox.box import SandboxSpec, Egress
+from codetaste.sandbox.box import Egress, SandboxSpec
 from codetaste.sandbox.boxes import open_sandboxes
 from codetaste.sandbox.config import SandboxConfig
 

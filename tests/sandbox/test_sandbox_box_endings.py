@@ -9,7 +9,7 @@ import pytest
 from boxes_stage import fetched, inside, sh
 
 from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,9 @@ nohup sleep {token} >/dev/null 2>&1 &
 """
 
 
-async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(box: Sandbox, token: str) -> None:
+async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(
+    box: Sandbox, token: str
+) -> None:
     done = await sh(box, f"echo begun; {ESCAPES.format(token=token)} sleep {token}", wall_s=0.5)
     assert done.timed_out
     assert done.exit_code is None
@@ -65,7 +67,9 @@ async def test_a_cancelled_command_leaves_nothing(box: Sandbox, token: str) -> N
         assert await inside(box) == []
 
 
-async def test_a_job_that_is_cancelled_can_still_read_what_its_command_left(boxes: SandboxProvider, token: str) -> None:
+async def test_a_job_that_is_cancelled_can_still_read_what_its_command_left(
+    boxes: SandboxProvider, token: str
+) -> None:
     found = {}
     with anyio.move_on_after(1.0):
         async with boxes.open(SandboxSpec("test")) as box:

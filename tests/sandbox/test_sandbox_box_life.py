@@ -13,7 +13,7 @@ from boxes_stage import archive, descendants, fetched, sh
 from sandbox_stage import processes_saying
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec, Mount
+from codetaste.sandbox.box import Mount, Sandbox, SandboxProvider, SandboxSpec
 from codetaste.sandbox.local_box import bubblewrap_provider
 from codetaste.sandbox.sandbox import CommandLimits
 
@@ -32,7 +32,9 @@ async def until_ended(box: Sandbox, within_s: float = 30.0) -> str:
     return box.end_reason
 
 
-async def test_a_stopped_box_runs_nothing_any_more_and_has_not_ended_of_itself(box: Sandbox, token: str) -> None:
+async def test_a_stopped_box_runs_nothing_any_more_and_has_not_ended_of_itself(
+    box: Sandbox, token: str
+) -> None:
     async with anyio.create_task_group() as tasks:
         failed = anyio.Event()
 

@@ -38,7 +38,9 @@ async def test_a_command_that_closes_its_output_runs_on_and_is_waited_for(box: S
     assert (done.exit_code, done.stdout, done.stderr) == (3, b"said\n", b"")
 
 
-async def test_one_command_cannot_write_into_the_output_of_those_that_come_after_another(box: Sandbox) -> None:
+async def test_one_command_cannot_write_into_the_output_of_those_that_come_after_another(
+    box: Sandbox,
+) -> None:
     """It holds open all that it finds, while others come and go."""
     meddler = """
 until [ -e others ]; do sleep 0.01; done

@@ -11,7 +11,7 @@ import pytest
 from anyio.abc import SocketStream
 from boxes_stage import sh
 
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec, Egress, PortForward
+from codetaste.sandbox.box import Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
 from codetaste.sandbox.sandbox import CommandLimits
 
 pytestmark = pytest.mark.anyio
@@ -145,7 +145,9 @@ except OSError as error:
     assert await python(box, client) == ["True 127.0.0.1", "ConnectionRefusedError"]
 
 
-async def test_a_server_that_is_gone_ends_the_stream_and_not_the_box(boxes: SandboxProvider, tmp_path: Path) -> None:
+async def test_a_server_that_is_gone_ends_the_stream_and_not_the_box(
+    boxes: SandboxProvider, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     gone = PortForward(8787, tmp_path / "empty" / "server.sock")
     client = """

@@ -13,7 +13,7 @@ from docker_stage import census, counting
 
 from codetaste.errors import Cause, SandboxError, SandboxMissing
 from codetaste.sandbox.box import Sandbox, SandboxSpec
-from codetaste.sandbox.boxes import sandbox_spec, open_sandboxes
+from codetaste.sandbox.boxes import open_sandboxes, sandbox_spec
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.docker import DockerSandboxProvider
 from codetaste.sandbox.docker_engine import connect_engine
@@ -138,7 +138,9 @@ async def test_a_job_that_is_cancelled_while_its_box_is_made_leaves_none(
         assert {**left, "images": 0} == {**before, "images": 0}  # what an image lacks is added once for a run
 
 
-async def test_what_feeds_an_archive_may_fail_and_its_own_error_comes_out(containers: DockerSandboxProvider) -> None:
+async def test_what_feeds_an_archive_may_fail_and_its_own_error_comes_out(
+    containers: DockerSandboxProvider,
+) -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield archive(("testbed/a", b"1" * 2000))[:1024]
         raise LookupError("where is it")

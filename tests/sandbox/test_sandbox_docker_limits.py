@@ -13,7 +13,7 @@ from boxes_stage import archive, fetched, sh
 from docker_stage import config_of, ours
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import SandboxSpec, Egress
+from codetaste.sandbox.box import Egress, SandboxSpec
 from codetaste.sandbox.docker import DockerSandboxProvider, commit_sandbox
 from codetaste.sandbox.docker_image import build_image, remove_image
 from dockerd import DockerEngine
@@ -46,7 +46,9 @@ async def test_a_box_that_uses_up_its_memory_is_told_so_and_its_siblings_live_on
         assert sibling.end_reason == ""
 
 
-async def test_processes_and_cores_are_bounded(containers: DockerSandboxProvider, docker_engine: DockerEngine) -> None:
+async def test_processes_and_cores_are_bounded(
+    containers: DockerSandboxProvider, docker_engine: DockerEngine
+) -> None:
     async with containers.open(replace(SPEC, processes=64, cpus=0.5)) as box:
         done = await box.run(["python3", "-c", FORKS])
         assert 0 < int(done.stdout) < 64
@@ -66,7 +68,9 @@ async def test_more_cores_than_there_are_are_all_of_them(
         assert host["NanoCpus"] == (os.cpu_count() or 1) * 10**9
 
 
-async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerSandboxProvider) -> None:
+async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(
+    containers: DockerSandboxProvider,
+) -> None:
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")
@@ -88,7 +92,9 @@ async def test_a_box_may_write_nowhere_but_to_its_places_where_that_is_asked(
         assert set(await fetched(box, "/output")) == {"output", "output/x"}
 
 
-async def test_a_setuid_program_of_an_image_gives_nothing(containers: DockerSandboxProvider, tmp_path: Path) -> None:
+async def test_a_setuid_program_of_an_image_gives_nothing(
+    containers: DockerSandboxProvider, tmp_path: Path
+) -> None:
     (tmp_path / "Dockerfile").write_text(
         f"FROM {containers.image}\nRUN cp /usr/bin/id /usr/bin/root-id && chmod 6755 /usr/bin/root-id\n"
         "RUN userdel agent && rm -rf /output\n"

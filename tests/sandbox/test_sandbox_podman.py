@@ -19,7 +19,7 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census, ours
 
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.box import Sandbox, SandboxSpec, Egress
+from codetaste.sandbox.box import Egress, Sandbox, SandboxSpec
 from codetaste.sandbox.docker import DockerSandboxProvider, commit_sandbox
 from codetaste.sandbox.docker_engine import connect_engine
 from codetaste.sandbox.docker_image import build_image, remove_image
@@ -81,7 +81,9 @@ async def test_memory_processes_and_privileges_are_bounded(containers: DockerSan
         assert done.stdout.decode().split()[1::2] == [nothing, nothing, "1", "2"]
 
 
-async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(containers: DockerSandboxProvider) -> None:
+async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(
+    containers: DockerSandboxProvider,
+) -> None:
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")

@@ -281,7 +281,11 @@ async def test_the_socket_is_one_that_a_strangers_user_may_use_and_no_neighbour_
 
 
 def test_policies_join() -> None:
-    assert egress.no_egress() == egress.join_egress() == egress.join_egress(egress.no_egress(), egress.no_egress())
+    assert (
+        egress.no_egress()
+        == egress.join_egress()
+        == egress.join_egress(egress.no_egress(), egress.no_egress())
+    )
     assert egress.join_egress(egress.gateway_egress(egress.Path("/a")), egress.network_egress()).network
 
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from codetaste.errors import ConfigError
-from codetaste.sandbox.proxy_rules import AllowEntry, HostNotAllowed, match_entry, normalize_host, is_public_address, parse_allow_list
+from codetaste.sandbox.proxy_rules import (
+    AllowEntry,
+    HostNotAllowed,
+    is_public_address,
+    match_entry,
+    normalize_host,
+    parse_allow_list,
+)
 
 
 def reaches(text: str, host: str, port: int, *, tunnel: bool = True) -> bool:
@@ -125,7 +132,9 @@ def test_addresses_of_the_internet_are_public_in_every_spelling(address: str) ->
 def test_wrapping_an_address_does_not_change_what_it_is(address: ipaddress.IPv4Address) -> None:
     low = int(address)
     assert is_public_address(f"::ffff:{address}") == is_public_address(str(address))
-    assert is_public_address(str(ipaddress.IPv6Address((0x64FF9B << 96) | low))) == is_public_address(str(address))
+    assert is_public_address(str(ipaddress.IPv6Address((0x64FF9B << 96) | low))) == is_public_address(
+        str(address)
+    )
 
 
 @given(some.text(max_size=40))

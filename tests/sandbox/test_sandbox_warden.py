@@ -19,8 +19,8 @@ from sandbox_stage import processes_saying
 from codetaste.errors import SandboxError
 from codetaste.sandbox.box import SandboxSpec
 from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandResult, CommandLimits
-from codetaste.sandbox.warden import SupervisorClient, Heartbeat, connect_supervisor
+from codetaste.sandbox.sandbox import CommandLimits, CommandResult
+from codetaste.sandbox.warden import Heartbeat, SupervisorClient, connect_supervisor
 
 pytestmark = pytest.mark.anyio
 QUICK = Heartbeat(hello_s=5.0, interval_s=0.1, timeout_s=1.0)
@@ -43,10 +43,12 @@ async def connect(held: SupervisorClient, said: bytes) -> SocketStream:
 
 
 @asynccontextmanager
-async def impostor(folder: Path, liveness: Heartbeat = QUICK) -> AsyncIterator[tuple[SupervisorClient, SocketStream]]:
+async def impostor(
+    folder: Path, liveness: Heartbeat = QUICK
+) -> AsyncIterator[tuple[SupervisorClient, SocketStream]]:
     """A box's own program that is ours to play."""
     async with (
-        connect_supervisor(folder / "control", liveness=liveness) as held,
+        connect_supervisor(folder / "control", heartbeat=liveness) as held,
         await connect(held, secret(held)) as stream,
     ):
         await held.wait_connected()
@@ -73,7 +75,7 @@ async def answered(folder: Path, *answers: bytes) -> tuple[str, str]:
 
 
 async def test_only_who_knows_the_secret_is_let_in_and_only_once(tmp_path: Path) -> None:
-    async with connect_supervisor(tmp_path / "control", liveness=QUICK) as held:
+    async with connect_supervisor(tmp_path / "control", heartbeat=QUICK) as held:
         for wrong in (b"", b"wrong", b"x" * 10_000):
             async with await connect(held, wrong) as stream:
                 with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
@@ -85,7 +87,7 @@ async def test_only_who_knows_the_secret_is_let_in_and_only_once(tmp_path: Path)
 
 
 async def test_a_program_that_does_not_come_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    async with connect_supervisor(tmp_path / "control", liveness=replace(QUICK, hello_s=0.2)) as held:
+    async with connect_supervisor(tmp_path / "control", heartbeat=replace(QUICK, hello_s=0.2)) as held:
         with pytest.raises(SandboxError, match="did not start within"):
             await held.wait_connected()
         with pytest.raises(SandboxError, match="not started yet"):
@@ -154,7 +156,7 @@ async def test_a_program_that_says_nothing_any_more_is_given_up(tmp_path: Path) 
 
 
 async def test_a_command_that_stops_the_boxs_own_program_loses_the_box(tmp_path: Path, token: str) -> None:
-    boxes = replace(bubblewrap_provider(tmp_path), liveness=QUICK)
+    boxes = replace(bubblewrap_provider(tmp_path), heartbeat=QUICK)
     async with boxes.open(SandboxSpec("test")) as box:
         with pytest.raises(SandboxError, match="has not answered"):
             await sh(box, f"touch before; kill -STOP 2; sleep {token}")
@@ -166,7 +168,7 @@ async def test_a_command_that_stops_the_boxs_own_program_loses_the_box(tmp_path:
 
 
 async def test_a_slow_machine_is_no_reason_to_give_up(tmp_path: Path) -> None:
-    boxes = replace(bubblewrap_provider(tmp_path), liveness=replace(QUICK, within_s=20.0))
+    boxes = replace(bubblewrap_provider(tmp_path), heartbeat=replace(QUICK, within_s=20.0))
     async with boxes.open(SandboxSpec("test")) as box:
         done: CommandResult = await sh(box, "kill -STOP 2; (sleep 1; kill -CONT 2) & wait; echo well")
         assert done.stdout == b"well\n"

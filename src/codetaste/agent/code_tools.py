@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.agent.box_files import encode_utf8, sandbox_path, read_file, write_file
+from codetaste.agent.box_files import encode_utf8, read_file, sandbox_path, write_file
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import ToolError
 from codetaste.sandbox.sandbox import CommandLimits
@@ -50,7 +50,7 @@ class CodeContext:
     output_bytes: int = 24 * 1024
 
 
-@tool(rebuilds=True)
+@tool(replay_on_resume=True)
 async def bash(context: CodeContext, command: str, timeout_s: float = 120.0) -> str:
     """Run a shell command in the sandbox and return what it prints, standard output and error in one.
 
@@ -81,7 +81,7 @@ async def bash(context: CodeContext, command: str, timeout_s: float = 120.0) -> 
     return f"{output}{'' if not output or output.endswith(chr(10)) else chr(10)}{ending}"
 
 
-@tool(rebuilds=True)
+@tool(replay_on_resume=True)
 async def edit(
     context: CodeContext, path: str, old: str, new: str, replace_all: bool = False, create: bool = False
 ) -> str:

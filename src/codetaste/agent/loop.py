@@ -143,7 +143,11 @@ async def _turns(
             if any(answer.finish for answer in answers):
                 return LoopEnd.FINISHED
             mistaken = all(answer.mistake for answer in answers)
-        elif settings.finishes_without_tool_call and reply.message.text.strip() and reply.stop is not StopReason.LENGTH:
+        elif (
+            settings.finishes_without_tool_call
+            and reply.message.text.strip()
+            and reply.stop is not StopReason.LENGTH
+        ):
             return LoopEnd.FINISHED
         else:
             state.messages.append(Message("user", (TextBlock(_continue_prompt(reply, settings)),)))
@@ -186,9 +190,7 @@ async def _run_tools(
     answers: list[_ToolOutcome] = []
     for number, call in enumerate(calls, 1):
         if stop is StopReason.LENGTH:
-            fault = (
-                f"{CUT_OFF_MESSAGE.format(limit=settings.max_output_tokens)} This call was not run; make it smaller."
-            )
+            fault = f"{CUT_OFF_MESSAGE.format(limit=settings.max_output_tokens)} This call was not run; make it smaller."
         elif call.fault is not None:
             fault = f"This call could not be read and was not run: {call.fault}"
         elif call.name not in tools:

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import EngineError, ToolError
-from codetaste.rules.feedback import render_candidate_result, add_witness_text
+from codetaste.rules.feedback import add_witness_text, render_candidate_result
 from codetaste.rules.registry import register_candidates
 from codetaste.rules.rule import read_candidates
 from codetaste.rules.together import gather
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from codetaste.agent.facts import Facts
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import ScanResult, Scanner
+    from codetaste.rules.scan import Scanner, ScanResult
     from codetaste.rules.verdict import Direction
     from codetaste.sandbox.sandbox import Shell
 

@@ -80,14 +80,14 @@ class Tool:
 def tool(function: Callable[..., Awaitable[str | ToolAnswer]], /) -> Tool: ...
 @overload
 def tool(
-    *, output_limit: int = OUTPUT_LIMIT, rebuilds: bool = False
+    *, output_limit: int = OUTPUT_LIMIT, replay_on_resume: bool = False
 ) -> Callable[[Callable[..., Awaitable[str | ToolAnswer]]], Tool]: ...
 def tool(
     function: Callable[..., Awaitable[str | ToolAnswer]] | None = None,
     /,
     *,
     output_limit: int = OUTPUT_LIMIT,
-    rebuilds: bool = False,
+    replay_on_resume: bool = False,
 ) -> Tool | Callable[[Callable[..., Awaitable[str | ToolAnswer]]], Tool]:
     """Make a tool of an async function; ``output_limit`` in characters, ``replay_on_resume`` as in ``Tool``.
 
@@ -95,8 +95,8 @@ def tool(
         TypeError: signature or docstring is not sufficient; the message says what is missing.
     """
     if function is not None:
-        return _make(function, output_limit, rebuilds=rebuilds)
-    return lambda decorated: _make(decorated, output_limit, rebuilds=rebuilds)
+        return _make(function, output_limit, replay_on_resume=replay_on_resume)
+    return lambda decorated: _make(decorated, output_limit, replay_on_resume=replay_on_resume)
 
 
 def load_tools(paths: Sequence[str], *, base_dir: Path) -> tuple[Tool, ...]:
@@ -135,7 +135,7 @@ def truncate(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def _make(function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: int, *, rebuilds: bool) -> Tool:
+def _make(function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: int, *, replay_on_resume: bool) -> Tool:
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - heavy
 
     name = getattr(function, "__name__", "")
@@ -151,7 +151,7 @@ def _make(function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: in
         description="\n\n".join(filter(None, [docstring.short_description, docstring.long_description])),
         parameters={**_without_titles(arguments.model_json_schema()), "type": "object"},
     )
-    return Tool(spec, function, arguments, output_limit, _digest(function), rebuilds)
+    return Tool(spec, function, arguments, output_limit, _digest(function), replay_on_resume)
 
 
 def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:

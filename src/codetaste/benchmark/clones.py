@@ -53,7 +53,9 @@ def detect_licence(clone: Path, commit: str) -> str:
         ToolMissing: git is not installed.
     """
     listed = _git(clone, "ls-tree", "--name-only", "-z", commit) or b""
-    names = sorted(name for name in listed.decode("utf-8", "replace").split("\0") if LICENCE_FILE_NAME.match(name))
+    names = sorted(
+        name for name in listed.decode("utf-8", "replace").split("\0") if LICENCE_FILE_NAME.match(name)
+    )
     found = (
         recognise((_git(clone, "show", f"{commit}:{name}") or b"").decode("utf-8", "replace"))
         for name in names

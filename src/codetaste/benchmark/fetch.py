@@ -19,7 +19,7 @@ from anyio import from_thread, to_thread
 
 from codetaste import __version__
 from codetaste.benchmark.download import discard_download, download
-from codetaste.benchmark.verify import Inventory, reject_unsafe_files, read_inventory
+from codetaste.benchmark.verify import Inventory, read_inventory, reject_unsafe_files
 from codetaste.benchmark.workshop import staging_folder
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack_archive
@@ -161,12 +161,16 @@ def _local_origin(name: str) -> _Origin:
         ) from None
 
 
-def _build(release: Release, origin: _Origin, staging: Path, to: Path, *, incomplete: bool) -> FetchedBenchmark:
+def _build(
+    release: Release, origin: _Origin, staging: Path, to: Path, *, incomplete: bool
+) -> FetchedBenchmark:
     stage = staging / "unpacked"
     shutil.rmtree(stage, ignore_errors=True)
     shutil.rmtree(stage.with_name(f"{stage.name}.unpacking"), ignore_errors=True)
     if origin.archive:
-        unpack_archive(origin.path, stage, label=origin.source, limits=_LIMITS, check=from_thread.check_cancelled)
+        unpack_archive(
+            origin.path, stage, label=origin.source, limits=_LIMITS, check=from_thread.check_cancelled
+        )
         try:
             reject_unsafe_files(stage, origin.source)
         except UnsafeArchive:
@@ -211,7 +215,7 @@ def _check_inventory(release: Release, folder: Path, source: str, *, incomplete:
     found = replace(
         found,
         missing=tuple(line.replace(prefix, "") for line in found.missing),
-        lacking=tuple(line.replace(prefix, "") for line in found.missing_for_tests),
+        missing_for_tests=tuple(line.replace(prefix, "") for line in found.missing_for_tests),
     )
     if found.missing and not incomplete:
         more = len(found.missing) - _MAX_SHOWN

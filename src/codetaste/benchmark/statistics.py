@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.catalog import Track
-from codetaste.benchmark.clones import PatchCounts, find_clone, count_golden_patch, detect_licence
+from codetaste.benchmark.clones import PatchCounts, count_golden_patch, detect_licence, find_clone
 from codetaste.benchmark.licences import UNKNOWN
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.rules.rule import read_rules

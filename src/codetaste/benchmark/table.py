@@ -158,7 +158,9 @@ def _instance(row: Mapping[str, str], place: str, problems: list[str]) -> Instan
         faults.append("commit_hash and golden_commit_hash are the same")
     language = row["language"]
     if language not in LANGUAGES:
-        faults.append(f"language {_show(language)} is unknown{nearest_names_hint(language.lower(), LANGUAGES, 1)}")
+        faults.append(
+            f"language {_show(language)} is unknown{nearest_names_hint(language.lower(), LANGUAGES, 1)}"
+        )
     score = _score(row["combined_score"], faults)
     extra = {name: value for name, value in row.items() if name not in COLUMNS}
     if not faults:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter
 from codetaste.harness.install import install_agent, is_installed, planned_install
@@ -79,7 +79,9 @@ def _agent_to_json(adapter: Adapter, cache: Path) -> dict[str, Any]:
         "about": manifest.about,
         "protocol": adapter.protocol,
         "default": manifest.default,
-        "versions": [_release_to_json(planned_install(adapter, version, cache)) for version in manifest.versions],
+        "versions": [
+            _release_to_json(planned_install(adapter, version, cache)) for version in manifest.versions
+        ],
         "options": {
             name: {"default": option.default, "choices": list(option.choices), "about": option.about}
             for name, option in manifest.options.items()

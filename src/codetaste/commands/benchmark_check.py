@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.commands.named import resolve_benchmark
 from codetaste.evaluation.soundness import ValidationContext, validate_instances
 from codetaste.report.soundness_text import all_sound, render_validation, validations_to_json

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.fetch import RELEASES, fetch_benchmark
 from codetaste.benchmark.table import nearest_names_hint
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.errors import ConfigError
 from codetaste.report.progress import printable
 from codetaste.units import format_size
@@ -92,7 +92,10 @@ def _format_fetched(fetched: FetchedBenchmark) -> str:
     already = "" if fetched.new else "exists already; "
     whole = "" if inventory.missing else ", every task with its descriptions and rules"
     lines = [f"{fetched.folder}: {already}{inventory.instances} instances{whole}"]
-    for paths, what in ((inventory.missing, "that tasks need"), (inventory.missing_for_tests, "that test runs need")):
+    for paths, what in (
+        (inventory.missing, "that tasks need"),
+        (inventory.missing_for_tests, "that test runs need"),
+    ):
         if paths:
             lines.append(f"  {len(paths)} files {what} are missing or wrong, the first of them:")
             lines += [f"    {printable(path)}" for path in paths[:_MAX_LISTED]]

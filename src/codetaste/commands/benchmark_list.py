@@ -53,7 +53,9 @@ def print_instances(arguments: BenchmarkListArguments) -> int:
     for row in rows:
         absent = [name for name in ("descriptions", "rules", "environment") if not row[name]]
         lacking = f"  without {', '.join(absent)}" if absent else ""
-        print_result(printable(f"{row['instance']:<{width}}  {row['language']:<10}  {row['category']}{lacking}"))
+        print_result(
+            printable(f"{row['instance']:<{width}}  {row['language']:<10}  {row['category']}{lacking}")
+        )
     print_result(f"{len(rows)} of {len(benchmark.instances)} instances")
     return 0
 

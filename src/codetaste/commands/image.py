@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.errors import ConfigError
 from codetaste.sandbox.docker_engine import connect_engine
 from codetaste.sandbox.docker_image import build_image, list_images, remove_image, split_image_name
@@ -45,7 +45,9 @@ class ImageBuildArguments:
     mirrors: bool = True
 
 
-async def build_requested_image(image_arguments: ImageBuildArguments, engine_arguments: ImageEngineArguments) -> int:
+async def build_requested_image(
+    image_arguments: ImageBuildArguments, engine_arguments: ImageEngineArguments
+) -> int:
     """Build an image and print its name and id; returns the exit code, 0.
 
     Raises:

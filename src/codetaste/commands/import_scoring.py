@@ -109,7 +109,9 @@ async def _evaluate_record(
         patch = await to_thread.run_sync(read_patch, path)
     except PatchTooLarge as error:
         size = await to_thread.run_sync(lambda: path.stat().st_size)
-        return too_large_evaluation(rules, size, str(error), compare_with_baseline(read_recorded_tests(folder), baseline))
+        return too_large_evaluation(
+            rules, size, str(error), compare_with_baseline(read_recorded_tests(folder), baseline)
+        )
     tests = await to_thread.run_sync(lambda: read_recorded_tests(folder, sha256(patch).hexdigest()))
     trees = await checkout_trees(context.benchmark.origin(instance), context.cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-import-") as folder_name:

@@ -89,7 +89,9 @@ def _check_arguments(arguments: ImportArguments, run: Path) -> Benchmark | None:
     return resolve_benchmark(arguments.benchmark, arguments.repos)
 
 
-def _create_run(arguments: ImportArguments, run: Path, staging: Path, benchmark: Benchmark | None) -> ImportResult:
+def _create_run(
+    arguments: ImportArguments, run: Path, staging: Path, benchmark: Benchmark | None
+) -> ImportResult:
     """Build the run in ``staging``, next to its target, and move it there when it is complete."""
     if run.exists():
         raise ConfigError(f"{run} has just been created by another import; use another name")

@@ -15,11 +15,11 @@ from codetaste.limits import (
     SANDBOXES,
     TIME,
     configured_limits,
-    model_limit_name,
-    limit_to_json,
     effective_changes,
-    read_limit,
     format_limit,
+    limit_to_json,
+    model_limit_name,
+    read_limit,
 )
 from codetaste.mistakes import did_you_mean
 from codetaste.orchestration.control import LimitChange, read_changes, write_changes
@@ -106,7 +106,9 @@ def _parse_requested(arguments: LimitArguments, configured: Mapping[str, Any]) -
         if not separator:
             problems.append(f"--model {text}: write it as ID=8")
         elif model_id not in known:
-            problems.append(f"--model {text}: the run has no model {model_id!r}{did_you_mean(model_id, known)}")
+            problems.append(
+                f"--model {text}: the run has no model {model_id!r}{did_you_mean(model_id, known)}"
+            )
         else:
             given.append((model_limit_name(model_id), f"--model {model_id}", count))
     requested = {}
@@ -170,6 +172,10 @@ def _print_limits(
     if applied:
         print_result(f"in force in {owner}")
     elif owner:
-        print_result(f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force")
+        print_result(
+            f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force"
+        )
     else:
-        print_result("nobody is at work on it: these hold for the next session, unless its config says something new")
+        print_result(
+            "nobody is at work on it: these hold for the next session, unless its config says something new"
+        )

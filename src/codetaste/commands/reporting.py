@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from codetaste.atomic import write_atomically
 from codetaste.benchmark.statistics import describe_benchmark
-from codetaste.command import result_stream, print_result, notify
+from codetaste.command import notify, print_result, result_stream
 from codetaste.commands.named import resolve_benchmark
 from codetaste.errors import ConfigError
 from codetaste.evaluation.reading import merge_records, read_outputs
 from codetaste.report.aggregate import Aggregation
 from codetaste.report.comparison import comparison_to_json as comparison_json
-from codetaste.report.contents import TABLE_NAMES, DEFAULT_TABLES, make_report, problems_table
+from codetaste.report.contents import DEFAULT_TABLES, TABLE_NAMES, make_report, problems_table
 from codetaste.report.progress import printable
 from codetaste.report.render_csv import render_csv
 from codetaste.report.render_json import problem_to_json, table_to_json
@@ -92,7 +92,9 @@ def print_report(arguments: ReportArguments) -> int:
     elif files:
         print_result("\n".join(files))
     if not trials.agents and (roots or not tables):
-        notify(f"codetaste: there is no trial in {printable(', '.join(map(str, arguments.runs))) or 'no run'}")
+        notify(
+            f"codetaste: there is no trial in {printable(', '.join(map(str, arguments.runs))) or 'no run'}"
+        )
         return 1
     return 0
 
@@ -147,7 +149,9 @@ def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecor
             found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
             own = {label}
         if len(roots) > 1:
-            placed = [replace(each, place=f"{printable(str(root))}: {each.location}") for each in found.problems]
+            placed = [
+                replace(each, location=f"{printable(str(root))}: {each.location}") for each in found.problems
+            ]
             found = replace(found, problems=tuple(placed))
         names |= own
         readings.append(found)

@@ -10,16 +10,16 @@ from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
 from codetaste.benchmark.catalog import open_benchmark
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.errors import ConfigError
-from codetaste.flows.check_rules import rule_checks_to_json, check_published_rules, format_rule_check
+from codetaste.flows.check_rules import check_published_rules, format_rule_check, rule_checks_to_json
 from codetaste.rules.config import RulesConfig
 
 if TYPE_CHECKING:
     from codetaste.flows.check_rules import RuleCheckResult
 
 
-async def check_published_rules(
+async def rules_check(
     folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool
 ) -> int:
     """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any differs.

@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.assembly import cache_dir, open_scanner
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.commands.named import resolve_benchmark, resolve_instance
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
-from codetaste.evaluation.baseline import compare_with_baseline, read_pseudo_agent_tests, read_baseline, read_test_results
+from codetaste.evaluation.baseline import (
+    compare_with_baseline,
+    read_baseline,
+    read_pseudo_agent_tests,
+    read_test_results,
+)
 from codetaste.evaluation.evaluate import evaluate as evaluate_patch
 from codetaste.evaluation.evaluate import too_large_evaluation
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch, pseudo_agent_config
@@ -103,7 +108,9 @@ async def score_patch(arguments: EvaluateArguments) -> int:
     evaluation = await _evaluate_task(task)
     if task.folder is not None:
         await to_thread.run_sync(_write_results, task, task.folder, evaluation)
-    print_result(_evaluation_to_json(task, evaluation) if arguments.json else _format_evaluation(task, evaluation))
+    print_result(
+        _evaluation_to_json(task, evaluation) if arguments.json else _format_evaluation(task, evaluation)
+    )
     return 1 if evaluation.rule_counts is None else 0
 
 
@@ -199,7 +206,9 @@ def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
         folder,
         evaluation,
         instance=task.instance,
-        agent_config=pseudo_agent_config(arguments.pseudo_agent) if arguments.pseudo_agent else metadata.get(_CONFIG, default),
+        agent_config=pseudo_agent_config(arguments.pseudo_agent)
+        if arguments.pseudo_agent
+        else metadata.get(_CONFIG, default),
         inference_metadata=metadata.get(_METADATA),
         instance_metadata=task.benchmark.metadata(task.instance),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),

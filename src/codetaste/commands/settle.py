@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.errors import ConfigError
 from codetaste.mistakes import did_you_mean
 from codetaste.orchestration.history import History
@@ -85,7 +85,9 @@ def _parse_amount(text: str) -> Decimal:
         raise ConfigError(f"--usd: {error}") from None
 
 
-def _print_result(arguments: SettleArguments, history: History, settled: CallRecord | None, unknown: list[CallRecord]) -> None:
+def _print_result(
+    arguments: SettleArguments, history: History, settled: CallRecord | None, unknown: list[CallRecord]
+) -> None:
     total = sum((call.granted.usd for call in unknown), Decimal(0))
     if arguments.json:
         data: dict[str, Any] = {
@@ -108,4 +110,6 @@ def _print_result(arguments: SettleArguments, history: History, settled: CallRec
         for call in unknown:
             model = model_of_call(call, history.job(call.key).lane)
             print_result(printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500))
-    print_result(f"{len(unknown)} calls of unknown cost, {format_usd(total)} at most, count against the budget")
+    print_result(
+        f"{len(unknown)} calls of unknown cost, {format_usd(total)} at most, count against the budget"
+    )

@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.command import result_stream, print_result
+from codetaste.command import print_result, result_stream
 from codetaste.report.job_detail import job_details
 from codetaste.report.status import RunWatcher
-from codetaste.report.status_json import status_to_json, job_details_to_json
-from codetaste.report.status_text import render_status, render_job_details
+from codetaste.report.status_json import job_details_to_json, status_to_json
+from codetaste.report.status_text import render_job_details, render_status
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

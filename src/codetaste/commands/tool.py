@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.agent.tool import load_tools
 from codetaste.assembly import open_discovery_context
-from codetaste.command import print_result, notify
+from codetaste.command import notify, print_result
 from codetaste.commands.named import resolve_benchmark, resolve_instance
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover import open_rule_context
@@ -67,7 +67,9 @@ def find_tool(name: str) -> Tool:
     """
     own = {path.rpartition(":")[2]: path for path in DEFAULT_TOOLS}
     if ":" not in name and name not in own:
-        raise ConfigError(f"there is no tool {name!r}{did_you_mean(name, list(own))}; name others module:name")
+        raise ConfigError(
+            f"there is no tool {name!r}{did_you_mean(name, list(own))}; name others module:name"
+        )
     (tool,) = load_tools([own.get(name, name)], base_dir=Path())
     return tool
 

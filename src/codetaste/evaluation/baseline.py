@@ -59,7 +59,9 @@ class PassResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on PASS for the reader; empty if PASS is unknown."""
-        crashed = (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED_RUN else ()
+        crashed = (
+            (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED_RUN else ()
+        )
         return () if self.passed is None else (*crashed, *self.baseline.notes)
 
 

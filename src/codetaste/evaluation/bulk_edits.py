@@ -72,7 +72,11 @@ def bulk_edit_kind(program: ShellProgram) -> BulkEditKind | None:
     """Return how a program edits in bulk, None if it does not."""
     name = _ALIASES.get(program.name, program.name)
     if name in _IN_PLACE and _in_place(name, program.arguments):
-        return BulkEditKind.SEVERAL_FILES if program.several_files or _files(name, program.arguments) > 1 else BulkEditKind.ONE_FILE
+        return (
+            BulkEditKind.SEVERAL_FILES
+            if program.several_files or _files(name, program.arguments) > 1
+            else BulkEditKind.ONE_FILE
+        )
     if name in _ALWAYS_IN_PLACE and (_DRY_RUN_OPTIONS | _PREVIEW_OPTIONS).isdisjoint(program.arguments):
         return BulkEditKind.SEVERAL_FILES
     if name in _CODEMODS:

@@ -31,7 +31,9 @@ class EvaluateConfig(Section):
     @field_validator("rules")
     @classmethod
     def _known_source(cls, rules: str) -> str:
-        if rules != BENCHMARK_RULES and not (rules.startswith(DISCOVER_PREFIX) and len(rules) > len(DISCOVER_PREFIX)):
+        if rules != BENCHMARK_RULES and not (
+            rules.startswith(DISCOVER_PREFIX) and len(rules) > len(DISCOVER_PREFIX)
+        ):
             raise ValueError('write "benchmark", or "discover/ID" with the id of one of discover.models')
         return rules
 

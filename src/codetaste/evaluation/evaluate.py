@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.rule_files import RuleSet
-    from codetaste.rules.scan import Match, ScanProblem, ScanResult, Scanner
+    from codetaste.rules.scan import Match, Scanner, ScanProblem, ScanResult
     from codetaste.source.apply import AppliedPatch
     from codetaste.source.patch import Patch
 
@@ -147,7 +147,9 @@ async def evaluate(
         return replace(result, status=EvaluationStatus.DOES_NOT_APPLY, why=_one_line(error))
 
 
-def too_large_evaluation(rules: RuleSet, size: int, why: str, pass_result: PassResult | None = None) -> Evaluation:
+def too_large_evaluation(
+    rules: RuleSet, size: int, why: str, pass_result: PassResult | None = None
+) -> Evaluation:
     """Return the evaluation of a patch of ``size`` bytes that was not read because of its size."""
     return Evaluation(EvaluationStatus.TOO_LARGE, why, "", size, rules, pass_result=pass_result or UNTESTED)
 
@@ -160,8 +162,8 @@ def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evalua
     return patch, replace(
         result,
         files=len(patch.files),
-        lines=changed_lines(patch, result.exclusions).counts,
-        lines_all=changed_lines(patch, Exclusions.NONE).counts,
+        line_counts=changed_lines(patch, result.exclusions).counts,
+        line_counts_all=changed_lines(patch, Exclusions.NONE).counts,
     )
 
 
@@ -175,10 +177,14 @@ async def _score(
         return replace(result, status=EvaluationStatus.NO_RULES, why="the instance has no rules")
     before = await scanner.scan(numbered, base)
     after = await scanner.scan(numbered, applied.tree)
-    result = replace(result, problems=tuple(result.rules.with_original_id(problem) for problem in after.problems))
+    result = replace(
+        result, problems=tuple(result.rules.with_original_id(problem) for problem in after.problems)
+    )
     for tree, scan in (("R", before), ("R with the patch", after)):
         if scan.partial:
-            return replace(result, status=EvaluationStatus.PARTIAL_SCAN, why=_partial_reason(result.rules, tree, scan))
+            return replace(
+                result, status=EvaluationStatus.PARTIAL_SCAN, why=_partial_reason(result.rules, tree, scan)
+            )
     return await to_thread.run_sync(_count, result, patch, before, after)
 
 
@@ -194,14 +200,14 @@ def _count(result: Evaluation, patch: Patch, before: ScanResult, after: ScanResu
     covered = covered_lines(positive), covered_lines(legacy)
     return replace(
         result,
-        counts=RuleCounts(len(matching), len(rules.positive), len(unmet), len(rules.negative)),
-        lacking=tuple(rule.id for rule in rules.positive if rule.id not in matching),
-        remaining=tuple(rule.id for rule in rules.negative if rule.id in unmet),
+        rule_counts=RuleCounts(len(matching), len(rules.positive), len(unmet), len(rules.negative)),
+        unmet_additive=tuple(rule.id for rule in rules.positive if rule.id not in matching),
+        unmet_reductive=tuple(rule.id for rule in rules.negative if rule.id in unmet),
         precision=precision_counts(changed_lines(patch, result.exclusions), *covered),
         precision_all=precision_counts(changed_lines(patch, Exclusions.NONE), *covered),
-        positive=positive,
-        negative=negative,
-        unparsable=unscannable.after,
+        positive_matches=positive,
+        negative_matches=negative,
+        unscannable=unscannable.after,
         notes=(*result.notes, *_unscannable_note(unscannable.after, len(unmet_by_assumption))),
     )
 

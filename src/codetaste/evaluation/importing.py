@@ -161,7 +161,10 @@ def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
         for name in _BASELINE_FILES:
             try:
                 copied += copy_file(
-                    source / path / name, to / BASELINES_FOLDER / path / name, str(source.resolve()), _MAX_FILE_BYTES
+                    source / path / name,
+                    to / BASELINES_FOLDER / path / name,
+                    str(source.resolve()),
+                    _MAX_FILE_BYTES,
                 )
             except FileNotFoundError:
                 continue

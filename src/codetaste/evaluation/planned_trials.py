@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import Cause, JournalError
-from codetaste.evaluation.records import ProblemKind, TrialSource, TrialRecord, TrialStatus
+from codetaste.evaluation.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
 from codetaste.evaluation.stray_files import FileProblem, printable
 from codetaste.orchestration.history import History
 from codetaste.orchestration.journal import JOURNAL_FILE

@@ -51,7 +51,9 @@ def read_changed_lines(path: Path, root: str) -> ChangedLines:
     try:
         return changed_lines(parse_patch(content))
     except SourceError as error:
-        raise FileProblem(ProblemKind.TRUNCATED, f"is not a complete patch: {printable(str(error))}") from None
+        raise FileProblem(
+            ProblemKind.TRUNCATED, f"is not a complete patch: {printable(str(error))}"
+        ) from None
 
 
 def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -> RuleCoverage:

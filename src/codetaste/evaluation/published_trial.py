@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.planned_trials import INTERRUPTED
 from codetaste.evaluation.precision import precision_counts
-from codetaste.evaluation.published_lines import RuleCoverage, read_coverage, read_changed_lines
+from codetaste.evaluation.published_lines import RuleCoverage, read_changed_lines, read_coverage
 from codetaste.evaluation.records import ProblemKind, TrialStatus
 from codetaste.evaluation.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
 from codetaste.evaluation.score import pass_thresholds, passes
@@ -40,7 +40,9 @@ _OUTPUT_BYTES = 16 * 1024**2
 _EMPTY_PATCH_BYTES = 1
 
 
-def scores_without_evaluation(trial: TrialFolder, metadata: TrialMetadata, context: ReadContext) -> TrialScores:
+def scores_without_evaluation(
+    trial: TrialFolder, metadata: TrialMetadata, context: ReadContext
+) -> TrialScores:
     """Return the status of a trial without an evaluation, with |L⁺| and |L⁻| if it has a patch."""
     if metadata.interruption:
         return TrialScores(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interruption}")
@@ -75,7 +77,9 @@ def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: R
     return replace(scores, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
 
 
-def _pass(scores: TrialScores, trial: TrialFolder, result: PublishedResult, context: ReadContext) -> dict[str, Any]:
+def _pass(
+    scores: TrialScores, trial: TrialFolder, result: PublishedResult, context: ReadContext
+) -> dict[str, Any]:
     """Return ``passed``, or ``why`` it is unknown."""
     if scores.tests is None:
         return {"why": scores.why or "no test results are recorded"}
@@ -134,7 +138,9 @@ def _as_problem(error: FileNotFoundError | FileProblem) -> FileProblem:
     return error if isinstance(error, FileProblem) else FileProblem(ProblemKind.MISSING, "is missing")
 
 
-def _with_lines(scores: TrialScores, trial: TrialFolder, context: ReadContext, positive: Path | None = None) -> TrialScores:
+def _with_lines(
+    scores: TrialScores, trial: TrialFolder, context: ReadContext, positive: Path | None = None
+) -> TrialScores:
     """Add |L⁺| and |L⁻|, and PREC where there is a SARIF file of Γ⁺ on R∘X̂."""
     try:
         lines = read_changed_lines(trial.folder / PREDICTION, context.root)
@@ -162,7 +168,9 @@ def _with_lines(scores: TrialScores, trial: TrialFolder, context: ReadContext, p
     )
 
 
-def _coverage(path: Path, wanted: Container[str], trial: TrialFolder, context: ReadContext) -> RuleCoverage | str:
+def _coverage(
+    path: Path, wanted: Container[str], trial: TrialFolder, context: ReadContext
+) -> RuleCoverage | str:
     try:
         return read_coverage(path, context.root, wanted)
     except (FileNotFoundError, FileProblem) as error:

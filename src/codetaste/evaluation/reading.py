@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.planned_trials import reconcile_with_journal
-from codetaste.evaluation.records import ReadProblem, ProblemKind, TrialRecords
+from codetaste.evaluation.records import ProblemKind, ReadProblem, TrialRecords
 from codetaste.evaluation.stray_files import FileProblem, printable
 from codetaste.evaluation.trial_context import ReadContext
 from codetaste.evaluation.trial_places import MODES, TRACKS, find_trials

@@ -53,7 +53,9 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _rates(counts: RuleCounts | None, precision: PrecisionCounts | None, passed: bool | None) -> dict[str, Any]:
+def _rates(
+    counts: RuleCounts | None, precision: PrecisionCounts | None, passed: bool | None
+) -> dict[str, Any]:
     whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
     return {
         "passed": passed,

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.catalog import Track
 from codetaste.errors import ConfigError, RuleError, SourceError
-from codetaste.evaluation.baseline import compare_with_baseline, read_pseudo_agent_tests, read_baseline
+from codetaste.evaluation.baseline import compare_with_baseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.pseudo import NULL_PATCH, golden_patch
 from codetaste.evaluation.records import GOLDEN, NULL

@@ -39,7 +39,11 @@ def _file_runs_tests(path: str, arguments: Sequence[str]) -> bool:
     name = basename(path)
     stem = _SUFFIX.sub("", name)
     test_script = runners.SCRIPT_PATH.fullmatch(path) and not path.startswith(runners.SYSTEM_FOLDERS)
-    if test_script or not runners.RUNNERS.isdisjoint((name, stem)) or runners.REPOSITORY_SCRIPT.fullmatch(stem):
+    if (
+        test_script
+        or not runners.RUNNERS.isdisjoint((name, stem))
+        or runners.REPOSITORY_SCRIPT.fullmatch(stem)
+    ):
         return True
     if name in runners.MAVEN:
         return _maven_runs_tests(arguments)

@@ -86,7 +86,9 @@ def count_calls(calls: Iterable[CountedToolCall]) -> Activity:
             continue
         if call.shell_text not in traits_by_text:
             left -= len(call.shell_text)
-            traits_by_text[call.shell_text] = command_traits(call.shell_text) if left >= 0 else CommandTraits(complete=False)
+            traits_by_text[call.shell_text] = (
+                command_traits(call.shell_text) if left >= 0 else CommandTraits(complete=False)
+            )
         commands.append(traits_by_text[call.shell_text])
     return Activity(
         commands=len(commands),

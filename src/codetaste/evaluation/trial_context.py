@@ -10,7 +10,7 @@ from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
 from codetaste.evaluation.published_lines import RuleCoverage, read_coverage
-from codetaste.evaluation.records import NULL, ReadProblem, ProblemKind
+from codetaste.evaluation.records import NULL, ProblemKind, ReadProblem
 from codetaste.evaluation.result_files import NEGATIVE_SARIF
 from codetaste.evaluation.stray_files import FileProblem, is_folder, printable
 from codetaste.evaluation.trial_places import PSEUDO_TRACK
@@ -79,10 +79,15 @@ class ReadContext:
             try:
                 recorded = read_baseline(each, instance)
             except ConfigError as error:
-                self.add_problem(f"{BASELINES_FOLDER}/{trial.instance_path}", FileProblem(ProblemKind.UNREADABLE, error.problems[0]))
+                self.add_problem(
+                    f"{BASELINES_FOLDER}/{trial.instance_path}",
+                    FileProblem(ProblemKind.UNREADABLE, error.problems[0]),
+                )
                 continue
             for problem in recorded.faults:
-                self.add_problem(f"{BASELINES_FOLDER}/{trial.instance_path}", FileProblem(ProblemKind.UNREADABLE, problem))
+                self.add_problem(
+                    f"{BASELINES_FOLDER}/{trial.instance_path}", FileProblem(ProblemKind.UNREADABLE, problem)
+                )
             if recorded.source == BASELINES_FOLDER:
                 return recorded
             found = found if found.thresholds is not None else recorded

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.catalog import Track
 from codetaste.benchmark.table import is_path_name
 from codetaste.errors import ConfigError
-from codetaste.evaluation.records import ReadProblem, ProblemKind
+from codetaste.evaluation.records import ProblemKind, ReadProblem
 from codetaste.evaluation.stray_files import is_folder, printable
 
 if TYPE_CHECKING:
@@ -205,7 +205,9 @@ class _Walk:
                     for agent in self.folders(path):
                         yield from self._trials_of_agent(Path(agent.path), agent.name, template, 1)
 
-    def _trials_of_agent(self, folder: Path, name: str, template: TrialFolder, depth: int) -> Iterator[TrialFolder]:
+    def _trials_of_agent(
+        self, folder: Path, name: str, template: TrialFolder, depth: int
+    ) -> Iterator[TrialFolder]:
         try:
             names = {entry.name for entry in os.scandir(folder)}
         except OSError as error:

@@ -15,17 +15,24 @@ from codetaste.evaluation.records import (
     NULL,
     ProblemKind,
     PublishedScores,
-    TrialSource,
     TrialRecord,
+    TrialSource,
     TrialStatus,
 )
 from codetaste.evaluation.result_files import RESULT, SCORES
 from codetaste.evaluation.score import passes
-from codetaste.evaluation.stray_files import FileProblem, file_size, is_link, printable, read_file, read_json_object
+from codetaste.evaluation.stray_files import (
+    FileProblem,
+    file_size,
+    is_link,
+    printable,
+    read_file,
+    read_json_object,
+)
 from codetaste.evaluation.trial_context import BASELINES_FOLDER
 from codetaste.evaluation.trial_places import MODES
 from codetaste.evaluation.trial_story import AGENT_CONFIG, INFERENCE_METADATA, read_metadata
-from codetaste.evaluation.trial_values import TrialScores, scores_from_json, result_from_json
+from codetaste.evaluation.trial_values import TrialScores, result_from_json, scores_from_json
 from codetaste.source.patch import MAX_PATCH_BYTES
 
 if TYPE_CHECKING:
@@ -98,7 +105,9 @@ def read_trial(trial: TrialFolder, context: ReadContext) -> TrialRecord | None:
     )
 
 
-def _agent(trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, context: ReadContext) -> str:
+def _agent(
+    trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, context: ReadContext
+) -> str:
     """Return the agent's id: from its metadata, by which the published harness groups, else its folder."""
     recorded = result.agent_config.get("id") if result is not None else ""
     name = metadata.agent_id or (recorded if isinstance(recorded, str) else "") or trial.agent
@@ -114,7 +123,9 @@ def _agent(trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult 
     return shown
 
 
-def _track(trial: TrialFolder, metadata: TrialMetadata, context: ReadContext, *, pseudo: bool) -> tuple[str, str]:
+def _track(
+    trial: TrialFolder, metadata: TrialMetadata, context: ReadContext, *, pseudo: bool
+) -> tuple[str, str]:
     """Return track and mode: the folder's, else those of the metadata."""
     if pseudo:
         return "", "direct"
@@ -165,7 +176,11 @@ def _other_commit(trial: TrialFolder, result: PublishedResult, context: ReadCont
 
 
 def _scores(
-    trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, problem: str, context: ReadContext
+    trial: TrialFolder,
+    metadata: TrialMetadata,
+    result: PublishedResult | None,
+    problem: str,
+    context: ReadContext,
 ) -> tuple[TrialScores, bool]:
     """Return the trial's scores, and whether they are from our own ``scores.json``."""
     own = _own_scores(trial, context)
@@ -223,12 +238,18 @@ def _activity(trial: TrialFolder, context: ReadContext) -> Activity | None:
         return read_activity(trial.folder / "evaluation")
     except ValueError as error:
         text = f"cannot be read: {str(error).rpartition(': ')[2]}"
-        context.add_problem(f"{trial.label}/evaluation/activity.json", FileProblem(ProblemKind.UNREADABLE, text))
+        context.add_problem(
+            f"{trial.label}/evaluation/activity.json", FileProblem(ProblemKind.UNREADABLE, text)
+        )
         return None
 
 
 def _published(
-    trial: TrialFolder, metadata: TrialMetadata, result: PublishedResult | None, scores: TrialScores, context: ReadContext
+    trial: TrialFolder,
+    metadata: TrialMetadata,
+    result: PublishedResult | None,
+    scores: TrialScores,
+    context: ReadContext,
 ) -> PublishedScores | None:
     """Return the values of this trial that the published harness averages; None if it drops the trial.
 

@@ -7,7 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from codetaste.evaluation.records import ProblemKind, TrialSource
-from codetaste.evaluation.stray_files import FileProblem, parse_count, parse_number, read_json_object, parse_text
+from codetaste.evaluation.stray_files import (
+    FileProblem,
+    parse_count,
+    parse_number,
+    parse_text,
+    read_json_object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,7 +95,9 @@ class _StepTotals:
         self.time_open |= seconds is None
 
 
-def read_metadata(folder: Path, root: str, mode: str, *, pseudo: bool, report: ProblemReporter) -> TrialMetadata:
+def read_metadata(
+    folder: Path, root: str, mode: str, *, pseudo: bool, report: ProblemReporter
+) -> TrialMetadata:
     """Read the metadata of the trial in ``folder``.
 
     Args:
@@ -129,8 +137,12 @@ def read_metadata(folder: Path, root: str, mode: str, *, pseudo: bool, report: P
         known_cost_usd=totals.known_usd,
         time_s=None if totals.time_open else totals.time_s,
         turns=_try_read(INFERENCE_METADATA, report, lambda: parse_count(additional.get("turns"), "turns")),
-        tool_calls=_try_read(INFERENCE_METADATA, report, lambda: parse_count(additional.get("tool_calls"), "tool_calls")),
-        message=parse_text(additional.get("message") or additional.get("error") or additional.get("error_message")),
+        tool_calls=_try_read(
+            INFERENCE_METADATA, report, lambda: parse_count(additional.get("tool_calls"), "tool_calls")
+        ),
+        message=parse_text(
+            additional.get("message") or additional.get("error") or additional.get("error_message")
+        ),
         interruption=parse_text(additional.get("interrupted")),
         loadable=_loadable(metadata),
     )

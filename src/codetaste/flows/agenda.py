@@ -97,11 +97,17 @@ def plan_flows(
     Raises:
         ConfigError: a glob matches no job.
     """
-    passes = discovery.plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
+    passes = (
+        discovery.plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
+    )
     steps = [
-        step for trial in plan_trials(sections.agents, sections.tracks, instances, labels) for step in trial.steps
+        step
+        for trial in plan_trials(sections.agents, sections.tracks, instances, labels)
+        for step in trial.steps
     ]
-    evaluations = evaluation_tasks(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
+    evaluations = (
+        evaluation_tasks(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
+    )
     keys = [
         *(each.key for each in passes),
         *(step.key for step in steps),

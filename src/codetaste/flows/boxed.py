@@ -97,7 +97,10 @@ async def run_agent_in_sandbox(
 
 
 async def _collect(
-    sandbox: Sandbox, testbed: Testbed, collect: Callable[[Sandbox, Testbed], Awaitable[None]], result: AgentRunResult
+    sandbox: Sandbox,
+    testbed: Testbed,
+    collect: Callable[[Sandbox, Testbed], Awaitable[None]],
+    result: AgentRunResult,
 ) -> CodetasteError | None:
     """Stop the sandbox and collect the output; return an error, which must not hide why the run ended."""
     result.finished_at = result.finished_at or utc_now()

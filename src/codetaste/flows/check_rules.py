@@ -77,7 +77,9 @@ async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cac
         return RuleCheckResult(instance.id, skip_reason=reason)
     trees = await checkout_trees(benchmark.origin(instance), cache)
     positive, negative = [await to_thread.run_sync(_read_if_present, path) for path in paths]
-    return RuleCheckResult(instance.id, await recount_rules(scanner, trees.base, trees.golden, positive, negative))
+    return RuleCheckResult(
+        instance.id, await recount_rules(scanner, trees.base, trees.golden, positive, negative)
+    )
 
 
 def _read_if_present(path: Path) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import JournalError
 from codetaste.flows.effort import BUDGET, ERROR, TIMEOUT, utc_now
 from codetaste.flows.metadata import TrialEnd, inference_metadata, without_plans
-from codetaste.flows.outputs import Prediction, load_prediction, is_partial, has_outcome, write_prediction
+from codetaste.flows.outputs import Prediction, has_outcome, is_partial, load_prediction, write_prediction
 from codetaste.flows.trials import StepKind
 from codetaste.orchestration.job import Status
 
@@ -26,7 +26,11 @@ _REASONS = {Status.BUDGET_EXCEEDED: BUDGET, Status.TIMEOUT: TIMEOUT}
 
 
 async def finish_trials(
-    steps: Iterable[Step], outcomes: Mapping[str, Outcome], context: InferenceContext, budget: Budget, blobs: Blobs
+    steps: Iterable[Step],
+    outcomes: Mapping[str, Outcome],
+    context: InferenceContext,
+    budget: Budget,
+    blobs: Blobs,
 ) -> dict[str, Outcome]:
     """Return the outcome of each trial whose execute step is among ``steps``, by trial key.
 
@@ -72,7 +76,11 @@ async def finish_trials(
 
 
 async def _outcome(
-    step: Step, outcomes: Mapping[str, Outcome], money: BudgetSnapshot, context: InferenceContext, blobs: Blobs
+    step: Step,
+    outcomes: Mapping[str, Outcome],
+    money: BudgetSnapshot,
+    context: InferenceContext,
+    blobs: Blobs,
 ) -> Outcome:
     trial, last = step.trial, outcomes[step.key]
     chain = [outcomes[each.key] for each in (*step.previous_steps, step)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
+from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.products import write_pass_rules
@@ -84,7 +84,11 @@ class DiscoveryModels:
 
 
 def discovery_jobs(
-    config: DiscoverConfig, passes: Iterable[DiscoveryPass], models: DiscoveryModels, context: DiscoveryContext, budget: Budget
+    config: DiscoverConfig,
+    passes: Iterable[DiscoveryPass],
+    models: DiscoveryModels,
+    context: DiscoveryContext,
+    budget: Budget,
 ) -> list[Job]:
     """Return the jobs of ``passes``, and one job for the sources of each instance, under ``budget``."""
     made: dict[str, Job] = {}
@@ -99,7 +103,13 @@ def discovery_jobs(
     return list(made.values())
 
 
-def _pass_job(each: DiscoveryPass, config: DiscoverConfig, models: DiscoveryModels, context: DiscoveryContext, node: Budget) -> Job:
+def _pass_job(
+    each: DiscoveryPass,
+    config: DiscoverConfig,
+    models: DiscoveryModels,
+    context: DiscoveryContext,
+    node: Budget,
+) -> Job:
     settings = _loop_settings(config, each, models, context)
     model = models.models[each.model_id]
     return Job(
@@ -124,7 +134,9 @@ def _pass_job(each: DiscoveryPass, config: DiscoverConfig, models: DiscoveryMode
     )
 
 
-def _loop_settings(config: DiscoverConfig, each: DiscoveryPass, models: DiscoveryModels, context: DiscoveryContext) -> LoopSettings:
+def _loop_settings(
+    config: DiscoverConfig, each: DiscoveryPass, models: DiscoveryModels, context: DiscoveryContext
+) -> LoopSettings:
     """Return the loop's settings; the prompt has the instructed description, nothing of the golden patch."""
     direction = each.direction.value
     return LoopSettings(
@@ -165,7 +177,11 @@ async def open_rule_context(
 
 
 async def _run_pass(
-    each: DiscoveryPass, settings: LoopSettings, model: MeteredModel, context: DiscoveryContext, job: JobContext
+    each: DiscoveryPass,
+    settings: LoopSettings,
+    model: MeteredModel,
+    context: DiscoveryContext,
+    job: JobContext,
 ) -> Json:
     """Run the agent loop until it ends for any reason; the rules found by then are the result."""
     state = AgentState(settings.first_messages())

@@ -14,7 +14,12 @@ from anyio import to_thread
 from codetaste.evaluation import score
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.flows.effort import utc_now
-from codetaste.flows.scored import EvaluationInputs, recorded_test_counts, evaluate_prediction, write_evaluated_prediction
+from codetaste.flows.scored import (
+    EvaluationInputs,
+    evaluate_prediction,
+    recorded_test_counts,
+    write_evaluated_prediction,
+)
 from codetaste.flows.sources import digest_parts, sources_job
 from codetaste.llm.codec import canonical_json
 from codetaste.orchestration.job import Job
@@ -33,7 +38,9 @@ _MAX_CONCURRENT = 4
 """Limit for any number of CPUs: agents and their gateway run in the same process and take precedence."""
 
 
-async def evaluation_jobs(tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: Budget, cpus: int) -> list[Job]:
+async def evaluation_jobs(
+    tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: Budget, cpus: int
+) -> list[Job]:
     """Return the jobs of ``tasks`` and of their sources, under ``budget``, for a host with ``cpus`` CPUs."""
     fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
     made: dict[str, Job] = {}
@@ -46,7 +53,9 @@ async def evaluation_jobs(tasks: Sequence[EvaluationTask], context: EvaluationCo
     return list(made.values())
 
 
-def _job(task: EvaluationTask, context: EvaluationContext, fingerprint: str, budget: Budget, cpu: float) -> Job:
+def _job(
+    task: EvaluationTask, context: EvaluationContext, fingerprint: str, budget: Budget, cpu: float
+) -> Job:
     async def run(job: JobContext) -> Json:
         return await _evaluate(task, context, job)
 
@@ -75,7 +84,9 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
     for task in tasks:
         reference, instance = context.references[task.instance.id], task.instance
         tests, _ = recorded_test_counts(task, context)
-        baseline = canonical_json([tests and list(astuple(tests)), repr(reference.baseline), reference.problem])
+        baseline = canonical_json(
+            [tests and list(astuple(tests)), repr(reference.baseline), reference.problem]
+        )
         fingerprints[task.key] = digest_parts(
             *common, instance.commit_hash, instance.golden_commit_hash, reference.digest, baseline
         )

@@ -72,7 +72,9 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
             patches.append(await extract_patch(sandbox, testbed, ExtractionLimits()))
 
     try:
-        await run_agent_in_sandbox(step, execution_prompt(step, context, prior.plan), context, job, result, collect)
+        await run_agent_in_sandbox(
+            step, execution_prompt(step, context, prior.plan), context, job, result, collect
+        )
     except BaseException as error:
         if patches:
             with job.cleanup_scope():
@@ -103,7 +105,12 @@ async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
 
 
 async def _finish(
-    step: Step, context: InferenceContext, job: JobContext, prior: _PriorSteps, result: AgentRunResult, extracted: ExtractedPatch | None
+    step: Step,
+    context: InferenceContext,
+    job: JobContext,
+    prior: _PriorSteps,
+    result: AgentRunResult,
+    extracted: ExtractedPatch | None,
 ) -> Json:
     if extracted is not None and result.finish_reason == BUDGET:
         job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))

@@ -53,7 +53,9 @@ def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Bud
 def trial_budget(step: Step, budget: Budget) -> Budget:
     """Return the budget that all steps of the trial share, a child of the flow's ``budget``."""
     agent = step.trial.agent
-    return budget.child(step.trial.budget_name, BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit))
+    return budget.child(
+        step.trial.budget_name, BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
+    )
 
 
 def _step_job(step: Step, context: InferenceContext, trial: Budget) -> Job:
@@ -79,7 +81,11 @@ def _step_job(step: Step, context: InferenceContext, trial: Budget) -> Job:
 
 def _prompt(step: Step, context: InferenceContext) -> str:
     """Return the prompt of ``step``'s agent; the plan of an execute step is not known yet."""
-    return planning_prompt(step, context) if step.kind is StepKind.PLAN else execution_prompt(step, context, None)
+    return (
+        planning_prompt(step, context)
+        if step.kind is StepKind.PLAN
+        else execution_prompt(step, context, None)
+    )
 
 
 def _fingerprint(step: Step, context: InferenceContext) -> str:
@@ -96,7 +102,9 @@ def _fingerprint(step: Step, context: InferenceContext) -> str:
         settings = loop_settings(agent, task)
         tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
         caps = f"{settings.max_turns} {settings.max_output_tokens}"
-        return digest_parts(*common, *inputs, settings.system, caps, canonical_json(dict(agent.options)), *tools)
+        return digest_parts(
+            *common, *inputs, settings.system, caps, canonical_json(dict(agent.options)), *tools
+        )
     adapter = context.adapters[agent.id]
     options = canonical_json(adapter.resolve_options(agent.options))
     return digest_parts(*common, *inputs, adapter.digest, context.version(agent), options)
@@ -111,7 +119,9 @@ def _min_cost(step: Step, context: InferenceContext) -> Cost | None:
     if not agent.uses_own_loop and context.adapters[agent.id].protocol == "none":
         return None
     # A CLI agent adds an unknown amount of its own prompt: its first call costs more than this lower bound.
-    settings = loop_settings(agent, task) if agent.uses_own_loop else LoopSettings(system="", task=task, tools=())
+    settings = (
+        loop_settings(agent, task) if agent.uses_own_loop else LoopSettings(system="", task=task, tools=())
+    )
     return model.min_cost(settings.build_request(settings.first_messages()))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.agent.loop import LoopSettings, AgentState
+from codetaste.agent.loop import AgentState, LoopSettings
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.effort import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
 from codetaste.flows.selection import selected_plan

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import Lock, to_thread
 
 from codetaste.errors import CodetasteError, ConfigError
-from codetaste.evaluation.baseline import RecordedBaseline, read_pseudo_agent_tests, read_baseline
+from codetaste.evaluation.baseline import RecordedBaseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.pseudo import PSEUDO_AGENTS
 from codetaste.evaluation.rule_files import RuleSet, parse_rule_set, read_rule_set
 from codetaste.rules.verdict import Direction
@@ -117,7 +117,9 @@ class EvaluationContext:
         async with self._locks.setdefault(instance.id, Lock()):
             if instance.id not in self._rules:
                 if task.pass_keys:
-                    positive, negative = [(await load_text(values[key]["yaml"])).encode() for key in task.pass_keys]
+                    positive, negative = [
+                        (await load_text(values[key]["yaml"])).encode() for key in task.pass_keys
+                    ]
                     rules = await to_thread.run_sync(parse_rule_set, positive, negative)
                 else:
                     rules = await to_thread.run_sync(read_rule_set, self.benchmark, instance)

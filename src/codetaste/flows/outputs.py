@@ -16,7 +16,7 @@ from anyio import to_thread
 from codetaste.atomic import write_atomically
 from codetaste.flows.effort import ERROR
 from codetaste.flows.metadata import agent_config
-from codetaste.flows.plan_files import PLAN_FILES, PLAN_FILE
+from codetaste.flows.plan_files import PLAN_FILE, PLAN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.storage import Blobs
 
-PATCH_FILE, METADATA_FILE, AGENT_CONFIG_FILE = "prediction.diff", "inference_metadata.json", "agent_config.json"
+PATCH_FILE, METADATA_FILE, AGENT_CONFIG_FILE = (
+    "prediction.diff",
+    "inference_metadata.json",
+    "agent_config.json",
+)
 
 
 def outputs_root(out: Path) -> Path:
@@ -69,7 +73,9 @@ async def load_prediction(data: Mapping[str, Any], blobs: Blobs) -> Prediction:
     return Prediction(patch, data["metadata"], [await blobs.load(digest) for digest in data["plans"]])
 
 
-async def write_prediction(out: Path, trial: Trial, prediction: Prediction, context: InferenceContext) -> None:
+async def write_prediction(
+    out: Path, trial: Trial, prediction: Prediction, context: InferenceContext
+) -> None:
     """Write the files of ``trial``; a file that already has its content is not touched.
 
     Raises:

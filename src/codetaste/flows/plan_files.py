@@ -50,7 +50,9 @@ async def read_plans(sandbox: Sandbox, mode: str) -> AgentPlans:
                 left -= len(chunk)
                 if left <= 0:
                     break
-        texts, problem = await to_thread.run_sync(_read_plan_texts, file, (PLAN_FILE,) if mode == "plan" else PLAN_FILES)
+        texts, problem = await to_thread.run_sync(
+            _read_plan_texts, file, (PLAN_FILE,) if mode == "plan" else PLAN_FILES
+        )
     if left <= 0 and problem:
         problem += f" within the first {_MAX_OUTPUT_BYTES:,} bytes of {OUTPUT}"
     return AgentPlans(problem=problem) if problem else AgentPlans(texts)

@@ -63,7 +63,9 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
     return _value(PLAN_ERRORS[track.mode], attempts, job)
 
 
-async def _attempt(step: Step, task: str, context: InferenceContext, job: JobContext, name: str) -> tuple[AgentRunResult, AgentPlans]:
+async def _attempt(
+    step: Step, task: str, context: InferenceContext, job: JobContext, name: str
+) -> tuple[AgentRunResult, AgentPlans]:
     result, plans = AgentRunResult(), AgentPlans(problem="no plan was written")
 
     async def collect(sandbox: Sandbox, _testbed: Testbed) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
-from codetaste.agent.loop import LoopSettings, AgentState, LoopEnd, run_loop
+from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.flows.effort import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT
 from codetaste.flows.transcript import write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.metered import MeteredModel
     from codetaste.orchestration.job import JobContext
-    from codetaste.sandbox.box import Sandbox, Egress, Mount
+    from codetaste.sandbox.box import Egress, Mount, Sandbox
 
 _NO_LIMIT_S = 30 * 24 * 3600.0
 _FINISH_REASONS = {
@@ -62,13 +62,17 @@ async def runner_for(step: Step, context: InferenceContext) -> AgentRunner:
     agent = step.trial.agent
     if agent.uses_own_loop:
 
-        async def run_own_loop(sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str) -> None:
+        async def run_own_loop(
+            sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str
+        ) -> None:
             await _run_own_loop(step, context, sandbox, task, result, job, name)
 
         return AgentRunner((), NO_EGRESS, run_own_loop)
     installed = await context.install_agent(agent)
 
-    async def run_cli_agent(sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str) -> None:
+    async def run_cli_agent(
+        sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str
+    ) -> None:
         await _run_cli_agent(installed, step, context, sandbox, task, result, job, name)
 
     calls_model = context.adapters[agent.id].protocol != "none"
@@ -104,7 +108,13 @@ class _UsageCounter:
 
 
 async def _run_own_loop(
-    step: Step, context: InferenceContext, sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str
+    step: Step,
+    context: InferenceContext,
+    sandbox: Sandbox,
+    task: str,
+    result: AgentRunResult,
+    job: JobContext,
+    name: str,
 ) -> None:
     """Run the own loop; each reply and each tool answer is an effect, so the loop continues after a crash."""
     agent = step.trial.agent

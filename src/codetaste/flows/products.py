@@ -55,7 +55,9 @@ async def write_discovered_benchmarks(
     for model_id in dict.fromkeys(each.model_id for each in usable):
         of_model = [each for each in usable if each.model_id == model_id]
         instances = {each.instance.id: each.instance for each in of_model}
-        await write_benchmark(discovery_folder(of_model[0], context), context.benchmark, list(instances.values()))
+        await write_benchmark(
+            discovery_folder(of_model[0], context), context.benchmark, list(instances.values())
+        )
     failures: list[JournalError] = []
     for each in usable:
         value: Any = outcomes[each.key].value

@@ -9,7 +9,13 @@ from anyio import to_thread
 
 from codetaste.errors import CodetasteError, JournalError
 from codetaste.flows.effort import utc_now
-from codetaste.flows.scored import EvaluationInputs, files_unchanged, evaluate_prediction, prediction_folder, write_evaluated_prediction
+from codetaste.flows.scored import (
+    EvaluationInputs,
+    evaluate_prediction,
+    files_unchanged,
+    prediction_folder,
+    write_evaluated_prediction,
+)
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
@@ -77,7 +83,9 @@ async def _must_evaluate(
     return trial.usable and trial.value is not None and all(other.usable for other in others)
 
 
-async def _evaluate_again(task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, outcome: Outcome) -> Outcome:
+async def _evaluate_again(
+    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, outcome: Outcome
+) -> Outcome:
     try:
         result = await evaluate_prediction(task, context, inputs)
         value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)

@@ -71,7 +71,9 @@ class EvaluatedPrediction:
     metadata: Mapping[str, Any]
 
 
-async def evaluate_prediction(task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs) -> EvaluatedPrediction:
+async def evaluate_prediction(
+    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs
+) -> EvaluatedPrediction:
     """Evaluate one prediction; no file is left on the disk.
 
     Raises:
@@ -106,7 +108,9 @@ async def evaluate_prediction(task: EvaluationTask, context: EvaluationContext, 
     return EvaluatedPrediction(replace(evaluation, notes=notes), patch, _metadata(task, inputs))
 
 
-async def _patch(task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, trees: Trees, scratch: Path) -> bytes:
+async def _patch(
+    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, trees: Trees, scratch: Path
+) -> bytes:
     if task.execution is not None:
         patch_digest = inputs.values[task.execution.key]["patch"]
         return (await inputs.load_text(patch_digest)).encode("utf-8", "surrogateescape")
@@ -151,7 +155,9 @@ def recorded_test_counts(
         return None, str(error)
 
 
-def write_evaluated_prediction(task: EvaluationTask, context: EvaluationContext, result: EvaluatedPrediction, timestamp: str) -> dict[str, Any]:
+def write_evaluated_prediction(
+    task: EvaluationTask, context: EvaluationContext, result: EvaluatedPrediction, timestamp: str
+) -> dict[str, Any]:
     """Write all files of an evaluated prediction, and return the job's value for the journal.
 
     Raises:
@@ -161,7 +167,11 @@ def write_evaluated_prediction(task: EvaluationTask, context: EvaluationContext,
     files: dict[str, str] = {}
     if trial is None:
         config = pseudo_agent_config(task.agent_id)
-        contents = {PATCH_FILE: result.patch, AGENT_CONFIG_FILE: _json(config), METADATA_FILE: _json(result.metadata)}
+        contents = {
+            PATCH_FILE: result.patch,
+            AGENT_CONFIG_FILE: _json(config),
+            METADATA_FILE: _json(result.metadata),
+        }
         for name, content in contents.items():
             write_atomically(folder / name, content)
             files[name] = sha256(content).hexdigest()

@@ -39,7 +39,11 @@ class EvaluationTask:
     def key(self) -> str:
         """The job's key."""
         trial = self.trial
-        return f"evaluate/{self.agent_id}/{self.instance.id}" if trial is None else f"evaluate/{trial.budget_name}"
+        return (
+            f"evaluate/{self.agent_id}/{self.instance.id}"
+            if trial is None
+            else f"evaluate/{trial.budget_name}"
+        )
 
     @property
     def title(self) -> str:

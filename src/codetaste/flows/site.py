@@ -126,7 +126,9 @@ async def open_inference_context(
             from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only for CLI agents
             from codetaste.gateway.served import gateway_model  # noqa: PLC0415
 
-            serving = {model.id: gateway_model(model, model_set.models[model.id]) for model in model_set.configs}
+            serving = {
+                model.id: gateway_model(model, model_set.models[model.id]) for model in model_set.configs
+            }
             gateway = await stack.enter_async_context(open_gateway(serving, absolute))
 
         async def install(agent: AgentConfig) -> InstalledAgent:

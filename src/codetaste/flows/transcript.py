@@ -13,10 +13,12 @@ from codetaste.llm.codec import message_to_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.agent.loop import LoopSettings, AgentState
+    from codetaste.agent.loop import AgentState, LoopSettings
 
 
-async def write_transcript(out: Path, key: str, model: str, settings: LoopSettings, state: AgentState) -> Path:
+async def write_transcript(
+    out: Path, key: str, model: str, settings: LoopSettings, state: AgentState
+) -> Path:
     """Write ``transcripts/<job key>.jsonl``: model and system prompt, then one message a line."""
     lines = [
         json.dumps(

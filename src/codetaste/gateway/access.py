@@ -61,8 +61,14 @@ class GatewaySession:
         self.failure: Exception | None = None
         self.closed = False
         self._models, self._others = tuple(models), others
-        self._counts: dict[str, SessionTokenCounts] = {model.id: model.token_counts.for_session() for model in models}
-        self._permits, self._waiting, self._body_bytes = anyio.Semaphore(MAX_CONCURRENT_REQUESTS, fast_acquire=True), 0, 0
+        self._counts: dict[str, SessionTokenCounts] = {
+            model.id: model.token_counts.for_session() for model in models
+        }
+        self._permits, self._waiting, self._body_bytes = (
+            anyio.Semaphore(MAX_CONCURRENT_REQUESTS, fast_acquire=True),
+            0,
+            0,
+        )
         self._tracked: dict[anyio.CancelScope, Callable[[], bool]] = {}
         self._idle = anyio.Event()
         self._tasks: TaskGroup

@@ -79,7 +79,9 @@ class GatewayApp:
         try:
             await self._serve(request, send, token, path)
         except _Reject as reject:
-            answer = error_response(protocol, reject.kind, reject.why, retry=reject.kind is ErrorKind.RATE_LIMIT)
+            answer = error_response(
+                protocol, reject.kind, reject.why, retry=reject.kind is ErrorKind.RATE_LIMIT
+            )
             response = Response(answer.body, reject.status or answer.status, {**answer.headers})
             if reject.kind in {ErrorKind.TOO_LARGE, ErrorKind.BAD_TOKEN}:
                 response.headers["connection"] = "close"

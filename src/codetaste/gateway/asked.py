@@ -17,8 +17,8 @@ from codetaste.llm.wire.request import (
     optional_flag,
     optional_objects,
     parse_body,
-    require_text,
     require_object,
+    require_text,
 )
 from codetaste.llm.wire.serving import SERVER_CODECS
 
@@ -50,7 +50,9 @@ class GatewayRequest:
     query: str
 
 
-def parse_request(access: GatewaySession, data: bytes, headers: Mapping[str, str], query: str) -> GatewayRequest | None:
+def parse_request(
+    access: GatewaySession, data: bytes, headers: Mapping[str, str], query: str
+) -> GatewayRequest | None:
     """Parse a CLI agent's request; None if the job may not use the model.
 
     Raises:

@@ -60,7 +60,8 @@ class SessionTokenCounts:
         bounds = [TOKENS_PER_CALL + sum(sizes.values())]
         keys = sizes.keys()
         bounds.extend(
-            count.tokens + TOKENS_PER_CALL + sum(map(sizes.__getitem__, keys - count.keys)) for count in self._counts
+            count.tokens + TOKENS_PER_CALL + sum(map(sizes.__getitem__, keys - count.keys))
+            for count in self._counts
         )
         return min(bounds)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.bound import PartBound, raw_reply_messages
-from codetaste.gateway.parts import request_parts, reply_parts, encode_body
+from codetaste.gateway.parts import encode_body, reply_parts, request_parts
 from codetaste.gateway.passage import PROVIDER_ERROR, ForwardedCall
 from codetaste.gateway.told import format_turn
 from codetaste.llm.wire.http import one_line
@@ -80,7 +80,9 @@ class _TrackedModel:
 class Exchange:
     """One request and what becomes of it."""
 
-    def __init__(self, access: GatewaySession, client_request: GatewayRequest, outlet: ResponseStream) -> None:
+    def __init__(
+        self, access: GatewaySession, client_request: GatewayRequest, outlet: ResponseStream
+    ) -> None:
         self._access, self._request, self._outlet = access, client_request, outlet
         access.usage.requests += 1
         self._number = access.usage.requests

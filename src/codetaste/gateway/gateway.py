@@ -71,7 +71,9 @@ class Gateway:
         others = frozenset(self._models) - set(models)
         name_call = partial(self._name_call, ctx)
         await self._settle_unsettled(ctx)
-        access = GatewaySession(ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call)
+        access = GatewaySession(
+            ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call
+        )
         access.transcript.begin(protocol)
         error: Exception | None = None
         async with anyio.create_task_group() as tasks:

@@ -16,7 +16,7 @@ import h11
 import httpcore2
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.gateway.dial import PlainConnector, PlainConnection
+from codetaste.gateway.dial import PlainConnection, PlainConnector
 from codetaste.llm.connection import describe_exception
 
 if TYPE_CHECKING:

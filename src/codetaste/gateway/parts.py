@@ -29,7 +29,9 @@ _MAX_MARKER_CHARS = 100
 CONVERSATION_KEYS = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
 """The key of the conversation, by protocol."""
 INSTRUCTION_KEYS = {"anthropic": "system", "openai": "instructions"}
-_NOT_SETTINGS = frozenset({*CONVERSATION_KEYS.values(), *INSTRUCTION_KEYS.values(), "tools", "metadata", "stream"})
+_NOT_SETTINGS = frozenset(
+    {*CONVERSATION_KEYS.values(), *INSTRUCTION_KEYS.values(), "tools", "metadata", "stream"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,11 @@ def encode_body(
         parts: all of its parts, in order.
         sent: the same body with the changed options.
     """
-    kinds = {INSTRUCTION_KEYS.get(protocol): "system", CONVERSATION_KEYS[protocol]: "message", "tools": "tool"}
+    kinds = {
+        INSTRUCTION_KEYS.get(protocol): "system",
+        CONVERSATION_KEYS[protocol]: "message",
+        "tools": "tool",
+    }
     pieces = [b"{"]
     for name, value in sent.items():
         kind = kinds.get(name)

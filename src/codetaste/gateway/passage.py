@@ -170,7 +170,9 @@ class ForwardedCall:
         self._outlet.close()
         return tapped.reply
 
-    async def _stream(self, chunks: AsyncGenerator[bytes, None], tap: UsageTap, head: Mapping[str, str]) -> None:
+    async def _stream(
+        self, chunks: AsyncGenerator[bytes, None], tap: UsageTap, head: Mapping[str, str]
+    ) -> None:
         """Forward a stream; its beginning is buffered until the first event shows that there is a reply."""
         buffer = bytearray()
         async for chunk in chunks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from codetaste.llm.client import CONNECT_TIMEOUT_S, trust_store, api_key_for
+from codetaste.llm.client import CONNECT_TIMEOUT_S, api_key_for, trust_store
 from codetaste.llm.wire.openai_chat import CAP_NAMES
 from codetaste.llm.wire.serving import SERVER_CODECS
 

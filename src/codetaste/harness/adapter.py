@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
-from codetaste.mistakes import validation_messages, did_you_mean
+from codetaste.mistakes import did_you_mean, validation_messages
 from codetaste.resources import resource_dir
 
 if TYPE_CHECKING:
@@ -143,7 +143,9 @@ def _read_manifest(path: Path) -> AgentManifest:
     try:
         return AgentManifest.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(*(f"{path}: {line}" for line in validation_messages(error, raw, AgentManifest))) from None
+        raise ConfigError(
+            *(f"{path}: {line}" for line in validation_messages(error, raw, AgentManifest))
+        ) from None
 
 
 def _digest(folder: Path) -> str:

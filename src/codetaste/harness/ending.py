@@ -53,7 +53,9 @@ class AgentResult:
     stream_bytes: int = 0
 
 
-def result_of_exit(completed: CommandResult, reported: ReportedResult, manifest: AgentManifest) -> tuple[FinishReason, str]:
+def result_of_exit(
+    completed: CommandResult, reported: ReportedResult, manifest: AgentManifest
+) -> tuple[FinishReason, str]:
     """Return the finish reason of an agent that exited by itself, and in one line why it is not a success."""
     code = completed.exit_code
     message = one_line(reported.message or stderr_tail(completed))

@@ -15,7 +15,14 @@ from codetaste.llm.messages import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from codetaste.harness.manifest import CountPattern, EndEvent, NumberFields, AgentManifest, EventPattern, ExpectedValue
+    from codetaste.harness.manifest import (
+        AgentManifest,
+        CountPattern,
+        EndEvent,
+        EventPattern,
+        ExpectedValue,
+        NumberFields,
+    )
 
 MAX_LINE_BYTES = 16 * 1024**2
 """A longer line is skipped."""

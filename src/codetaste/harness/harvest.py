@@ -25,7 +25,7 @@ from codetaste.errors import SourceError
 from codetaste.harness.harvest_choice import PatchSelection, select_changes
 from codetaste.harness.harvest_git import PrivateRepository, create_private_repository
 from codetaste.harness.harvest_stream import read_tree
-from codetaste.harness.harvest_tree import BaseTree, TreeEntry, TreeSnapshot, SnapshotLimits
+from codetaste.harness.harvest_tree import BaseTree, SnapshotLimits, TreeEntry, TreeSnapshot
 from codetaste.harness.testbed_index import read_index
 from codetaste.rules.scratch import make_scratch_folder
 from codetaste.source.writing import storage_error
@@ -79,7 +79,9 @@ class ExtractedPatch:
     notes: tuple[str, ...] = ()
 
 
-async def extract_patch(sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits | None = None) -> ExtractedPatch:
+async def extract_patch(
+    sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits | None = None
+) -> ExtractedPatch:
     """Extract the patch from a sandbox that runs, was stopped, or died.
 
     A running sandbox may change while it is read; stop it first. The content of a sandbox never causes an
@@ -107,7 +109,9 @@ async def extract_patch(sandbox: Sandbox, testbed: Testbed, limits: ExtractionLi
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-async def _extract(sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits, folder: Path) -> ExtractedPatch:
+async def _extract(
+    sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits, folder: Path
+) -> ExtractedPatch:
     base = await to_thread.run_sync(_base_tree, testbed)
     repository = await to_thread.run_sync(create_private_repository, folder, testbed, limits.git_s)
     bounds = SnapshotLimits(limits.new_files, limits.file_bytes, limits.spool_bytes)
@@ -138,7 +142,11 @@ async def _read_missing(
 
 
 async def _patch(
-    selection: PatchSelection, base: BaseTree, repository: PrivateRepository, limits: ExtractionLimits, read_problem: str
+    selection: PatchSelection,
+    base: BaseTree,
+    repository: PrivateRepository,
+    limits: ExtractionLimits,
+    read_problem: str,
 ) -> ExtractedPatch:
     problems = [read_problem, *selection.problems]
     patch, patch_problem = b"", ""

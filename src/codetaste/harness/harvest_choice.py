@@ -69,7 +69,9 @@ async def select_changes(
         changed = _fitting(snapshot, ignored, content_bytes, problems)
         deleted = set(snapshot.unseen) if whole else set()
         deleted |= _replaced_files(changed, snapshot, deleted, problems)
-        missing = frozenset(one.identity for one in changed.values() if not snapshot.has_content(one.identity))
+        missing = frozenset(
+            one.identity for one in changed.values() if not snapshot.has_content(one.identity)
+        )
         return PatchSelection(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
 
     return await to_thread.run_sync(chosen)

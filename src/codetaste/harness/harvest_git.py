@@ -117,7 +117,9 @@ class PrivateRepository:
         try:
             await self.scratch.git("read-tree", self.base, env=env)
             if patch:
-                await self.scratch.git_with_input([patch], "apply", "--cached", "--whitespace=nowarn", env=env)
+                await self.scratch.git_with_input(
+                    [patch], "apply", "--cached", "--whitespace=nowarn", env=env
+                )
             found = await self.scratch.git("write-tree", env=env)
         except SourceError as error:
             return f"the patch does not apply to R: {error}"

@@ -64,7 +64,9 @@ async def _read_separately(sandbox: Sandbox, snapshot: TreeSnapshot, limit_bytes
             continue  # the caller reports the fault
 
 
-async def _read(sandbox: Sandbox, path: str, handler: TarHandler, snapshot: TreeSnapshot, limit_bytes: int) -> None:
+async def _read(
+    sandbox: Sandbox, path: str, handler: TarHandler, snapshot: TreeSnapshot, limit_bytes: int
+) -> None:
     try:
         async with sandbox.get(path) as stream:
             await _feed(stream, TarReader(handler, limit_bytes))

@@ -173,7 +173,9 @@ def _member(header: bytes, kind: bytes, size: int, pending: dict[bytes, bytes]) 
         found = MemberKind.FOLDER
     link = pending.get(b"linkpath") or _text_field(header[157:257])
     has_content = found in {MemberKind.FILE, MemberKind.OTHER}
-    return TarMember(name, found, size if has_content else 0, bool(_number_field(header[100:108]) & 0o100), link)
+    return TarMember(
+        name, found, size if has_content else 0, bool(_number_field(header[100:108]) & 0o100), link
+    )
 
 
 def _name(header: bytes) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from codetaste.harness.harvest_tar import MemberKind, TarMember
-from codetaste.harness.testbed_index import FILE_MODE, LINK_MODE, EXECUTABLE_MODE
+from codetaste.harness.testbed_index import EXECUTABLE_MODE, FILE_MODE, LINK_MODE
 from codetaste.source.writing import is_git_name
 
 if TYPE_CHECKING:

@@ -81,7 +81,9 @@ class InstalledAgent:
     def copied_folders(self) -> tuple[tuple[Path, Path], ...]:
         """Return the folders copied into the tree: (source, target within the tree)."""
         own = (self.adapter.folder, Path(tree_files.ADAPTER_FOLDER))
-        return (own, (published.SCRIPT_FOLDER, Path(_PUBLISHED_SCRIPTS))) if self.adapter.published else (own,)
+        return (
+            (own, (published.SCRIPT_FOLDER, Path(_PUBLISHED_SCRIPTS))) if self.adapter.published else (own,)
+        )
 
 
 async def install_agent(

@@ -68,7 +68,9 @@ async def build_agent(wanted: InstalledAgent, warn: Callable[[str], None]) -> No
 
 
 def _bubblewrap() -> Path | None:
-    working = (report.engine for report in probe_engines() if report.kind == BUBBLEWRAP and report.engine is not None)
+    working = (
+        report.engine for report in probe_engines() if report.kind == BUBBLEWRAP and report.engine is not None
+    )
     return next((engine.program for engine in working), None)
 
 
@@ -76,7 +78,9 @@ def _prepare(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime)
     tree_files.copy_scripts((source, sandbox.tree / target) for source, target in wanted.copied_folders())
     (sandbox.scratch / "bin").mkdir(parents=True)
     (sandbox.scratch / "home").mkdir()
-    (sandbox.scratch / "passwd").write_text(f"user:x:{os.getuid()}:{os.getgid()}::{HOME_PATH}:/bin/sh\n", "utf-8")
+    (sandbox.scratch / "passwd").write_text(
+        f"user:x:{os.getuid()}:{os.getgid()}::{HOME_PATH}:/bin/sh\n", "utf-8"
+    )
     (sandbox.scratch / "npmrc").write_text(npm_settings(os.environ), "utf-8")
     # The script in the package's own bin/ does not find its modules.
     npm = sandbox.scratch / "bin/npm"

@@ -14,7 +14,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
-from codetaste.harness.ending import AgentResult, stderr_tail, result_of_exit
+from codetaste.harness.ending import AgentResult, result_of_exit, stderr_tail
 from codetaste.harness.events import OutputParser
 from codetaste.harness.stream import HeadTailFile
 from codetaste.orchestration.storage import storage_error
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from codetaste.harness.install import InstalledAgent
     from codetaste.harness.manifest import Scalar
     from codetaste.sandbox.box import Sandbox
-    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+    from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 
 REFUSAL_GRACE_S = 20.0
 """Time for an agent to end by itself after the budget refused one of its requests."""
@@ -175,7 +175,12 @@ def _open_stream(events: Path) -> HeadTailFile:
 
 
 async def _run(
-    agent: InstalledAgent, sandbox: Sandbox, task: AgentTask, limits: CommandLimits, env: Mapping[str, str], run: _AgentRun
+    agent: InstalledAgent,
+    sandbox: Sandbox,
+    task: AgentTask,
+    limits: CommandLimits,
+    env: Mapping[str, str],
+    run: _AgentRun,
 ) -> CommandResult | None:
     try:
         return await sandbox.run(
@@ -204,7 +209,10 @@ def _stop_reason(
     if run.refused:
         return "budget_exceeded", "the budget refused one of its requests"
     if run.flooded:
-        return "execution_error", f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events"
+        return (
+            "execution_error",
+            f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events",
+        )
     if sandbox.end_reason:
         return "execution_error", sandbox.end_reason
     if completed is not None and completed.timed_out:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
 from codetaste.errors import SourceError, StorageFull, ToolMissing
-from codetaste.harness.testbed_index import FILE_MODE, LINK_MODE, EXECUTABLE_MODE, encode_index
+from codetaste.harness.testbed_index import EXECUTABLE_MODE, FILE_MODE, LINK_MODE, encode_index
 from codetaste.sandbox.box import GID, TESTBED, UID
 from codetaste.source.git import NO_GIT, git_command, git_environment
 from codetaste.source.writing import MTIME_NS, is_git_name, printable_name, storage_error

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.codec import canonical_json, message_to_json, value_to_json, tool_to_json
-from codetaste.llm.prefix import PrefixKey, PrefixCounts, is_plausible_usage, remember_recent
+from codetaste.llm.codec import canonical_json, message_to_json, tool_to_json, value_to_json
+from codetaste.llm.prefix import PrefixCounts, PrefixKey, is_plausible_usage, remember_recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -107,7 +107,9 @@ class PromptBound:
         found = self._measured.get(id(message))
         if found is None or found.message is not message:
             written = canonical_json(message_to_json(message))
-            found = _Measured(message, sha256(written.encode()).digest(), TOKENS_PER_MESSAGE + wire_size(message))
+            found = _Measured(
+                message, sha256(written.encode()).digest(), TOKENS_PER_MESSAGE + wire_size(message)
+            )
         remember_recent(self._measured, id(message), found, _MESSAGES)
         return found
 

@@ -19,10 +19,10 @@ from codetaste.errors import ConfigError, JournalError
 from codetaste.llm.codec import (
     block_to_json,
     json_digest,
-    value_to_json,
     reply_from_json,
     reply_to_json,
     tool_to_json,
+    value_to_json,
 )
 from codetaste.llm.messages import ToolCall, ToolResult
 from codetaste.llm.record import JsonlFile

@@ -119,7 +119,12 @@ def block_to_json(block: Block) -> dict[str, Any]:
         case TextBlock(text):
             return {"type": "text", "text": value_to_json(text)}
         case ToolCall(call_id, name, arguments, fault):
-            written = {"type": "call", "id": value_to_json(call_id), "name": value_to_json(name), "arguments": value_to_json(arguments)}
+            written = {
+                "type": "call",
+                "id": value_to_json(call_id),
+                "name": value_to_json(name),
+                "arguments": value_to_json(arguments),
+            }
             return written if fault is None else {**written, "fault": value_to_json(fault)}
         case ToolResult(call_id, content, is_error):
             written = {"type": "result", "call": value_to_json(call_id), "content": value_to_json(content)}
@@ -137,7 +142,12 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
             return TextBlock(value_from_json(data["text"]))
         case "call":
             arguments = value_from_json(data["arguments"])
-            return ToolCall(value_from_json(data["id"]), value_from_json(data["name"]), arguments, value_from_json(data.get("fault")))
+            return ToolCall(
+                value_from_json(data["id"]),
+                value_from_json(data["name"]),
+                arguments,
+                value_from_json(data.get("fault")),
+            )
         case "result":
             content = value_from_json(data["content"])
             return ToolResult(value_from_json(data["call"]), content, is_error=data.get("error", False))
@@ -162,7 +172,9 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
 
 def _with_raw(written: dict[str, Any], raw: ProviderBlocks | None) -> dict[str, Any]:
     return (
-        written if raw is None else {**written, "raw": {"protocol": raw.protocol, "blocks": value_to_json(raw.blocks)}}
+        written
+        if raw is None
+        else {**written, "raw": {"protocol": raw.protocol, "blocks": value_to_json(raw.blocks)}}
     )
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.llm.pricing import Price, price_of, fill_cache_write_price, cache_write_factor
+from codetaste.llm.pricing import Price, cache_write_factor, fill_cache_write_price, price_of
 from codetaste.section import Section, toml_to_json
 from codetaste.units import Seconds
 

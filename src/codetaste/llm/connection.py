@@ -130,7 +130,9 @@ class Connection:
         """Close all connections."""
         await self._client.close()
 
-    async def _ask(self, path: str, content: bytes, decoder: ReplyDecoder, headers: Mapping[str, str]) -> Reply:
+    async def _ask(
+        self, path: str, content: bytes, decoder: ReplyDecoder, headers: Mapping[str, str]
+    ) -> Reply:
         import httpx2  # noqa: PLC0415 - heavy
 
         try:

@@ -32,7 +32,9 @@ def limiter_key_for(config: ModelConfig) -> LimiterKey:
         return LimiterKey(config.provider, "", config.id, "")
     key = os.environ.get(config.key_env or "", "").strip()
     address = config.address.rstrip("/")
-    return LimiterKey(config.provider, address, config.model, sha256(key.encode("utf-8", "replace")).hexdigest())
+    return LimiterKey(
+        config.provider, address, config.model, sha256(key.encode("utf-8", "replace")).hexdigest()
+    )
 
 
 class LimiterRegistry:

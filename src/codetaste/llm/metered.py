@@ -21,12 +21,12 @@ from codetaste.llm.asking import call_model
 from codetaste.llm.bound import PromptBound
 from codetaste.llm.config import build_model
 from codetaste.llm.limiters import LimiterRegistry
-from codetaste.llm.offer import PricedRequest, plausible_cost, min_cost, cap_to_budget, price_request
-from codetaste.llm.pricing import price_of, price_mismatch_checker
+from codetaste.llm.offer import PricedRequest, cap_to_budget, min_cost, plausible_cost, price_request
+from codetaste.llm.pricing import price_mismatch_checker, price_of
 from codetaste.llm.recorded import load_reply, reply_record
 from codetaste.llm.tries import CallRetries
 from codetaste.orchestration.money import Cost
-from codetaste.orchestration.retry import RETRY_TABLE, mark_given_up, is_given_up
+from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.llm.model import Model
     from codetaste.llm.pricing import Price
-    from codetaste.llm.ratelimit import RateLimiter, Permit
+    from codetaste.llm.ratelimit import Permit, RateLimiter
     from codetaste.orchestration.budget import Reservation
     from codetaste.orchestration.job import JobContext, Json, PaidCall
     from codetaste.orchestration.retry import RetryRule
@@ -174,13 +174,17 @@ class MeteredModel:
                 ctx.note_retry(self.id, error, wait_s or self.limiter.statistics().paused_s)
                 if wait_s:
                     why = error.cause.value.replace("_", " ")
-                    with ctx.waiting(f"{self.id}: {why}", working=not error.overloaded):
+                    with ctx.waiting(f"{self.id}: {why}", keep_clock_running=not error.overloaded):
                         await anyio.sleep(wait_s)
             if (reply := await self._recover(ctx, name)) is not None:
                 return reply
 
     async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:
-        note: Json = {"model": self.id, "prompt": priced.prompt_tokens, "output": priced.request.max_output_tokens}
+        note: Json = {
+            "model": self.id,
+            "prompt": priced.prompt_tokens,
+            "output": priced.request.max_output_tokens,
+        }
         while True:
             permit, reservation = await self._acquire(priced, ctx)
             try:

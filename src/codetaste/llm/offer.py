@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded
-from codetaste.llm.bound import MIN_OUTPUT_TOKENS, separately_billed_options, lower_output
+from codetaste.llm.bound import MIN_OUTPUT_TOKENS, lower_output, separately_billed_options
 from codetaste.llm.prefix import PLAUSIBLE_FACTOR
 from codetaste.orchestration.money import Cost
 
@@ -27,7 +27,9 @@ class PricedRequest:
     min_cost: Cost
 
 
-def price_request(model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget) -> PricedRequest:
+def price_request(
+    model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget
+) -> PricedRequest:
     """Return the cost bounds of ``request``, whose prompt has at most ``prompt`` tokens.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codetaste.llm.client import READ_TIMEOUT_S, without_env, http_client, read_timeout
+from codetaste.llm.client import READ_TIMEOUT_S, http_client, read_timeout, without_env
 from codetaste.llm.connection import Connection
 from codetaste.llm.remote import ClientCodec, RemoteModel
 from codetaste.llm.wire.openai_errors import error_from

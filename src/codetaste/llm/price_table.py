@@ -20,7 +20,14 @@ from genai_prices.data import providers
 from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
 from genai_prices.types import TieredPrices as Tiered
 
-from codetaste.llm.pricing import STANDARD_OPTIONS, Price, PriceEntry, UnknownPrice, cache_ttls, cache_write_factor
+from codetaste.llm.pricing import (
+    STANDARD_OPTIONS,
+    Price,
+    PriceEntry,
+    UnknownPrice,
+    cache_ttls,
+    cache_write_factor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -89,7 +96,8 @@ def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
     return sorted(
         name
         for name, value in options.items()
-        if name not in _NEUTRAL_OPTIONS and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
+        if name not in _NEUTRAL_OPTIONS
+        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
     )
 
 

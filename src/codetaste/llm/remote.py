@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.errors import ModelError
-    from codetaste.llm.connection import StreamDecoder, Connection
+    from codetaste.llm.connection import Connection, StreamDecoder
     from codetaste.llm.messages import Reply, Request
 
 

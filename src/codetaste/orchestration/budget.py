@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded, ConfigError
 from codetaste.orchestration.clock import Clock
-from codetaste.orchestration.money import Cost, BudgetLimits, PriorCharges, BudgetSnapshot
-from codetaste.orchestration.reservation import ReservationRequest, Reservation, ReservationState, ReservationQueue, format_path
+from codetaste.orchestration.money import BudgetLimits, BudgetSnapshot, Cost, PriorCharges
+from codetaste.orchestration.reservation import (
+    Reservation,
+    ReservationQueue,
+    ReservationRequest,
+    ReservationState,
+    format_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +35,9 @@ _UNLIMITED = BudgetLimits()
 class Budget:
     """A node of the tree. ``path`` names it from the root, whose own path is empty."""
 
-    def __init__(self, name: str, limits: BudgetLimits, parent: Budget | None, tree: ReservationQueue) -> None:
+    def __init__(
+        self, name: str, limits: BudgetLimits, parent: Budget | None, tree: ReservationQueue
+    ) -> None:
         self.path: tuple[str, ...] = () if parent is None else (*parent.path, name)
         self.limits = limits
         self.chain: tuple[Budget, ...] = (self,) if parent is None else (*parent.chain, self)
@@ -170,7 +178,9 @@ class Budget:
         """Return the charges of this node and everything beneath it, and its clocks."""
         wall_s = self.clock.wall_s
         waited_s = max(0.0, wall_s - self.clock.working_s)
-        return BudgetSnapshot(self.path, self.settled, self.unknown, self.reserved, self.limits, wall_s, waited_s)
+        return BudgetSnapshot(
+            self.path, self.settled, self.unknown, self.reserved, self.limits, wall_s, waited_s
+        )
 
 
 def _with_ancestors(prior: Mapping[tuple[str, ...], PriorCharges]) -> dict[tuple[str, ...], PriorCharges]:
@@ -183,4 +193,6 @@ def _with_ancestors(prior: Mapping[tuple[str, ...], PriorCharges]) -> dict[tuple
             settled[at] = settled.get(at, _ZERO) + own.settled
             unknown[at] = unknown.get(at, _ZERO) + own.unknown
     clocks = {at: prior.get(at, PriorCharges()) for at in settled}
-    return {at: PriorCharges(settled[at], unknown[at], clocks[at].wall_s, clocks[at].working_s) for at in settled}
+    return {
+        at: PriorCharges(settled[at], unknown[at], clocks[at].wall_s, clocks[at].working_s) for at in settled
+    }

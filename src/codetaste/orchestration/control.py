@@ -75,7 +75,9 @@ def write_changes(directory: Path, changes: Mapping[str, LimitChange]) -> None:
 
 
 async def watch_changes(
-    directory: Path, on_change: Callable[[dict[str, LimitChange]], Awaitable[None]], warn: Callable[[str], None]
+    directory: Path,
+    on_change: Callable[[dict[str, LimitChange]], Awaitable[None]],
+    warn: Callable[[str], None],
 ) -> None:
     """Call ``on_change`` with the changes now and after every change of the file, until cancelled.
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codetaste.errors import JournalError
-from codetaste.orchestration.money import Cost, BudgetLimits, PriorCharges
+from codetaste.orchestration.money import BudgetLimits, Cost, PriorCharges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

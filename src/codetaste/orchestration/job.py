@@ -147,7 +147,9 @@ class JobContext:
         """Return the effects that have unsettled calls, those in flight included, in no order."""
         return self._record.history.unsettled_effects(self.key, self.fingerprint)
 
-    async def reserve_call(self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None) -> PaidCall:
+    async def reserve_call(
+        self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None
+    ) -> PaidCall:
         """Reserve money for one call that gives effect ``name``; the reservation is durable on return.
 
         Grants less than ``wanted``, but at least ``least``, if no more is left. Waiting for money in flight

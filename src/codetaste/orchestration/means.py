@@ -125,7 +125,10 @@ def missing_funds(entry: ScheduledJob) -> str:
         spent, limits = node.settled + node.unknown, node.limits
         where = f"({format_path(node.path) if node.path else 'run'})"
         if limits.usd is not None and min_cost.usd > (left := limits.usd - spent.usd):
-            needed, rest = format_dollars(min_cost.usd, ROUND_UP), format_dollars(max(left, _ZERO.usd), ROUND_DOWN)
+            needed, rest = (
+                format_dollars(min_cost.usd, ROUND_UP),
+                format_dollars(max(left, _ZERO.usd), ROUND_DOWN),
+            )
             return f"needs at least {needed}, {rest} left of {format_dollars(limits.usd)} {where}"
         if limits.tokens is not None and min_cost.tokens > (room := limits.tokens - spent.tokens):
             return f"needs at least {min_cost.tokens} tokens, {max(room, 0)} left of {limits.tokens} {where}"

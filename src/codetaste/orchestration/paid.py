@@ -25,7 +25,9 @@ class PaidCall:
 
     __slots__ = ("_record", "_reservation", "call", "granted", "key", "note")
 
-    def __init__(self, record: RunRecorder, key: str, call: str, reservation: Reservation, note: Json) -> None:
+    def __init__(
+        self, record: RunRecorder, key: str, call: str, reservation: Reservation, note: Json
+    ) -> None:
         self.key, self.call, self.note = key, call, note
         self.granted: Cost = reservation.granted
         self._record, self._reservation = record, reservation

@@ -113,7 +113,9 @@ class RunRecorder:
         self.publish_money_change(key, reservation.budget)
         return paid
 
-    def unsettled_calls(self, key: str, fingerprint: str, effect: str, budget: Budget) -> tuple[PaidCall, ...]:
+    def unsettled_calls(
+        self, key: str, fingerprint: str, effect: str, budget: Budget
+    ) -> tuple[PaidCall, ...]:
         """Return the calls for an effect that are unsettled and no longer in flight."""
         unsettled: list[PaidCall] = []
         for call in self.history.unsettled_calls(key, fingerprint, effect):

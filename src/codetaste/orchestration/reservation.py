@@ -42,7 +42,9 @@ class Reservation:
 
     __slots__ = ("_state", "_tree", "budget", "granted")
 
-    def __init__(self, budget: Budget, granted: Cost, state: ReservationState, tree: ReservationQueue) -> None:
+    def __init__(
+        self, budget: Budget, granted: Cost, state: ReservationState, tree: ReservationQueue
+    ) -> None:
         self.granted = granted
         self.budget, self._state, self._tree = budget, state, tree
 
@@ -83,7 +85,7 @@ class Reservation:
 class ReservationRequest:
     """A request for money; ``target`` is what it would get if everything in flight cost nothing."""
 
-    __slots__ = ("answered", "budget", "least", "refused", "reservation", "target", "wanted")
+    __slots__ = ("answered", "budget", "least", "refusal", "reservation", "target", "wanted")
 
     def __init__(self, budget: Budget, wanted: Cost, least: Cost) -> None:
         self.budget, self.wanted, self.least = budget, wanted, least
@@ -134,7 +136,7 @@ class ReservationQueue:
     money.
     """
 
-    __slots__ = ("_ahead", "_waiters", "prior", "watcher")
+    __slots__ = ("_ahead", "_waiters", "prior", "on_change")
 
     def __init__(self, prior: Mapping[tuple[str, ...], PriorCharges]) -> None:
         self.prior = prior

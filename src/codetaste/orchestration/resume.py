@@ -14,7 +14,7 @@ from codetaste.orchestration.journal import encode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.orchestration.attempt import ScheduledJob, AttemptResult
+    from codetaste.orchestration.attempt import AttemptResult, ScheduledJob
     from codetaste.orchestration.budget import Budget
     from codetaste.orchestration.history import History
     from codetaste.orchestration.journal import Json

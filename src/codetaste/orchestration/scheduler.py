@@ -14,7 +14,7 @@ import anyio
 
 from codetaste.errors import Cause, JournalError
 from codetaste.orchestration import resume
-from codetaste.orchestration.attempt import ScheduledJob, AttemptResult, run_attempt
+from codetaste.orchestration.attempt import AttemptResult, ScheduledJob, run_attempt
 from codetaste.orchestration.events import (
     Draining,
     JobFinished,
@@ -186,7 +186,9 @@ class Scheduler:
         needed = [self._entries[need] for need in entry.job.needs]
         unmet = [need.job.key for need in needed if need.outcome is None or not need.outcome.usable]
         if unmet and not self.draining:
-            verdict = AttemptResult(Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result")
+            verdict = AttemptResult(
+                Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result"
+            )
             self._end_unstarted(entry, verdict)
             return
         if not unmet:
@@ -202,7 +204,9 @@ class Scheduler:
             self._queue.push(entry)
 
     def _cancel_waiting(self, entry: ScheduledJob) -> None:
-        self._end_unstarted(entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="not started"))
+        self._end_unstarted(
+            entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="not started")
+        )
 
     async def _execute(self, entry: ScheduledJob) -> None:
         """Run one attempt; then end the job, or wait (without resources) and queue it again."""
@@ -217,7 +221,9 @@ class Scheduler:
         if delay is not None and await self._back_off(entry, verdict, delay):
             self._ready.append(entry)
         elif delay is not None:
-            await self._end(entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error))
+            await self._end(
+                entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error)
+            )
         else:
             await self._end(entry, verdict)
         self._advance()

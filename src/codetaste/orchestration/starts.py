@@ -12,7 +12,13 @@ import anyio
 
 from codetaste.errors import Cause, ConfigError
 from codetaste.orchestration.admission import FairQueue
-from codetaste.orchestration.attempt import ScheduledJob, AttemptResult, has_progress, exhausted_by, unaffordable
+from codetaste.orchestration.attempt import (
+    AttemptResult,
+    ScheduledJob,
+    exhausted_by,
+    has_progress,
+    unaffordable,
+)
 from codetaste.orchestration.events import WaitEnded, WaitStarted
 from codetaste.orchestration.job import Status
 from codetaste.orchestration.means import Earmarks
@@ -112,7 +118,9 @@ class ReadyQueue:
                 self._end_job(dependent, verdict)
         if any(dependent.outcome is None for dependent in entry.dependents):
             return None
-        return AttemptResult(Status.SKIPPED, cause=Cause.NEED, error="not started: no job that needs it can run")
+        return AttemptResult(
+            Status.SKIPPED, cause=Cause.NEED, error="not started: no job that needs it can run"
+        )
 
     def _requeue(self, entries: list[ScheduledJob]) -> None:
         """Put jobs that have waited for money at the head of their lanes: they had their turn already."""

@@ -129,7 +129,9 @@ def make_aggregator(
                         (measure.name, group) for group in ("", _agent_group(record), _instance_group(record))
                     }
     if all(record.status in ZERO_SCORE_STATUSES for record in records if not record.pseudo):
-        measured = {(measure.name, "") for measure in measures if measure.is_score and not measure.needs_tests}
+        measured = {
+            (measure.name, "") for measure in measures if measure.is_score and not measure.needs_tests
+        }
     return Aggregator(aggregation, frozenset(measured), frozenset(scored))
 
 

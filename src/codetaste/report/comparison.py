@@ -18,11 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.records import TrialRecord
-    from codetaste.report.contest import ComparisonAxis, PairwiseTest, ReferenceMean, Estimate
+    from codetaste.report.contest import ComparisonAxis, Estimate, PairwiseTest, ReferenceMean
     from codetaste.report.measures import Measure
     from codetaste.report.statistics import Interval
 
-__all__ = ["Comparison", "comparison_to_json", "compare", "comparison_table", "differences_table", "render_comparison"]
+__all__ = [
+    "Comparison",
+    "comparison_to_json",
+    "compare",
+    "comparison_table",
+    "differences_table",
+    "render_comparison",
+]
 _MAX_DIFFERENCES = 12
 """Significant differences that are listed below the table."""
 

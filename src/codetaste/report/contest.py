@@ -116,9 +116,7 @@ class Comparison:
     def letter(self, system: str) -> str:
         """Return the letter (or number) of a system."""
         position = self.systems.index(system)
-        return (
-            ascii_lowercase[position] if len(self.systems) <= len(ascii_lowercase) else str(position + 1)
-        )
+        return ascii_lowercase[position] if len(self.systems) <= len(ascii_lowercase) else str(position + 1)
 
 
 def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Comparison:

@@ -33,7 +33,9 @@ _GAUGES = 6
 
 
 @asynccontextmanager
-async def live_display(progress: RunProgress, title: str, stream: TextIO) -> AsyncIterator[Callable[[Event], None]]:
+async def live_display(
+    progress: RunProgress, title: str, stream: TextIO
+) -> AsyncIterator[Callable[[Event], None]]:
     """Show a run's progress on ``stream`` inside the block; yield the observer to subscribe.
 
     On a terminal the display is redrawn four times a second; elsewhere each important event is one line.
@@ -131,7 +133,9 @@ class Display:
         if more > 0:
             lines.append(Text(f"… and {more} more running", style="dim"))
         lines.append(Text(self._counts(), style="dim"))
-        lines.extend(Text(printable(line), style="dim") for line in self._progress.limiter_summary()[:_GAUGES])
+        lines.extend(
+            Text(printable(line), style="dim") for line in self._progress.limiter_summary()[:_GAUGES]
+        )
         if self._progress.stop_reason:
             lines.append(Text(f"stopping: {printable(self._progress.stop_reason)}", style="bold red"))
         return Group(*lines)

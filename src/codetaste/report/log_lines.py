@@ -108,7 +108,9 @@ _LINES: dict[type, Callable[[Any], LogLine | None]] = {
     WaitEnded: lambda event: LogLine(
         "info", event.key, "wait_ended", {"what": event.what, "waited_s": event.waited_s}
     ),
-    CallSent: lambda event: LogLine("info", event.key, "call_sent", {"model": event.model, "call": event.call}),
+    CallSent: lambda event: LogLine(
+        "info", event.key, "call_sent", {"model": event.model, "call": event.call}
+    ),
     CallAnswered: _answered,
     CallFailed: _call_failed,
     CallRetrying: _call_retrying,

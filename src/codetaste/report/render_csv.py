@@ -65,7 +65,13 @@ def _rows(table: Table) -> Iterator[list[str]]:
         title = " / ".join(str(row.cells[position]) for position in named) or str(number)
         for position, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             if position not in title_columns or len(title_columns) == len(table.columns):
-                start = [table.name, table.aggregation, spreadsheet_safe(row.section), spreadsheet_safe(title), spreadsheet_safe(column.over)]
+                start = [
+                    table.name,
+                    table.aggregation,
+                    spreadsheet_safe(row.section),
+                    spreadsheet_safe(title),
+                    spreadsheet_safe(column.over),
+                ]
                 yield [*start, column.name, column.unit, *_values(cell)]
 
 

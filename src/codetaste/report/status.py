@@ -182,7 +182,9 @@ def _job(
     live = free is not None
     times = view.jobs.get(key) or JobTimes()
     state = job.state if live or job.state not in UNFINISHED_STATES else "interrupted"
-    needs = tuple(need for need in job.needs if history.job(need).state in {*UNFINISHED_STATES, "interrupted"})
+    needs = tuple(
+        need for need in job.needs if history.job(need).state in {*UNFINISHED_STATES, "interrupted"}
+    )
     retries: Counter[str] = Counter()
     for (_, cause), count in times.retries.items():
         retries[cause] += count
@@ -224,7 +226,9 @@ def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> str:
     """Return the resource that a queued job waits for: the first one of which too little is free."""
     if free.get("jobs", 0.0) < 1:
         return "jobs"
-    short = (name for name, amount in wanted.items() if name in WAIT_TEXTS and amount > free.get(name, amount))
+    short = (
+        name for name, amount in wanted.items() if name in WAIT_TEXTS and amount > free.get(name, amount)
+    )
     return next(short, "jobs")
 
 

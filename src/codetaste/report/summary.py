@@ -126,7 +126,9 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "money": money_to_json(summary.money),
         "scripted_models": list(summary.scripted),
         "prices": prices_to_json(summary.prices),
-        "comparison": None if summary.comparison is None else comparison.comparison_to_json(summary.comparison),
+        "comparison": None
+        if summary.comparison is None
+        else comparison.comparison_to_json(summary.comparison),
         "notes": list(summary.notes),
         "jobs": [
             {

@@ -45,7 +45,9 @@ def group_table(view: AggregatedTrials, by: GroupBy) -> Table:
     groups: defaultdict[tuple[str, str, TrackMode | None], list[TrialRecord]] = defaultdict(list)
     for record in view.trials.agents:
         agent = "" if by is GroupBy.AGENT else record.agent
-        groups[agent, of(record) or "unknown", track_mode_of(record) if by_track_mode else None].append(record)
+        groups[agent, of(record) or "unknown", track_mode_of(record) if by_track_mode else None].append(
+            record
+        )
     ranks = {agent: rank for rank, agent in enumerate(view.ranked_agents())}
     rows = []
     for agent, name, lane in sorted(groups, key=lambda key: _order(key, ranks)):

@@ -44,7 +44,11 @@ def table_3(view: AggregatedTrials) -> Table:
         Row(
             (
                 lane.title,
-                *(view.interval(view.trials_of(agent, lane), measure) for agent in agents for measure in _TABLE_3),
+                *(
+                    view.interval(view.trials_of(agent, lane), measure)
+                    for agent in agents
+                    for measure in _TABLE_3
+                ),
             )
         )
         for lane in view.trials.track_modes
@@ -59,7 +63,13 @@ def table_4(view: AggregatedTrials) -> Table:
     columns = (MODE_COLUMN, *(measure_column(measure) for measure in _TABLE_4), TRIALS_COLUMN)
     rows = _rows(view, _TABLE_4)
     return Table(
-        "4", title, columns, rows, (*interval_legend(rows), *missing_values_note(view, _TABLE_4)), view.aggregation, "agent"
+        "4",
+        title,
+        columns,
+        rows,
+        (*interval_legend(rows), *missing_values_note(view, _TABLE_4)),
+        view.aggregation,
+        "agent",
     )
 
 

@@ -72,14 +72,18 @@ class AggregatedTrials:
         primary = self.primary_measure
 
         def mean_of_means(agent: str) -> float:
-            samples = [self.sample(self.trials_of(agent, lane), primary).values for lane in self.trials.track_modes]
+            samples = [
+                self.sample(self.trials_of(agent, lane), primary).values for lane in self.trials.track_modes
+            ]
             means = [sum(values) / len(values) for values in samples if values]
             return sum(means) / len(means) if means else -1.0
 
         return sorted(self.trials.agent_names, key=lambda agent: (-mean_of_means(agent), agent))
 
 
-def aggregate_trials(trials: MergedTrials, aggregation: Aggregation, grouping: Grouping = Grouping.INSTANCE) -> AggregatedTrials:
+def aggregate_trials(
+    trials: MergedTrials, aggregation: Aggregation, grouping: Grouping = Grouping.INSTANCE
+) -> AggregatedTrials:
     """Aggregate trials in one way."""
     by_agent: defaultdict[tuple[str, TrackMode], list[TrialRecord]] = defaultdict(list)
     for record in trials.agents:

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from codetaste.rules.cache_sheet import NOT_SCANNED, SCANNED_WITHOUT_MATCH, FileAnswer, CacheEntry
+from codetaste.rules.cache_sheet import NOT_SCANNED, SCANNED_WITHOUT_MATCH, CacheEntry, FileAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

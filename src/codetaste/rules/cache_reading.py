@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.rules.cache_sheet import NOT_SCANNED, SCANNED_WITHOUT_MATCH, FileAnswer, CacheEntry
+from codetaste.rules.cache_sheet import NOT_SCANNED, SCANNED_WITHOUT_MATCH, CacheEntry, FileAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

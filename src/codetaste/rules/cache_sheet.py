@@ -98,7 +98,9 @@ class CacheEntry:
         rules = _keys(rest[:rules_end])
         keys = _keys(rest[rules_end:files_end])
         flags = rest[files_end:]
-        files = {key: SCANNED_WITHOUT_MATCH if flag else NOT_SCANNED for key, flag in zip(keys, flags, strict=True)}
+        files = {
+            key: SCANNED_WITHOUT_MATCH if flag else NOT_SCANNED for key, flag in zip(keys, flags, strict=True)
+        }
         for number, (matches, problems) in head["found"].items():
             position = int(number)
             files[keys[position]] = FileAnswer(

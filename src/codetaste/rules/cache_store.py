@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import CodetasteError
 from codetaste.rules.cache_keys import KEY_BYTES, set_key
-from codetaste.rules.cache_sheet import DamagedEntry, CacheEntry
+from codetaste.rules.cache_sheet import CacheEntry, DamagedEntry
 from codetaste.source.hidden import opaque_name
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ class MatchStore:
     """Cache entries of one engine, for use in a worker thread. It never raises; it warns once."""
 
     def __init__(
-        self, root: Path, engine: str, *, size: int = DEFAULT_SIZE_BYTES, warn: Callable[[str], None] = lambda _: None
+        self,
+        root: Path,
+        engine: str,
+        *,
+        size: int = DEFAULT_SIZE_BYTES,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Prepare the store; nothing is read or written yet.
 

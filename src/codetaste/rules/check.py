@@ -12,7 +12,7 @@ from codetaste.rules.together import gather
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.rules.scan import ScanProblem, ScanResult, Scanner
+    from codetaste.rules.scan import Scanner, ScanProblem, ScanResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ MAX_WITNESS_LINES = 12
 MAX_WITNESS_CHARS = 1_200
 
 
-def add_witness_text(direction: Direction, results: Iterable[CandidateResult], base_tree: Path) -> tuple[CandidateResult, ...]:
+def add_witness_text(
+    direction: Direction, results: Iterable[CandidateResult], base_tree: Path
+) -> tuple[CandidateResult, ...]:
     """Add the text of additive witnesses, which are in R; reductive ones are in R∘X* and get no text."""
     if direction is not Direction.ADDITIVE:
         return tuple(results)

@@ -184,7 +184,9 @@ class _IncrementalScan:
                 for name in ids[rule]
                 for region in regions
             ]
-            problems += [ScanProblem("parse", message, path=path, line=line) for message, line in answer.problems]
+            problems += [
+                ScanProblem("parse", message, path=path, line=line) for message, line in answer.problems
+            ]
         return ScanResult(tuple(sorted(matches)), tuple(dict.fromkeys(problems)), frozenset(scanned))
 
 

@@ -134,7 +134,9 @@ class _Bisection:
         else:
             await self._split_both(rules, files, failing)
 
-    async def _split_both(self, rules: Rules, files: Files, failing: list[tuple[Files, FailedAttempt]]) -> None:
+    async def _split_both(
+        self, rules: Rules, files: Files, failing: list[tuple[Files, FailedAttempt]]
+    ) -> None:
         """Split if both halves of the files fail: one rule fails everywhere, or several files are bad."""
         halves = _halves(rules)
         failures = [await self.attempt(half, files) for half in halves]

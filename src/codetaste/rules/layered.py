@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _SWEEP_S = 60.0
 
 
-async def match_in_tree(engine: RuleMatcher, rules: Sequence[Rule], tree: Path | OverlayTree, files: Sequence[str]) -> ScanResult:
+async def match_in_tree(
+    engine: RuleMatcher, rules: Sequence[Rule], tree: Path | OverlayTree, files: Sequence[str]
+) -> ScanResult:
     """Match ``rules`` against ``files`` of ``tree`` in one call of ``engine``.
 
     Raises:

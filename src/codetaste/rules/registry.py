@@ -10,7 +10,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from codetaste.rules.verdict import Direction, RegistrationResult, RegisteredRule, CandidateResult, Witness, format_match_count
+from codetaste.rules.verdict import (
+    CandidateResult,
+    Direction,
+    RegisteredRule,
+    RegistrationResult,
+    Witness,
+    format_match_count,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+    from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 
 TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
 UID = GID = 1000

@@ -12,7 +12,7 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.box import SandboxSpec
 from codetaste.sandbox.ca_bundle import find_bundle
 from codetaste.sandbox.docker import open_docker_sandboxes
-from codetaste.sandbox.docker_engine import engine_errors, connect_engine
+from codetaste.sandbox.docker_engine import connect_engine, engine_errors
 from codetaste.sandbox.docker_image import require_image
 from codetaste.sandbox.docker_socket import AUTO, DOCKER, PODMAN
 from codetaste.sandbox.docker_spec import unsupported_limits

@@ -102,7 +102,12 @@ def plan_launch(program: Path, spec: CommandSpec) -> LaunchPlan:
     )
     passed = (options, report_fd, filter_fd, guard.read_fd, *accounts.values())
     return LaunchPlan(
-        guard.wrap(argv), passed, status_fd, has_pid_namespace=True, own_processes=2 + GUARD_PROCESSES, guard=guard
+        guard.wrap(argv),
+        passed,
+        status_fd,
+        has_pid_namespace=True,
+        own_processes=2 + GUARD_PROCESSES,
+        guard=guard,
     )
 
 

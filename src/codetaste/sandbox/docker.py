@@ -19,11 +19,11 @@ from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.beside import background_tasks
 from codetaste.sandbox.box import Mount
 from codetaste.sandbox.box_filter import render_sandbox_profile
-from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, trust_variables, needs_bundle
-from codetaste.sandbox.docker_base import derive_base_image, create_container
+from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, needs_bundle, trust_variables
+from codetaste.sandbox.docker_base import create_container, derive_base_image
 from codetaste.sandbox.docker_box import DockerSandbox
 from codetaste.sandbox.docker_disk import DiskWatch
-from codetaste.sandbox.docker_engine import EngineGone, engine_errors, delete_resource
+from codetaste.sandbox.docker_engine import EngineGone, delete_resource, engine_errors
 from codetaste.sandbox.docker_image import commit_container
 from codetaste.sandbox.docker_labels import make_labels
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
@@ -87,12 +87,16 @@ class DockerSandboxProvider:
         resolved = replace(spec, image=image)
         try:
             async with (
-                connect_supervisor(folder, ways=spec.egress.forwards, lifetime_s=spec.lifetime_s) as supervisor,
+                connect_supervisor(
+                    folder, forwards=spec.egress.forwards, lifetime_s=spec.lifetime_s
+                ) as supervisor,
                 self._container(name, resolved, supervisor, network) as ident,
             ):
                 sandbox = DockerSandbox(self.engine, name, spec, supervisor)
                 async with self._starts:
-                    with engine_errors(self.engine, f"start a sandbox from {spec.image or self.image}", _START_S):
+                    with engine_errors(
+                        self.engine, f"start a sandbox from {spec.image or self.image}", _START_S
+                    ):
                         await self.engine.call("POST", f"containers/{name}/start")
                     await sandbox.wait_ready()
                 self._tasks.start_soon(sandbox.watch_end)
@@ -139,7 +143,9 @@ class DockerSandboxProvider:
             network=network,
         )
         with engine_errors(self.engine, f"create a sandbox from {spec.image}"):
-            return await create_container(self.engine, name, container_config(container, self.kind), spec.disk_bytes)
+            return await create_container(
+                self.engine, name, container_config(container, self.kind), spec.disk_bytes
+            )
 
     async def _base_image(self, image: str) -> str:
         """Return the image, derived where necessary, that has what sandboxes need."""

@@ -18,7 +18,7 @@ import anyio
 from codetaste.errors import SandboxError
 from codetaste.sandbox.box import GID, HOME, UID
 from codetaste.sandbox.docker_archive import ArchiveUpload
-from codetaste.sandbox.docker_engine import engine_errors, delete_resource
+from codetaste.sandbox.docker_engine import delete_resource, engine_errors
 from codetaste.sandbox.docker_labels import IMAGE_LABEL, LEAN_KIND, make_labels
 from codetaste.sandbox.docker_spec import WRITABLE_FOLDERS
 
@@ -99,14 +99,18 @@ async def _unstarted_container(engine: ContainerEngine, image: str, run: str) ->
     try:
         with anyio.CancelScope(shield=True), engine_errors(engine, f"create a sandbox from {image}"):
             config = {"Image": image, "Entrypoint": ["/bin/sh"], "Labels": make_labels(run, "", _LIFETIME_S)}
-            await create_container(engine, name, {**config, "HostConfig": {"NetworkMode": "none"}}, _TRIAL_BYTES)
+            await create_container(
+                engine, name, {**config, "HostConfig": {"NetworkMode": "none"}}, _TRIAL_BYTES
+            )
         yield name
     finally:
         with anyio.CancelScope(shield=True):
             await delete_resource(engine, f"containers/{name}", v="1", force="1")
 
 
-async def create_container(engine: ContainerEngine, name: str, config: dict[str, Any], disk_bytes: int) -> str:
+async def create_container(
+    engine: ContainerEngine, name: str, config: dict[str, Any], disk_bytes: int
+) -> str:
     """Create a container and return its id, with a disk quota of ``disk_bytes`` if the engine has quotas.
 
     Records in ``engine.quota`` whether it has. Use it within ``asking``.

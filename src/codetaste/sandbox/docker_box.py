@@ -16,9 +16,9 @@ from codetaste.sandbox.docker_archive import (
     ArchiveUpload,
     link_archive,
     read_chunks,
-    writable_folder_of,
     split_by_mount,
     spool_archive,
+    writable_folder_of,
 )
 from codetaste.sandbox.docker_engine import EngineGone, engine_errors, retry_while_down
 from codetaste.sandbox.docker_socket import PODMAN
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from codetaste.sandbox.box import SandboxSpec
     from codetaste.sandbox.docker_engine import ContainerEngine
-    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+    from codetaste.sandbox.sandbox import CommandLimits, CommandResult
     from codetaste.sandbox.warden import SupervisorClient
 
 _PUT_S = 1800.0
@@ -233,7 +233,10 @@ class DockerSandbox:
 
         await retry_while_down(self.engine, "stop a sandbox", ask)
         if self.kind == PODMAN:
-            with suppress(SandboxError), engine_errors(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S):
+            with (
+                suppress(SandboxError),
+                engine_errors(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S),
+            ):
                 await self._wait_final_state()
 
     async def _wait_final_state(self) -> None:

@@ -17,7 +17,15 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
-from codetaste.sandbox.docker_socket import AUTO, DOCKER, NAMED, PODMAN, permission_hint, candidate_sockets, describe_unusable_variables
+from codetaste.sandbox.docker_socket import (
+    AUTO,
+    DOCKER,
+    NAMED,
+    PODMAN,
+    candidate_sockets,
+    describe_unusable_variables,
+    permission_hint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -150,7 +158,9 @@ async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> Asyn
                 problems.append(f"{candidate.socket} ({candidate.name}) does not exist")
             continue
         if not os.access(candidate.socket, os.W_OK):
-            problems.append(f"{candidate.socket} is not writable for this user: {permission_hint(candidate.socket)}")
+            problems.append(
+                f"{candidate.socket} is not writable for this user: {permission_hint(candidate.socket)}"
+            )
             continue
         client = Docker(url=f"unix://{candidate.socket}")
         try:

@@ -77,7 +77,10 @@ async def build_image(
         raise ConfigError(f"{folder / 'Dockerfile'}: no such file; name the folder that holds the Dockerfile")
     split_image_name(name)
     params = {"t": name, "rm": "1", "forcerm": "1", "labels": json.dumps({IMAGE_LABEL: what})}
-    with await to_thread.run_sync(_context, folder) as context, engine_errors(engine, f"build {name}", _BUILD_S):
+    with (
+        await to_thread.run_sync(_context, folder) as context,
+        engine_errors(engine, f"build {name}", _BUILD_S),
+    ):
         async with engine.stream("POST", "build", params=params, data=read_chunks(context)) as answer:
             async for line in _progress(answer):
                 tell(line)

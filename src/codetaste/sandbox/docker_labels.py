@@ -10,7 +10,12 @@ from codetaste.sandbox.owner import process_identity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RUN_LABEL, JOB_LABEL, DEADLINE_LABEL, OWNER_LABEL = "codetaste.run", "codetaste.job", "codetaste.deadline", "codetaste.owner"
+RUN_LABEL, JOB_LABEL, DEADLINE_LABEL, OWNER_LABEL = (
+    "codetaste.run",
+    "codetaste.job",
+    "codetaste.deadline",
+    "codetaste.owner",
+)
 IMAGE_LABEL = "codetaste.image"
 """On images that codetaste made; its value is their kind."""
 LEAN_KIND = "lean"

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID, SandboxSpec, Mount
+from codetaste.sandbox.box import GID, HOME, OUTPUT, TASK, TESTBED, UID, Mount, SandboxSpec
 from codetaste.sandbox.docker_socket import DOCKER, PODMAN
 
 if TYPE_CHECKING:

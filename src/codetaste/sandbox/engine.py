@@ -126,7 +126,9 @@ def _try_bubblewrap(origin: str, program: Path) -> EngineProbe:
     problem = _run_trial(engine)
     label = f"{origin} {program}"
     if problem:
-        return EngineProbe(BUBBLEWRAP, label, None, problem=problem, fix=suggest_namespaces_fix(problem, program))
+        return EngineProbe(
+            BUBBLEWRAP, label, None, problem=problem, fix=suggest_namespaces_fix(problem, program)
+        )
     protections = (
         "own file, process, network and IPC namespaces",
         "read-only mounts",
@@ -151,7 +153,9 @@ def _try_landlock() -> EngineProbe:
     problem = _run_trial(engine)
     if problem:
         return EngineProbe(LANDLOCK, f"version {version}", None, problem=problem, fix=suggest_landlock_fix(0))
-    return EngineProbe(LANDLOCK, f"version {version}", engine, protections=landlock.describe_protections(version))
+    return EngineProbe(
+        LANDLOCK, f"version {version}", engine, protections=landlock.describe_protections(version)
+    )
 
 
 def _run_trial(engine: ContainmentEngine) -> str:
@@ -159,7 +163,12 @@ def _run_trial(engine: ContainmentEngine) -> str:
     with tempfile.TemporaryDirectory(prefix="codetaste-trial-") as folder:
         (Path(folder) / "here").write_text("contained\n")
         order = CommandSpec(
-            ("sh", "-c", _TRIAL_SCRIPT), Path(folder).resolve(), {}, command_environment(), CommandLimits(), host_view()
+            ("sh", "-c", _TRIAL_SCRIPT),
+            Path(folder).resolve(),
+            {},
+            command_environment(),
+            CommandLimits(),
+            host_view(),
         )
         start = engine.plan_launch(order)
         report = StatusPipe(start.status_fd)

@@ -99,7 +99,9 @@ def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
     os.write(order_fd, marshal.dumps(plan))
     os.lseek(order_fd, 0, os.SEEK_SET)
     argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(order_fd), str(report_fd))
-    return LaunchPlan(argv, (order_fd, report_fd), status_fd, has_pid_namespace=False, own_processes=2, scratch=scratch)
+    return LaunchPlan(
+        argv, (order_fd, report_fd), status_fd, has_pid_namespace=False, own_processes=2, scratch=scratch
+    )
 
 
 def _limits(order: CommandSpec) -> dict[str, int]:

@@ -14,7 +14,7 @@ from codetaste.sandbox.bubblewrap import WORKDIR
 from codetaste.sandbox.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
 from codetaste.sandbox.order import CommandSpec
 from codetaste.sandbox.process import run_contained
-from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 from codetaste.sandbox.view import command_environment, host_view
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class ReadOnlyShell:
         if not command or any("\0" in part for part in command):
             raise SandboxError(f"not a command: {list(command)!r}")
         view = await to_thread.run_sync(host_view)
-        order = CommandSpec(tuple(command), self.tree, self.tools, {**command_environment(), **(env or {})}, limits, view)
+        order = CommandSpec(
+            tuple(command), self.tree, self.tools, {**command_environment(), **(env or {})}, limits, view
+        )
         try:
             start = await to_thread.run_sync(self.engine.plan_launch, order)
         except OSError as fault:

@@ -23,13 +23,19 @@ from codetaste.sandbox.box import TESTBED
 from codetaste.sandbox.ending import kill_namespace, wait_gone
 from codetaste.sandbox.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
 from codetaste.sandbox.local_box_get import read_archive
-from codetaste.sandbox.local_box_places import FileOwner, make_folders, make_sandbox_folder, remove_tree, remove_abandoned
+from codetaste.sandbox.local_box_places import (
+    FileOwner,
+    make_folders,
+    make_sandbox_folder,
+    remove_abandoned,
+    remove_tree,
+)
 from codetaste.sandbox.local_box_put import write_archive
 from codetaste.sandbox.local_box_start import OWN_PROCESSES, SandboxLaunch, is_privileged, plan_sandbox_launch
 from codetaste.sandbox.local_box_watch import wait_disk_full, wait_over_limits
 from codetaste.sandbox.output import BoundedOutput
 from codetaste.sandbox.status import StatusPipe
-from codetaste.sandbox.warden import SupervisorClient, Heartbeat, connect_supervisor
+from codetaste.sandbox.warden import Heartbeat, SupervisorClient, connect_supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
     from anyio.abc import Process
 
     from codetaste.sandbox.box import SandboxSpec
-    from codetaste.sandbox.sandbox import CommandResult, CommandLimits
+    from codetaste.sandbox.sandbox import CommandLimits, CommandResult
 
 _END_WITHIN_S = 10.0
 _ERROR_BYTES = 4096
@@ -186,7 +192,9 @@ class BubblewrapSandboxProvider:
 
     folder: Path
     program: Path
-    archive_limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_ARCHIVES_AT_ONCE))
+    archive_limiter: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(_ARCHIVES_AT_ONCE)
+    )
     heartbeat: Heartbeat = field(default_factory=Heartbeat)
 
     @property
@@ -202,7 +210,11 @@ class BubblewrapSandboxProvider:
             SandboxError: it cannot be started; the message has the fix.
             ToolMissing: Node is missing.
         """
-        async with self._folder() as folder, self._running(spec, folder) as sandbox, background_tasks() as tasks:
+        async with (
+            self._folder() as folder,
+            self._running(spec, folder) as sandbox,
+            background_tasks() as tasks,
+        ):
             tasks.start_soon(sandbox.watch_end)
             tasks.start_soon(sandbox.collect_errors)
             await sandbox.supervisor.wait_connected()
@@ -228,7 +240,7 @@ class BubblewrapSandboxProvider:
     @asynccontextmanager
     async def _running(self, spec: SandboxSpec, folder: Path) -> AsyncIterator[BubblewrapSandbox]:
         opening = connect_supervisor(
-            folder / "control", ways=spec.egress.forwards, lifetime_s=spec.lifetime_s, liveness=self.heartbeat
+            folder / "control", forwards=spec.egress.forwards, lifetime_s=spec.lifetime_s, heartbeat=self.heartbeat
         )
         async with opening as supervisor:
             sandbox, group = await self._start(spec, folder, supervisor)
@@ -242,7 +254,9 @@ class BubblewrapSandboxProvider:
                     sandbox.status.close()
                     await to_thread.run_sync(cgroup.remove_cgroup, group)
 
-    async def _start(self, spec: SandboxSpec, folder: Path, supervisor: SupervisorClient) -> tuple[BubblewrapSandbox, Path | None]:
+    async def _start(
+        self, spec: SandboxSpec, folder: Path, supervisor: SupervisorClient
+    ) -> tuple[BubblewrapSandbox, Path | None]:
         """Start a sandbox; shielded, because a cancelled start would leave an unknown process."""
         with anyio.CancelScope(shield=True):
             folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
@@ -272,7 +286,9 @@ class BubblewrapSandboxProvider:
         ), group
 
 
-def bubblewrap_provider(folder: Path, *, engine: ContainmentEngine | None = None) -> BubblewrapSandboxProvider:
+def bubblewrap_provider(
+    folder: Path, *, engine: ContainmentEngine | None = None
+) -> BubblewrapSandboxProvider:
     """Return the provider of sandboxes on the host, in ``folder``, after removing those of killed runs.
 
     Blocking; without ``engine`` bubblewrap is tried once in a process.

@@ -22,7 +22,7 @@ from anyio import to_thread
 from codetaste.errors import SandboxError
 from codetaste.sandbox.beside import background_tasks
 from codetaste.sandbox.box import GID, UID
-from codetaste.sandbox.crossing import run_in_thread, call_on_loop
+from codetaste.sandbox.crossing import call_on_loop, run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.crossing import run_in_thread, call_on_loop
+from codetaste.sandbox.crossing import call_on_loop, run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping

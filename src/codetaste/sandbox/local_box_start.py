@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.sandbox.box import GID, HOME, UID
 from codetaste.sandbox.box_filter import assemble_sandbox_filter
-from codetaste.sandbox.bubblewrap import open_memory_file, host_view_options
+from codetaste.sandbox.bubblewrap import host_view_options, open_memory_file
 from codetaste.sandbox.guard import ParentDeathGuard, make_guard
 from codetaste.sandbox.local_box_places import TMP
 from codetaste.sandbox.view import SYSTEM_PATH, host_view
@@ -70,7 +70,9 @@ def base_environment(spec: SandboxSpec) -> dict[str, str]:
     return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
 
 
-def plan_sandbox_launch(program: Path, spec: SandboxSpec, supervisor: SupervisorClient, folders: Mapping[str, Path]) -> SandboxLaunch:
+def plan_sandbox_launch(
+    program: Path, spec: SandboxSpec, supervisor: SupervisorClient, folders: Mapping[str, Path]
+) -> SandboxLaunch:
     """Return how to start a sandbox under the bubblewrap at ``program``.
 
     Raises:

@@ -20,7 +20,14 @@ import anyio
 
 from codetaste.sandbox.client_hello import MAX_HELLO_BYTES, NotTls, parse_server_name
 from codetaste.sandbox.proxy_peer import CHUNK_BYTES, PEER_ERRORS, HttpPeer, end_to_end_request
-from codetaste.sandbox.proxy_rules import HTTP_PORT, HTTPS_PORT, HostNotAllowed, match_entry, normalize_host, is_address
+from codetaste.sandbox.proxy_rules import (
+    HTTP_PORT,
+    HTTPS_PORT,
+    HostNotAllowed,
+    is_address,
+    match_entry,
+    normalize_host,
+)
 from codetaste.sandbox.proxy_upstream import UpstreamConnection, connect_upstream
 
 if TYPE_CHECKING:
@@ -128,7 +135,13 @@ class Proxy:
                     await _exchange(client, reached, request, path, idle)
 
     async def _tunnel(
-        self, client: HttpPeer, reached: UpstreamConnection, host: str, *, tls_only: bool, idle: anyio.CancelScope
+        self,
+        client: HttpPeer,
+        reached: UpstreamConnection,
+        host: str,
+        *,
+        tls_only: bool,
+        idle: anyio.CancelScope,
     ) -> None:
         received = await client.accept_connect()
         if tls_only:
@@ -170,7 +183,9 @@ def _url_target(request: h11.Request) -> tuple[str, int, bytes]:
     if match is None:
         raise _Malformed("this is a proxy: it accepts CONNECT and absolute http:// URLs")
     host, port = _authority(match["authority"], HTTP_PORT)
-    if any(_authority(value, HTTP_PORT) != (host, port) for name, value in request.headers if name == b"host"):
+    if any(
+        _authority(value, HTTP_PORT) != (host, port) for name, value in request.headers if name == b"host"
+    ):
         raise _Malformed("the Host header names another host than the URL")
     if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
         raise _Malformed("a request has Content-Length or Transfer-Encoding, not both")

@@ -126,7 +126,9 @@ class HttpPeer:
                 raise h11.RemoteProtocolError("there was no response")
 
 
-def end_to_end_request(request: h11.Request, target: bytes, added: Sequence[tuple[bytes, bytes]] = ()) -> h11.Request:
+def end_to_end_request(
+    request: h11.Request, target: bytes, added: Sequence[tuple[bytes, bytes]] = ()
+) -> h11.Request:
     """Return ``request`` without headers that concern only this connection."""
     headers = [*_end_to_end(request.headers), (b"connection", b"close"), *added]
     return h11.Request(method=request.method, target=target, headers=headers)

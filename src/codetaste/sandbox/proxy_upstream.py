@@ -104,7 +104,13 @@ class UpstreamConnection:
 
 
 async def connect_upstream(
-    entry: AllowEntry, host: str, port: int, proxies: HostProxies, lookups: anyio.CapacityLimiter, *, tunnel: bool
+    entry: AllowEntry,
+    host: str,
+    port: int,
+    proxies: HostProxies,
+    lookups: anyio.CapacityLimiter,
+    *,
+    tunnel: bool,
 ) -> UpstreamConnection:
     """Connect to ``host``, which ``entry`` allows; ``lookups`` bounds concurrent name look-ups.
 

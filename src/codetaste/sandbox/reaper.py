@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.docker_engine import engine_errors, delete_resource
+from codetaste.sandbox.docker_engine import delete_resource, engine_errors
 from codetaste.sandbox.docker_labels import OWNER_LABEL, is_expired
 from codetaste.sandbox.owner import identity_alive
 

@@ -107,7 +107,9 @@ _SHARED_FILES = (  # what Landlock does not check
 _SHARED_PROCESSES = (  # without a PID namespace other processes of the user are within reach
     Denial("prlimit64", unless=(ArgumentCheck(0, (0,)),)),
     Denial("setpriority ioprio_set", unless=(ArgumentCheck(0, (0, 1)), ArgumentCheck(1, (0,)))),
-    Denial("sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(ArgumentCheck(0, (0,)),)),
+    Denial(
+        "sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(ArgumentCheck(0, (0,)),)
+    ),
 )
 _UNSCOPED_SIGNALS = (
     Denial("kill", unless=(ArgumentCheck(0, (0,)),)),

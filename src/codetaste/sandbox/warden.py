@@ -278,7 +278,9 @@ async def connect_supervisor(
     node_runtime()
     supervisor = SupervisorClient(folder, tuple(forwards), min(lifetime_s, 1e6), heartbeat or Heartbeat())
     try:
-        supervisor._listener = await SocketListener.from_socket(await to_thread.run_sync(make_control_socket, folder))  # noqa: SLF001
+        supervisor._listener = await SocketListener.from_socket(
+            await to_thread.run_sync(make_control_socket, folder)
+        )  # noqa: SLF001
     except OSError as fault:
         raise SandboxError(f"cannot create the control socket of a sandbox in {folder}: {fault}") from fault
     try:

@@ -20,7 +20,13 @@ from anyio import from_thread, to_thread
 
 from codetaste.errors import PatchDoesNotApply, UnsafeArchive
 from codetaste.source.apply_plan import PATCH_LIMITS, PatchCheck, check_patch
-from codetaste.source.apply_report import IndexEntries, foreign_file_notes, moved_hunks, failure_reason, foreign_files
+from codetaste.source.apply_report import (
+    IndexEntries,
+    failure_reason,
+    foreign_file_notes,
+    foreign_files,
+    moved_hunks,
+)
 from codetaste.source.export import export_tree
 from codetaste.source.layers import OverlayTree
 from codetaste.source.patch import parse_patch
@@ -101,7 +107,9 @@ async def _apply(checked: PatchCheck, base: Path, folder: Path) -> AppliedPatch:
     notes = [*checked.notes, *foreign_file_notes(foreign)]
     command = ("apply", "--cached", "--whitespace=nowarn", f"-p{checked.patch.strip}")
     if foreign or not checked.has_blob_ids:
-        trial_run = await repository.git_with_input([checked.content], *command, "--check", "-v", env=env, may_fail=True)
+        trial_run = await repository.git_with_input(
+            [checked.content], *command, "--check", "-v", env=env, may_fail=True
+        )
         notes += moved_hunks(trial_run.stderr) if trial_run.ok else []
     done = await repository.git_with_input([checked.content], *command, env=env, may_fail=True)
     if not done.ok:

@@ -91,7 +91,9 @@ def _write(member: _Member, objects: IO[bytes], writer: TreeWriter, label: str) 
         return
     fields = objects.readline().split()
     if len(fields) != 3 or fields[1] != b"blob":  # noqa: PLR2004 - name, type, size
-        raise MissingObject(f"{label}: object {member.object.decode()} ({printable_name(member.name)}) is missing")
+        raise MissingObject(
+            f"{label}: object {member.object.decode()} ({printable_name(member.name)}) is missing"
+        )
     chunks = _blob(objects, int(fields[2]), member, label)
     if member.mode == _LINK:
         if int(fields[2]) > _LINK_BYTES:

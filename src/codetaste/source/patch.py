@@ -96,7 +96,9 @@ def _section(content: bytes, at: int) -> DiffSection | None:
             line = line_at(content, at)
             raise PatchError(f"line {line}: a hunk without a file header", line=line)
         return None
-    return parse_git_header(content, at) if content.startswith(b"diff", at) else parse_plain_header(content, at)
+    return (
+        parse_git_header(content, at) if content.startswith(b"diff", at) else parse_plain_header(content, at)
+    )
 
 
 def _read(section: DiffSection, content: bytes) -> int:

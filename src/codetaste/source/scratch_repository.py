@@ -84,7 +84,9 @@ class ScratchRepository:
             stdin.close()
 
 
-def make_scratch_repository(folder: Path, timeout_s: float, *, objects: Path | None = None) -> ScratchRepository:
+def make_scratch_repository(
+    folder: Path, timeout_s: float, *, objects: Path | None = None
+) -> ScratchRepository:
     """Make a repository in the empty ``folder``.
 
     Args:

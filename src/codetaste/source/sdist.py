@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
-from codetaste.source.index import make_index_client, index_url
+from codetaste.source.index import index_url, make_index_client
 from codetaste.source.tree import locked
 from codetaste.source.writing import storage_error
 

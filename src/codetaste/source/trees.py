@@ -12,7 +12,7 @@ from anyio import from_thread, to_thread
 from codetaste.source.archive import unpack_archive
 from codetaste.source.hidden import opaque_name
 from codetaste.source.origin import URL_PATTERN, GitOrigin, Origin, SdistOrigin
-from codetaste.source.repository import Repository, validate_commit_hash, fetch_commits, open_repository
+from codetaste.source.repository import Repository, fetch_commits, open_repository, validate_commit_hash
 from codetaste.source.sdist import fetch_sdist
 from codetaste.source.tree import Tree, cached_tree
 

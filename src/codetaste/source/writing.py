@@ -149,7 +149,8 @@ class TreeWriter:
         origin = self.split_name(source)
         if self._kinds.get(origin) is not _Kind.FILE:
             raise self.member_error(
-                name, f"is a hard link to {printable_name(source)}, which is not an earlier file of the archive"
+                name,
+                f"is a hard link to {printable_name(source)}, which is not an earlier file of the archive",
             )
         if self.split_name(name) == origin:
             return
@@ -177,7 +178,9 @@ class TreeWriter:
         for parts, target in self._links.items():
             self._check()
             if contained and self._leaves(parts, top):
-                raise self.member_error(b"/".join(parts), f"is a symbolic link out of the tree, to {printable_name(target)}")
+                raise self.member_error(
+                    b"/".join(parts), f"is a symbolic link out of the tree, to {printable_name(target)}"
+                )
         for parts, target in self._links.items():
             path = self._path(parts)
             try:
@@ -224,7 +227,9 @@ class TreeWriter:
             if present is _Kind.FOLDER:
                 continue
             if present is not None:
-                raise self.member_error(name, f"lies below {printable_name(b'/'.join(above))}, which is {present.value}")
+                raise self.member_error(
+                    name, f"lies below {printable_name(b'/'.join(above))}, which is {present.value}"
+                )
             self._enter(above, _Kind.FOLDER, name)
             try:
                 self._path(above).mkdir(0o755)

@@ -7,8 +7,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
-from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult, Usage
-from codetaste.llm.wire.calls import unique_call_ids, read_call, valid_tool_name
+from codetaste.llm.messages import (
+    Message,
+    ProviderBlocks,
+    Reply,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from codetaste.llm.wire.calls import read_call, unique_call_ids, valid_tool_name
 from codetaste.llm.wire.http import error_for_status, one_line, retry_after_s
 
 if TYPE_CHECKING:
@@ -88,7 +97,9 @@ def wire_tool(tool: ToolSpec) -> dict[str, Any]:
 def wire_message(message: Message) -> dict[str, Any]:
     """Return a message in the format of this protocol; one with a third role is in ``raw`` as a whole."""
     match message.raw:
-        case ProviderBlocks(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if protocol == PROTOCOL:
+        case ProviderBlocks(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if (
+            protocol == PROTOCOL
+        ):
             return dict(whole)
     return {"role": message.role, "content": message_blocks(message)}
 
@@ -110,7 +121,12 @@ def _block(block: Block) -> dict[str, Any]:
         case TextBlock(text):
             return {"type": "text", "text": text}
         case ToolCall(call_id, name, arguments):
-            return {"type": "tool_use", "id": call_id, "name": valid_tool_name(name), "input": dict(arguments)}
+            return {
+                "type": "tool_use",
+                "id": call_id,
+                "name": valid_tool_name(name),
+                "input": dict(arguments),
+            }
         case ToolResult(call_id, content, is_error):
             result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
             if content.strip():
@@ -123,7 +139,11 @@ def _repaired(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") != "tool_use":
         return block
     given = block.get("input")
-    return {**block, "name": valid_tool_name(block.get("name")), "input": given if isinstance(given, dict) else {}}
+    return {
+        **block,
+        "name": valid_tool_name(block.get("name")),
+        "input": given if isinstance(given, dict) else {},
+    }
 
 
 def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.wire.anthropic import STOP_REASONS, message_blocks, wire_usage
-from codetaste.llm.wire.sse import split_text, format_event
+from codetaste.llm.wire.sse import format_event, split_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

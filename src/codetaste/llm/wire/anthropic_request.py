@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolResult, ToolSpec
 from codetaste.llm.wire.anthropic import PROTOCOL, message_blocks, wire_tool
 from codetaste.llm.wire.calls import read_call
-from codetaste.llm.wire.prompt import separately_billed_features, content_text
+from codetaste.llm.wire.prompt import content_text, separately_billed_features
 from codetaste.llm.wire.request import (
     DEFAULT_CAP,
     WireRequest,
@@ -16,9 +16,9 @@ from codetaste.llm.wire.request import (
     optional_flag,
     optional_objects,
     options_of,
+    require_object,
     require_objects,
     require_text,
-    require_object,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def _neutral(blocks: list[dict[str, Any]], where: str) -> Iterator[Block]:
                 yield read_call(call_id, block.get("name"), block.get("input"))
             case "tool_result":
                 call_id = require_text(block.get("tool_use_id"), f"{where}: the id of a tool_result")
-                yield ToolResult(call_id, content_text(block.get("content")), is_error=block.get("is_error") is True)
+                yield ToolResult(
+                    call_id, content_text(block.get("content")), is_error=block.get("is_error") is True
+                )
             case "image" | "document":
                 yield TextBlock(content_text([block]))
             case _:

@@ -12,9 +12,9 @@ from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.wire.calls import (
     arguments_to_json,
-    unique_call_ids,
-    read_call,
     format_result_text,
+    read_call,
+    unique_call_ids,
     valid_arguments_json,
     valid_tool_name,
 )
@@ -214,7 +214,9 @@ def reply_from(
     has_content = any(raw.get(name) for name in ("content", "refusal", "tool_calls", *REASONING))
     model = head.get("model")
     return Reply(
-        message=Message("assistant", tuple(_neutral(raw)), ProviderBlocks(PROTOCOL, (raw,)) if has_content else None),
+        message=Message(
+            "assistant", tuple(_neutral(raw)), ProviderBlocks(PROTOCOL, (raw,)) if has_content else None
+        ),
         stop=_stop(finish_reason, raw),
         usage=usage_from(usage),
         model=model if isinstance(model, str) else "",

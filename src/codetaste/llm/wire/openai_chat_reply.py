@@ -10,7 +10,7 @@ from codetaste.llm.wire.calls import arguments_to_json, valid_tool_name
 from codetaste.llm.wire.openai_chat import FINISH_REASONS, PROTOCOL, REASONING
 from codetaste.llm.wire.openai_chat_stream import DONE
 from codetaste.llm.wire.openai_usage import wire_usage
-from codetaste.llm.wire.sse import split_text, format_event
+from codetaste.llm.wire.sse import format_event, split_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,10 @@ def _message(message: Message) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": valid_tool_name(call.name), "arguments": arguments_to_json(call.arguments)},
+                "function": {
+                    "name": valid_tool_name(call.name),
+                    "arguments": arguments_to_json(call.arguments),
+                },
             }
             for call in message.tool_calls
         ]

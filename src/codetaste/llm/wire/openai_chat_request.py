@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolSpec
-from codetaste.llm.wire.calls import FREEFORM_INPUT, read_call, parse_result_text
+from codetaste.llm.wire.calls import FREEFORM_INPUT, parse_result_text, read_call
 from codetaste.llm.wire.openai_chat import CAP_NAMES, PROTOCOL, wire_messages, wire_tool
-from codetaste.llm.wire.prompt import separately_billed_features, content_text
+from codetaste.llm.wire.prompt import content_text, separately_billed_features
 from codetaste.llm.wire.request import (
     DEFAULT_CAP,
     WireRequest,
@@ -17,9 +17,9 @@ from codetaste.llm.wire.request import (
     optional_flag,
     optional_objects,
     options_of,
+    require_object,
     require_objects,
     require_text,
-    require_object,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     )
     if wire_tool(neutral) == tool:
         return neutral
-    return ToolSpec(neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (dict(tool),)))
+    return ToolSpec(
+        neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (dict(tool),))
+    )
 
 
 def _system(data: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
@@ -113,7 +115,9 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
     if isinstance(content, str):
         yield TextBlock(content)
     else:
-        yield from (TextBlock(content_text([part])) for part in optional_objects(content, "messages: content"))
+        yield from (
+            TextBlock(content_text([part])) for part in optional_objects(content, "messages: content")
+        )
     for call in optional_objects(message.get("tool_calls"), "messages: tool_calls"):
         call_id = require_text(call.get("id"), "messages: the id of a tool call")
         function, freeform = call.get("function"), call.get("custom")

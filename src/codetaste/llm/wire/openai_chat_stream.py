@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import ModelUnavailable
 from codetaste.llm.wire.calls import read_arguments
 from codetaste.llm.wire.http import take_event
-from codetaste.llm.wire.openai_chat import REASONING, is_error, reply_from, content_texts
+from codetaste.llm.wire.openai_chat import REASONING, content_texts, is_error, reply_from
 from codetaste.llm.wire.openai_errors import error_in_stream
 from codetaste.llm.wire.openai_usage import usage_from
 

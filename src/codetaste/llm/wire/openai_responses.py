@@ -9,9 +9,9 @@ from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, T
 from codetaste.llm.wire.calls import (
     FREEFORM_INPUT,
     arguments_to_json,
-    unique_call_ids,
-    read_call,
     format_result_text,
+    read_call,
+    unique_call_ids,
     valid_arguments_json,
     valid_tool_name,
 )
@@ -87,7 +87,11 @@ def _item(block: Block, role: str) -> dict[str, Any]:
             call = {"type": "function_call", "call_id": call_id, "name": valid_tool_name(name)}
             return {**call, "arguments": arguments_to_json(arguments)}
         case ToolResult():
-            return {"type": "function_call_output", "call_id": block.call_id, "output": format_result_text(block)}
+            return {
+                "type": "function_call_output",
+                "call_id": block.call_id,
+                "output": format_result_text(block),
+            }
 
 
 def _is_blank(block: Block) -> bool:
@@ -103,7 +107,11 @@ def _repaired(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item of a reply as the provider accepts it back; a well-formed one is unchanged."""
     if item.get("type") != "function_call":
         return item
-    return {**item, "name": valid_tool_name(item.get("name")), "arguments": valid_arguments_json(item.get("arguments"))}
+    return {
+        **item,
+        "name": valid_tool_name(item.get("name")),
+        "arguments": valid_arguments_json(item.get("arguments")),
+    }
 
 
 def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
@@ -150,14 +158,18 @@ def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -
     if response.get("status") == "incomplete":
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
-        return INCOMPLETE_REASONS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
+        return (
+            INCOMPLETE_REASONS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
+        )
     if any(part.get("type") == "refusal" for item in items for part in parts_of(item)):
         return StopReason.REFUSAL
     return StopReason.TOOL_USE if any(item.get("type") in CALL_TYPES for item in items) else StopReason.END
 
 
 def _with_unique_ids(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
-    ids = iter(unique_call_ids([item.get("call_id") for item in items if item.get("type") in CALL_TYPES], taken))
+    ids = iter(
+        unique_call_ids([item.get("call_id") for item in items if item.get("type") in CALL_TYPES], taken)
+    )
     return [{**item, "call_id": next(ids)} if item.get("type") in CALL_TYPES else item for item in items]
 
 

@@ -10,12 +10,12 @@ from codetaste.llm.messages import StopReason, ToolCall
 from codetaste.llm.wire.calls import FREEFORM_INPUT
 from codetaste.llm.wire.openai_responses import (
     FREEFORM_CALL,
-    PROTOCOL,
     INCOMPLETE_REASONS,
+    PROTOCOL,
     message_items,
 )
 from codetaste.llm.wire.openai_usage import wire_usage
-from codetaste.llm.wire.sse import split_text, format_event
+from codetaste.llm.wire.sse import format_event, split_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from codetaste.llm.wire.openai_responses import (
     neutral_blocks,
     wire_tool,
 )
-from codetaste.llm.wire.prompt import separately_billed_features, content_text
+from codetaste.llm.wire.prompt import content_text, separately_billed_features
 from codetaste.llm.wire.request import (
     DEFAULT_CAP,
     WireRequest,
@@ -23,9 +23,9 @@ from codetaste.llm.wire.request import (
     optional_flag,
     optional_objects,
     options_of,
+    require_object,
     require_objects,
     require_text,
-    require_object,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     """
     body = require_object(body, "the body")
     given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else require_objects(given, "input")
+    items = (
+        [{"role": "user", "content": given}] if isinstance(given, str) else require_objects(given, "input")
+    )
     tools = optional_objects(body.get("tools"), "tools")
     cap = cap_of(body, CAP_NAMES)
     options = options_of(body, _READ, _WRITTEN)
@@ -132,4 +134,6 @@ def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:
         elif isinstance(content := item.get("content"), str):
             yield TextBlock(content)
         else:
-            yield from (TextBlock(content_text([part])) for part in optional_objects(content, "input: content"))
+            yield from (
+                TextBlock(content_text([part])) for part in optional_objects(content, "input: content")
+            )

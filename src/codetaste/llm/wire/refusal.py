@@ -106,7 +106,9 @@ def error_response(
     headers = {"content-type": "application/json", "x-should-retry": "true" if may_retry else "false"}
     if may_retry and retry_after_s is not None:
         headers["retry-after"] = str(ceil(retry_after_s))
-    return ErrorResponse(error_code.status, json.dumps(_body(protocol, error_code, message)).encode(), headers)
+    return ErrorResponse(
+        error_code.status, json.dumps(_body(protocol, error_code, message)).encode(), headers
+    )
 
 
 def _body(protocol: ProtocolName, error_code: _ErrorCode, message: str) -> dict[str, Any]:
