@@ -180,9 +180,7 @@ def check(
     """
     from codetaste.commands.rules import rules_check  # noqa: PLC0415 - only here
 
-    return run_command(
-        lambda: anyio.run(rules_check, benchmark, repos, instance, json_), as_json=json_
-    )
+    return run_command(lambda: anyio.run(rules_check, benchmark, repos, instance, json_), as_json=json_)
 
 
 @image_app.command(name="build")

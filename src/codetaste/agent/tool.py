@@ -135,7 +135,9 @@ def truncate(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def _make(function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: int, *, replay_on_resume: bool) -> Tool:
+def _make(
+    function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: int, *, replay_on_resume: bool
+) -> Tool:
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - heavy
 
     name = getattr(function, "__name__", "")

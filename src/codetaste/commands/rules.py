@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from codetaste.flows.check_rules import RuleCheckResult
 
 
-async def rules_check(
-    folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool
-) -> int:
+async def rules_check(folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool) -> int:
     """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any differs.
 
     Raises:

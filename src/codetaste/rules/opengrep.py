@@ -79,7 +79,7 @@ class OpenGrep:
         """Prepare the engine; no process is started.
 
         Args:
-            engine: from ``find_engine``.
+            engine: from ``find_rule_engine``.
             limits: limits of one call.
             processes: limiter of concurrent engine processes, shared between engines; default 2.
             jobs: cores that one process uses; default an even share.

@@ -117,7 +117,7 @@ class Sandbox(Shell, Protocol):
             stdin: the whole standard input.
             env: variables in addition to those of the sandbox.
             workdir: the working directory, by default /testbed.
-            sink: receives standard output as it arrives, and is awaited; ``Completed.stdout`` is then empty.
+            sink: receives standard output as it arrives, and is awaited; ``CommandResult.stdout`` is then empty.
                 An exception of the sink ends the command.
 
         Returns:

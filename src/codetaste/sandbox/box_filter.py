@@ -53,7 +53,7 @@ def assemble_sandbox_filter(machine: str = "") -> bytes:
 def render_sandbox_profile() -> str:
     """Return the filter as a container engine takes it: JSON after ``seccomp=`` in ``SecurityOpt``.
 
-    A process that makes calls of another architecture (32-bit included) is killed, as under ``box_program``.
+    A process that makes calls of another architecture (32-bit included) is killed, as under ``assemble_sandbox_filter``.
     """
     rules = [rule for denial in DENIALS for rule in _rules(denial)]
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})

@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 async def run_in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -> _Result:
-    """Return the result of ``work``, run in a thread, where it may call ``on_loop``."""
+    """Return the result of ``work``, run in a thread, where it may call ``call_on_loop``."""
     try:
         return await to_thread.run_sync(work, limiter=limiter)
     except futures.CancelledError:
@@ -32,7 +32,7 @@ async def run_in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -
 
 
 def call_on_loop(function: Callable[[], Awaitable[_Result]]) -> _Result:
-    """Return the result of ``function``, run on the event loop; call this in a thread of ``in_thread``.
+    """Return the result of ``function``, run on the event loop; call this in a thread of ``run_in_thread``.
 
     Raises:
         concurrent.futures.CancelledError: the task that waits for the thread is cancelled.

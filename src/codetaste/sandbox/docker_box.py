@@ -109,7 +109,7 @@ class DockerSandbox:
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> CommandResult:
-        """Run ``command`` as ``Box.run`` describes, without a call of the engine.
+        """Run ``command`` as ``Sandbox.run`` describes, without a call of the engine.
 
         Raises:
             SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.

@@ -95,7 +95,7 @@ class BubblewrapSandbox:
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> CommandResult:
-        """Run ``command`` as ``Box.run`` describes.
+        """Run ``command`` as ``Sandbox.run`` describes.
 
         Raises:
             SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
@@ -120,7 +120,7 @@ class BubblewrapSandbox:
         await write_archive(archive, self.folders, FileOwner(is_privileged()), self.archive_limiter)
 
     def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Read ``path`` as ``Box.get`` describes.
+        """Read ``path`` as ``Sandbox.get`` describes.
 
         Raises:
             SandboxError: ``path`` does not exist, or cannot be read.
@@ -240,7 +240,10 @@ class BubblewrapSandboxProvider:
     @asynccontextmanager
     async def _running(self, spec: SandboxSpec, folder: Path) -> AsyncIterator[BubblewrapSandbox]:
         opening = connect_supervisor(
-            folder / "control", forwards=spec.egress.forwards, lifetime_s=spec.lifetime_s, heartbeat=self.heartbeat
+            folder / "control",
+            forwards=spec.egress.forwards,
+            lifetime_s=spec.lifetime_s,
+            heartbeat=self.heartbeat,
         )
         async with opening as supervisor:
             sandbox, group = await self._start(spec, folder, supervisor)

@@ -42,7 +42,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 async def read_archive(
     path: str, roots: Mapping[str, Path], at_once: CapacityLimiter
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Read ``path`` as ``Box.get`` describes; ``roots`` maps writable folders to those of the host.
+    """Read ``path`` as ``Sandbox.get`` describes; ``roots`` maps writable folders to those of the host.
 
     Its thread counts only for ``at_once``: the reader may need threads as well.
 

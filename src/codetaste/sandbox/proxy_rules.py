@@ -47,7 +47,7 @@ class HostNotAllowed(CodetasteError):
 class AllowEntry:
     """What may be reached.
 
-    ``port`` None allows the web; ``address`` "" uses DNS; ``at_port`` 0 uses the requested port.
+    ``port`` None allows the web; ``address`` "" uses DNS; ``address_port`` 0 uses the requested port.
     """
 
     name: str

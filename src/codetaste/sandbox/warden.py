@@ -140,7 +140,7 @@ class SupervisorClient:
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> CommandResult:
-        """Run a command as ``Box.run`` describes.
+        """Run a command as ``Sandbox.run`` describes.
 
         Raises:
             SandboxError: it could not be run, or the supervisor is gone.
