@@ -29,18 +29,18 @@ from anyio import to_thread
 from measure import Report, Spread, arguments, machine, ratio, versions
 
 from codetaste.errors import SandboxError
-from codetaste.harness.harvest import extract_patch
-from codetaste.harness.testbed import prepare_testbed, testbed_archive
-from codetaste.sandbox.box import SandboxSpec
-from codetaste.sandbox.boxes import open_sandboxes
+from codetaste.harness.patch.extract import extract_patch
+from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
+from codetaste.sandbox.base import SandboxSpec
 from codetaste.sandbox.config import SandboxConfig
-from codetaste.source.tree import Tree
+from codetaste.sandbox.provider import open_sandboxes
+from codetaste.source.tree.store import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codetaste.harness.testbed import Testbed
-    from codetaste.sandbox.box import SandboxProvider
+    from codetaste.harness.testbed.testbed import Testbed
+    from codetaste.sandbox.base import SandboxProvider
 
 WORKLOAD = Path(__file__).with_name("agents_workload.py")
 MOST_MB = 300.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.llm.messages import Message, TextBlock, ToolCall
-from codetaste.llm.scripted import ScriptedReply
+from codetaste.llm.providers.scripted import ScriptedReply
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Request
@@ -33,7 +33,7 @@ def patient(request: Request) -> ScriptedReply:
 
 
 def main() -> None:
-    from codetaste.run import run  # noqa: PLC0415 - the scripts are loaded by the measured process, too
+    from codetaste.run.__main__ import run  # noqa: PLC0415 - the scripts are loaded by the measured process, too
 
     config, told = sys.argv[1:]
     code = run(Path(config), json_=True)

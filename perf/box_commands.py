@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from measure import Report, arguments, machine, ratio, versions
 
-from codetaste.sandbox.box import Sandbox, SandboxSpec
-from codetaste.sandbox.docker import open_docker_sandboxes
-from codetaste.sandbox.docker_engine import connect_engine
-from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxSpec
+from codetaste.sandbox.docker.engine import connect_engine
+from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
+from codetaste.sandbox.docker.provider import open_docker_sandboxes
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

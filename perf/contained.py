@@ -19,8 +19,8 @@ def contained(count: int, folder: Path) -> None:
     """Run ``true`` ``count`` times as the rule agent's shell does."""
     import anyio  # noqa: PLC0415 - only in the measured process
 
-    from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415
-    from codetaste.sandbox.local import read_only_shell  # noqa: PLC0415
+    from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415
+    from codetaste.sandbox.local.shell import read_only_shell  # noqa: PLC0415
 
     async def run() -> None:
         sandbox = read_only_shell(folder, engine=choose_engine("bubblewrap"))
@@ -32,7 +32,7 @@ def contained(count: int, folder: Path) -> None:
 
 def bare(count: int, _folder: Path) -> None:
     """Run ``true`` ``count`` times in a bubblewrap that sees the whole system, read-only."""
-    from codetaste.sandbox.engine import choose_engine  # noqa: PLC0415 - only in the measured process
+    from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415 - only in the measured process
 
     bwrap = str(choose_engine("bubblewrap").program)
     words = [bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "--new-session", "true"]

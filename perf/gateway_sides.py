@@ -24,10 +24,10 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from codetaste.gateway.gateway import open_gateway
-from codetaste.gateway.served import gateway_model
+from codetaste.gateway.upstream import gateway_model
+from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.metered import build_metered_model
-from codetaste.orchestration.budget import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.session import open_session
 

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock
-from codetaste.llm.metered import build_metered_model
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Status
-from codetaste.orchestration.money import BudgetLimits
 from codetaste.orchestration.session import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from codetaste.llm.metered import MeteredModel
-    from codetaste.orchestration.journal import Json
+    from codetaste.llm.metering.metered import MeteredModel
+    from codetaste.orchestration.journal.journal import Json
 
 SLOTS, PAID, CALLS = 10, 3, 2
 BUDGET = BudgetLimits(usd=Decimal(100))

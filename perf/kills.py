@@ -19,9 +19,9 @@ from pathlib import Path
 
 from measure import Report, arguments, machine, versions
 
-from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import read_journal
-from codetaste.orchestration.money import Cost
+from codetaste.orchestration.budget.cost import Cost
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import read_journal
 
 PROGRAM = Path(__file__).with_name("killed_jobs.py")
 KILLS, JOBS = 100, 1000

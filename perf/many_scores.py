@@ -15,13 +15,15 @@ from typing import Any
 import anyio
 from one_scan import used_s
 
-from codetaste.assembly import cache_dir, find_benchmark, open_scanner
 from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.core.paths import cache_dir
 from codetaste.evaluation.evaluate import evaluate
-from codetaste.evaluation.result_files import write_evaluation
-from codetaste.evaluation.rule_files import read_rule_set
+from codetaste.evaluation.output.result_files import write_evaluation
+from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.rules.config import RulesConfig
-from codetaste.source.trees import checkout_trees
+from codetaste.run.resolve import find_benchmark
+from codetaste.run.services import open_scanner
+from codetaste.source.checkout import checkout_trees
 
 
 async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import anyio
 
-from codetaste.assembly import open_scanner
+from codetaste.core.concurrency import gather
 from codetaste.rules.config import RulesConfig
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.together import gather
+from codetaste.run.services import open_scanner
 
 
 def read(files: list[str]) -> list[tuple[str, Rule]]:

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import Job, JobContext, Status
-from codetaste.orchestration.money import BudgetLimits
 from codetaste.orchestration.session import Session, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from codetaste.llm.messages import Request
-    from codetaste.orchestration.journal import Json
+    from codetaste.orchestration.journal.journal import Json
 
 BUDGET = BudgetLimits(usd=Decimal(1000))
 IDLE_S = 5.0
@@ -48,9 +48,9 @@ async def wait(_: JobContext) -> Json:
 
 def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
     """A job that buys one reply."""
+    from codetaste.llm.build import build_metered_model  # noqa: PLC0415
     from codetaste.llm.config import ModelConfig  # noqa: PLC0415 - the other workloads need no models
     from codetaste.llm.messages import Message, Request, TextBlock  # noqa: PLC0415
-    from codetaste.llm.metered import build_metered_model  # noqa: PLC0415
 
     price = {"input": 3, "output": 15}
     config = ModelConfig(

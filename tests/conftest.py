@@ -80,7 +80,7 @@ def clones() -> Path:
 @pytest.fixture(scope="session")
 def agents_cache(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Path:
     """A cache where agents are installed, each once in a session, however many processes run it."""
-    from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
+    from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 
     require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
     base = tmp_path_factory.getbasetemp()
@@ -124,8 +124,8 @@ def _built(holder: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     require("mmdebstrap")
     import anyio
 
-    from codetaste.sandbox.docker_engine import connect_engine
-    from codetaste.sandbox.image import LEAN_IMAGE, build_lean_image
+    from codetaste.sandbox.docker.engine import connect_engine
+    from codetaste.sandbox.docker.lean_image import LEAN_IMAGE, build_lean_image
 
     async def build() -> None:
         async with connect_engine(socket=holder.socket) as engine:

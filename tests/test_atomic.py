@@ -9,15 +9,15 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.atomic import remove_stale_files, write_atomically
+from codetaste.core.files import remove_stale_files, write_atomically
 from codetaste.orchestration.session import open_session
 
 KILLED_WRITER = """
 import os, sys
 from pathlib import Path
-import codetaste.atomic
+import codetaste.core.files
 os.fsync = lambda _: os.kill(os.getpid(), 9)
-codetaste.atomic.write_atomically(Path(sys.argv[1]), "half")
+codetaste.core.files.write_atomically(Path(sys.argv[1]), "half")
 """
 
 

@@ -19,7 +19,7 @@ def started(
     body: str, *, shell: str = "", env: dict[str, str] | None = None, as_json: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run ``body`` as a command under ``guarded``, with the shell's redirections ``shell``."""
-    code = "from codetaste.command import guarded, say, tell\n" + textwrap.dedent(body)
+    code = "from codetaste.console import guarded, say, tell\n" + textwrap.dedent(body)
     code += f"\nraise SystemExit(guarded(command, as_json={as_json}))\n"
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", code],
@@ -161,7 +161,7 @@ sys.meta_path.insert(0, Interrupting())
 
 
 @pytest.mark.parametrize("program", ["codetaste", "codetaste.run"])
-@pytest.mark.parametrize("name", ["anyio", "cyclopts", "pydantic", "codetaste.limits"])
+@pytest.mark.parametrize("name", ["anyio", "cyclopts", "pydantic", "codetaste.run.limits"])
 def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str, name: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(name=name))
     done = subprocess.run(
@@ -176,7 +176,7 @@ def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str
 
 
 def test_importing_codetaste_leaves_the_signals_of_a_process_alone() -> None:
-    code = "import signal, codetaste.run, codetaste.cli\n"
+    code = "import signal, codetaste.run, codetaste.cli.app\n"
     code += "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

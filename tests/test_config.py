@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codetaste.assembly import resolve_config
-from codetaste.config import Config, read_config
 from codetaste.errors import ConfigError
+from codetaste.run.config import Config, read_config
+from codetaste.run.resolve import resolve_config
 
 VALID: dict[str, Any] = {
     "run": {"name": "r", "budget_usd": 2.0, "time_limit": "30m", "concurrency": 8},

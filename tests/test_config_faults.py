@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.config import Config, read_config
 from codetaste.errors import ConfigError
+from codetaste.run.config import Config, read_config
 
 GOOD = (Path(__file__).resolve().parents[1] / "examples/quickstart.toml").read_bytes()
 

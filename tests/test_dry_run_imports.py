@@ -32,20 +32,20 @@ NOT_FOR_PLANNING = (
     "tree_sitter",
     "uvicorn",
     "codetaste.agent.loop",
-    "codetaste.flows.discover",
-    "codetaste.flows.infer",
+    "codetaste.flows.discover.jobs",
+    "codetaste.flows.infer.jobs",
     "codetaste.gateway.gateway",
     "codetaste.harness.run",
-    "codetaste.llm.metered",
-    "codetaste.orchestration.scheduler",
-    "codetaste.report.live",
+    "codetaste.llm.metering.metered",
+    "codetaste.orchestration.scheduler.scheduler",
+    "codetaste.report.live.display",
     "codetaste.report.summary",
-    "codetaste.rules.opengrep",
-    "codetaste.sandbox.boxes",
-    "codetaste.sandbox.engine",
+    "codetaste.rules.engine.opengrep",
+    "codetaste.sandbox.provider",
+    "codetaste.sandbox.containment.engine",
     "codetaste.source.repository",
-    "codetaste.source.trees",
-    "codetaste.work",
+    "codetaste.source.checkout",
+    "codetaste.run.execute",
 )
 PROGRAM = """
 import sys
@@ -60,7 +60,7 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 
 
 @pytest.mark.parametrize("example", PLANS)
-@pytest.mark.parametrize(("module", "words"), [("codetaste.cli", ["run"]), ("codetaste.run", [])])
+@pytest.mark.parametrize(("module", "words"), [("codetaste.cli.app", ["run"]), ("codetaste.run", [])])
 def test_a_dry_run_loads_nothing_of_what_works(
     module: str, words: list[str], example: str, tmp_path: Path
 ) -> None:
@@ -74,7 +74,7 @@ def test_a_dry_run_loads_nothing_of_what_works(
     )
     assert PLANS[example] in done.stdout
     loaded = set(done.stderr.split())
-    assert "codetaste.config" in loaded
+    assert "codetaste.run.config" in loaded
     assert not loaded & set(NOT_FOR_PLANNING)
     assert list(tmp_path.iterdir()) == []
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codetaste.benchmark.catalog import open_benchmark
+from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.errors import ConfigError
-from codetaste.flows.passes import DiscoveryPass
-from codetaste.flows.products import rules_file, write_discovered_benchmarks
+from codetaste.flows.discover.plan import DiscoveryPass
+from codetaste.flows.discover.publish import rules_file, write_discovered_benchmarks
 from codetaste.orchestration.job import Outcome, Status
-from codetaste.orchestration.storage import Blobs
-from codetaste.rules.verdict import Direction
+from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.benchmark import Benchmark
 
 HEADER = "owner,repo,commit_hash,golden_commit_hash,combined_score,category,language\n"
 

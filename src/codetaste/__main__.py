@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from codetaste.early import exit_on_sigint
+from codetaste.core.early_interrupt import exit_on_sigint
 
 
 def main() -> None:
     """Run the command line."""
     exit_on_sigint()
-    from codetaste.cli import main as command  # noqa: PLC0415 - after the handler of Ctrl-C is set
+    from codetaste.cli.app import main as command  # noqa: PLC0415 - after the handler of Ctrl-C is set
 
     command()
 

@@ -13,9 +13,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from codetaste.agent.code_tools import CodeContext, bash, edit
 from codetaste.agent.facts import Facts
 from codetaste.agent.tool import Tool
-from codetaste.sandbox.box import Sandbox, SandboxSpec
-from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandLimits, CommandResult
+from codetaste.sandbox.base import CommandLimits, CommandResult, Sandbox, SandboxSpec
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 
 @dataclass(frozen=True)

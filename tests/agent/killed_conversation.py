@@ -19,16 +19,17 @@ from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopSettings, run_loop
 from codetaste.llm.messages import Request, ToolCall, ToolResult
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedModel
-from codetaste.orchestration.budget import BudgetLimits
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.events import Note, ToolCalled
-from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
-from codetaste.sandbox.box import SandboxSpec
-from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.base import SandboxSpec
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 TURNS: list[list[tuple[str, dict[str, Any]]]] = [

@@ -10,10 +10,10 @@ from coder import Coder, coder_in
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from codetaste.agent.box_files import FILE_BYTES, sandbox_path
 from codetaste.agent.code_tools import CODE_TOOLS, replace_text
+from codetaste.agent.sandbox_files import FILE_BYTES, sandbox_path
 from codetaste.errors import CodetasteError, ToolError
-from codetaste.sandbox.engine import choose_engine
+from codetaste.sandbox.containment.engine import choose_engine
 
 NAMES = [
     "plain.txt",

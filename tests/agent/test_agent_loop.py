@@ -15,12 +15,13 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import BudgetExceeded, ModelRefused, SandboxError, ToolError
 from codetaste.llm.messages import Block, Message, Request, StopReason, TextBlock, ToolCall, ToolResult
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedModel, ScriptedReply
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json, Outcome
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 pytestmark = pytest.mark.anyio

@@ -13,17 +13,18 @@ from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.llm.messages import Message, Request, TextBlock, ToolCall, ToolResult
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedModel
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel
+from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.job import Job, Status
 from codetaste.orchestration.session import open_session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.orchestration.job import JobContext, Json
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.journal import Json
 
 
 @dataclass(slots=True)

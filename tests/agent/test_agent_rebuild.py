@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codetaste.errors import CodetasteError
-from codetaste.sandbox.engine import choose_engine
+from codetaste.sandbox.containment.engine import choose_engine
 
 SCRIPT = Path(__file__).with_name("killed_conversation.py")
 SLEPT_S = 1.0

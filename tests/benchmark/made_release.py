@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.table import format_table
+from codetaste.benchmark.instances_csv import format_table
 
 INSTANCES = (
     Instance("made", "one", "a" * 40, "b" * 40, None, "api", "go"),

@@ -8,14 +8,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.benchmark.catalog import Benchmark, Track, open_benchmark, quickstart_folder
+from codetaste.benchmark.benchmark import Benchmark, Track, open_benchmark, quickstart_folder
 from codetaste.benchmark.instance import Instance
+from codetaste.benchmark.instances_csv import format_table
 from codetaste.benchmark.publish import write_benchmark, write_rules
-from codetaste.benchmark.table import format_table
 from codetaste.errors import CodetasteError, ConfigError, JournalError
-from codetaste.rules.verdict import Direction
+from codetaste.rules.registration import Direction
+from codetaste.source.checkout import checkout_trees
 from codetaste.source.origin import GitOrigin, SdistOrigin
-from codetaste.source.trees import checkout_trees
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 KOA = Instance("koajs", "koa", A, B, 0.5, "api", "javascript", {"origin": ""})

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from made_release import Site, serving
 
-from codetaste.benchmark.download import DownloadedFile, download
+from codetaste.benchmark.release.download import DownloadedFile, download
 from codetaste.errors import SourceError
 
 CONTENT = random.Random(1).randbytes(300_000)

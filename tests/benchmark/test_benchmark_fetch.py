@@ -16,8 +16,14 @@ import anyio
 import pytest
 from made_release import INSTANCES, Site, laid_out, release_files, serving, zipped
 
-from codetaste.benchmark.fetch import MANIFEST_FILE, RELEASES, FetchedBenchmark, Release, fetch_benchmark
 from codetaste.benchmark.instance import Instance
+from codetaste.benchmark.release.fetch import (
+    MANIFEST_FILE,
+    RELEASES,
+    FetchedBenchmark,
+    Release,
+    fetch_benchmark,
+)
 from codetaste.errors import CodetasteError, ConfigError, SourceError, UnsafeArchive
 
 FILES = release_files()

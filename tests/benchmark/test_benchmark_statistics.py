@@ -11,12 +11,12 @@ from statistics import fmean
 import pytest
 from made_release import INSTANCES, laid_out, release_files
 
-from codetaste.benchmark.catalog import Benchmark, open_benchmark
-from codetaste.benchmark.clones import PatchCounts
+from codetaste.benchmark.benchmark import Benchmark, open_benchmark
+from codetaste.benchmark.facts.clones import PatchCounts
+from codetaste.benchmark.facts.facts import describe_benchmark
+from codetaste.benchmark.facts.licences import recognise
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.licences import recognise
-from codetaste.benchmark.statistics import describe_benchmark
-from codetaste.benchmark.table import format_table
+from codetaste.benchmark.instances_csv import format_table
 
 APACHE = """Apache License
                            Version 2.0, January 2004

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.table import COLUMNS, LANGUAGES, format_table, read_table
+from codetaste.benchmark.instances_csv import COLUMNS, LANGUAGES, format_table, read_table
 from codetaste.errors import ConfigError
 
 HEADER = "owner,repo,commit_hash,golden_commit_hash,combined_score,category,language"

@@ -14,7 +14,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    program = "from codetaste.cli import main; main()"
+    program = "from codetaste.cli.app import main; main()"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, *args],
         cwd=folder,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from codetaste.commands.doctor import (
+from codetaste.cli.commands.doctor import (
     DoctorReport,
     Finding,
     doctor_to_json,

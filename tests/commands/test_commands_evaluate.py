@@ -17,11 +17,11 @@ sys.path.append(str(Path(__file__).parents[1] / "flows"))
 
 from tiny import Bench, git
 
-from codetaste.commands.benchmark_app import check
-from codetaste.commands.evaluate import evaluate
+from codetaste.cli.commands.benchmark import check
+from codetaste.cli.commands.evaluate import evaluate
 from codetaste.errors import ToolMissing
-from codetaste.evaluation.exclusions import Exclusions
-from codetaste.rules.engine_install import find_rule_engine
+from codetaste.evaluation.changed_lines import Exclusions
+from codetaste.rules.engine.install import find_rule_engine
 
 PYTHON = {"message": "m", "severity": "INFO", "languages": ["python"], "metadata": {}}
 POSITIVE = [

@@ -15,10 +15,10 @@ import anyio
 import pytest
 import typed
 
-from codetaste.commands.importing import ImportArguments, import_published_outputs
+from codetaste.cli.commands.importing import ImportArguments, import_published_outputs
 from codetaste.errors import ConfigError
-from codetaste.evaluation.reading import read_outputs
-from codetaste.evaluation.records import TrialRecord
+from codetaste.evaluation.trials.read import read_outputs
+from codetaste.evaluation.trials.records import TrialRecord
 from made_outputs import PATH, Outputs, scores, write
 
 

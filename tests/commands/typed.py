@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.cli import app
+from codetaste.cli.app import app
 
 
 def codetaste(capsys: pytest.CaptureFixture[str], *args: str | Path, code: int = 0) -> str:

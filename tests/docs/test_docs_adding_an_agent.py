@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codetaste.harness.manifest import AgentManifest
-from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
+from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = (CHECKOUT / "docs" / "adding-an-agent.md").read_text("utf-8")

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from codetaste.config import Config
+from codetaste.run.config import Config
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 

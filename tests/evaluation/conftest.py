@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from codetaste.errors import ToolMissing
-from codetaste.rules.cache_keys import engine_cache_name
-from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import RuleEngine, find_rule_engine
-from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import OpenGrep
+from codetaste.rules.cache.keys import engine_cache_name
+from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.store import MatchStore
+from codetaste.rules.engine.install import RuleEngine, find_rule_engine
+from codetaste.rules.engine.opengrep import OpenGrep
 
 
 @pytest.fixture(scope="session")

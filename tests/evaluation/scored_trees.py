@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 
 from codetaste.evaluation.baseline import PassResult
+from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.evaluation.evaluate import Evaluation, evaluate
-from codetaste.evaluation.exclusions import Exclusions
-from codetaste.evaluation.rule_files import parse_rule_set
-from codetaste.rules.scan import Scanner
+from codetaste.evaluation.rule_set import parse_rule_set
+from codetaste.rules.scan.model import Scanner
 
 Files = Mapping[str, str | bytes]
 

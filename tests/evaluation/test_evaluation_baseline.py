@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.benchmark.catalog import Benchmark
+from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import (
@@ -20,8 +20,8 @@ from codetaste.evaluation.baseline import (
     read_pseudo_agent_tests,
     read_test_results,
 )
-from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.evaluation.score import CRASHED_RUN, PassThresholds, TestCounts
+from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts
+from codetaste.evaluation.trials.records import GOLDEN, NULL
 
 INSTANCE = Instance("o", "r", "a" * 40, "b" * 40)
 

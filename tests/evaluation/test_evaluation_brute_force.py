@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scored_trees import difference, regex, score, write
 
-from codetaste.rules.scan import Scanner
+from codetaste.rules.scan.model import Scanner
 
 WORDS = ("alpha", "beta", "gamma", "delta", "alpha\nbeta", "beta  ")
 NAMES = ("one.py", "sub/two words.txt", "sub/three.js", "vendor/four.py", "ünï.py", "a/build/x.py")

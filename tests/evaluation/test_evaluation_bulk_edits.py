@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codetaste.evaluation.deeds import CommandTraits, command_traits
+from codetaste.evaluation.activity.transcripts import CommandTraits, command_traits
 
 ONE, SEVERAL = CommandTraits(bulk_edit=True), CommandTraits(bulk_edit=True, wide_edit=True)
 SCRIPTED, NONE = CommandTraits(scripted_edit=True), CommandTraits()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.config import read_config
 from codetaste.errors import ConfigError
+from codetaste.run.config import read_config
 
 BASE = """
 [run]

@@ -8,12 +8,13 @@ import pytest
 from scored_trees import difference, regex, rule, score, write
 
 from codetaste.errors import EngineError, RuleError
+from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.evaluation.evaluate import EvaluationStatus
-from codetaste.evaluation.exclusions import Exclusions
-from codetaste.evaluation.rule_files import parse_rule_set
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
-from codetaste.rules.scan import FullScanner, Scanner
+from codetaste.evaluation.rule_set import parse_rule_set
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import Scanner
 
 BASE = {"a.py": "old(1)\nkeep()\n", "b.py": "x = old(2)\n", "dist/c.py": "old(3)\n"}
 GOLDEN = {"a.py": "new(1)\nkeep()\n", "b.py": "x = new(2)\n", "dist/c.py": "new(3)\n"}

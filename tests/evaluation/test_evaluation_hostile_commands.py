@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.evaluation.deeds import CommandTraits, command_traits
+from codetaste.evaluation.activity.transcripts import CommandTraits, command_traits
 
 PIECES = st.sampled_from(
     [

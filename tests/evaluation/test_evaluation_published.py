@@ -8,15 +8,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.benchmark.catalog import Benchmark, open_benchmark
+from codetaste.benchmark.benchmark import Benchmark, open_benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.evaluate import Evaluation
-from codetaste.evaluation.soundness import InstanceValidation, ValidationContext, validate_instance
-from codetaste.rules.cache_keys import engine_cache_name
-from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import OpenGrep
+from codetaste.evaluation.validation import InstanceValidation, ValidationContext, validate_instance
+from codetaste.rules.cache.keys import engine_cache_name
+from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.store import MatchStore
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep
 
 HITS = {
     "koajs__koa-ef467caa": (385, 345),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from codetaste.benchmark.catalog import Benchmark
+from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
-from codetaste.evaluation.reading import merge_records, read_outputs
-from codetaste.evaluation.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
-from codetaste.evaluation.score import TestCounts
+from codetaste.evaluation.metrics import TestCounts
+from codetaste.evaluation.trials.read import merge_records, read_outputs
+from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
 from made_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
 
 

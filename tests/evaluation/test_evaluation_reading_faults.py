@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codetaste.benchmark.catalog import Benchmark
+from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
-from codetaste.evaluation.reading import read_outputs
-from codetaste.evaluation.records import ProblemKind, ReadProblem, TrialRecord, TrialStatus
+from codetaste.evaluation.trials.read import read_outputs
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecord, TrialStatus
 from made_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
 
 RESULT, METADATA = "evaluation/evaluation_result.json", "inference_metadata.json"

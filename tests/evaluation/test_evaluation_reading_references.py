@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.evaluation.reading import read_outputs
-from codetaste.evaluation.records import ProblemKind
+from codetaste.evaluation.trials.read import read_outputs
+from codetaste.evaluation.trials.records import ProblemKind
 from made_outputs import PATH, Outputs
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codetaste.commands.report import report
+from codetaste.cli.commands.report import report
 from made_outputs import PATH, Outputs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"

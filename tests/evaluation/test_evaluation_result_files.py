@@ -14,12 +14,12 @@ from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, compare_with_baseline
 from codetaste.evaluation.evaluate import Evaluation, EvaluationStatus
-from codetaste.evaluation.pseudo import pseudo_agent_config
-from codetaste.evaluation.published_lines import read_coverage
-from codetaste.evaluation.result_files import read_recorded_tests, write_evaluation
-from codetaste.evaluation.result_place import check_results_folder, results_folder
-from codetaste.evaluation.score import PassThresholds, TestCounts
-from codetaste.rules.scan import Scanner
+from codetaste.evaluation.metrics import PassThresholds, TestCounts
+from codetaste.evaluation.output.location import check_results_folder, results_folder
+from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
+from codetaste.evaluation.pseudo_agents import pseudo_agent_config
+from codetaste.evaluation.trials.coverage import read_coverage
+from codetaste.rules.scan.model import Scanner
 
 INSTANCE = Instance("Own", "Repo", "a" * 40, "b" * 40)
 BASE = {"a.py": "old(1)\n", "caf\udce9.py": "old(2)\n"}

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_trees import difference, git, regex, rule, score, text, write
 
-from codetaste.evaluation.published_lines import read_coverage
-from codetaste.evaluation.rule_files import parse_rule_set
-from codetaste.evaluation.sarif_files import path_from_uri, render_sarif
-from codetaste.evaluation.stray_files import FileProblem
+from codetaste.evaluation.output.sarif import path_from_uri, render_sarif
+from codetaste.evaluation.rule_set import parse_rule_set
+from codetaste.evaluation.trials.coverage import read_coverage
+from codetaste.evaluation.trials.untrusted_files import FileProblem
 from codetaste.rules.rule import make_rule
-from codetaste.rules.scan import Match, Scanner, ScanProblem
+from codetaste.rules.scan.model import Match, Scanner, ScanProblem
 
 RULES = [
     make_rule(rule(name, "f(...)", severity=severity)) for name, severity in (("b", "ERROR"), ("a", "INFO"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.evaluation.score import (
+from codetaste.evaluation.metrics import (
     CRASHED_RUN,
     PassThresholds,
     PrecisionCounts,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.evaluation.deeds import CommandTraits, command_traits
+from codetaste.evaluation.activity.transcripts import CommandTraits, command_traits
 
 RUNS = r"""
 pytest

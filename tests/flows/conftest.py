@@ -20,7 +20,7 @@ from tiny import QUICKSTART, Bench, Place, Tiny
 def tools(require: Callable[..., None]) -> None:
     """What the main job needs on this machine."""
     from codetaste.errors import SandboxError
-    from codetaste.sandbox.engine import choose_engine
+    from codetaste.sandbox.containment.engine import choose_engine
 
     require("git")
     try:

@@ -17,7 +17,7 @@ from coding_models import DEAR, Step, following, shell, side
 from coding_models import USAGE as USUAL
 
 from codetaste.llm.messages import Request, Usage
-from codetaste.llm.scripted import ScriptedReply
+from codetaste.llm.providers.scripted import ScriptedReply
 
 GREAT = "class Store(object):"
 FIRST, SECOND = "/testbed/pack/store.py", "/testbed/look.sh"

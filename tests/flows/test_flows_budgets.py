@@ -212,7 +212,7 @@ def test_a_changed_tool_runs_again(finished: Place) -> None:
 
 def test_a_changed_prompt_runs_again(finished: Place) -> None:
     """An installation whose prompts/ was edited: a copy of it, found in place of the real one."""
-    from codetaste.resources import resource_dir
+    from codetaste.core.paths import resource_dir
 
     edited = finished.folder / "prompts"
     shutil.copytree(resource_dir("prompts"), edited)

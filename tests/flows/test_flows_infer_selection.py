@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.flows.selection import selected_plan
+from codetaste.flows.infer.judge import selected_plan
 
 FORMS = [
     "SELECTED: {}",

@@ -14,7 +14,7 @@ import pytest
 from cyclopts import App
 from tiny import Ended, Place, Tiny
 
-from codetaste.cli import app
+from codetaste.cli.app import app
 
 BAD: dict[str, list[str]] = {
     "run": ["nofile.toml"],

@@ -197,7 +197,7 @@ class Place:
 
     def cli(self, *args: str, timeout_s: float = 100) -> Ended:
         """Give a command of ``codetaste`` itself."""
-        program = "from codetaste.cli import main; main()"
+        program = "from codetaste.cli.app import main; main()"
         return finished(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
 
     def _popen(self, command: Sequence[str]) -> subprocess.Popen[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from codetaste.errors import ModelUnavailable, RateLimited
 from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
-from codetaste.llm.scripted import ScriptedReply
+from codetaste.llm.providers.scripted import ScriptedReply
 
 Step = tuple[str, dict[str, Any]]
 

@@ -14,15 +14,16 @@ import anyio
 import httpx
 from anyio.abc import SocketStream
 
-from codetaste.gateway.access import GatewaySession
 from codetaste.gateway.gateway import Gateway, open_gateway
-from codetaste.gateway.served import GatewayModel
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedModel
-from codetaste.orchestration.budget import BudgetLimits, BudgetSnapshot
-from codetaste.orchestration.job import Job, JobContext, Json, Outcome
+from codetaste.gateway.session import GatewaySession
+from codetaste.gateway.upstream import GatewayModel
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
+from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))

@@ -19,15 +19,15 @@ from bill_run import KEY_ENV, QUICK, RATES, key_in_environment
 from gateway_run import PATHS, admitted
 
 from codetaste.gateway.gateway import Gateway, open_gateway
-from codetaste.gateway.served import GatewayModel
-from codetaste.gateway.upstream import Upstream
-from codetaste.llm.config import ModelConfig, build_model
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import price_of
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json, Outcome
-from codetaste.orchestration.money import BudgetSnapshot
+from codetaste.gateway.upstream import GatewayModel, Upstream
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price_table import price_of
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
+from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 

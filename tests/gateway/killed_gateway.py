@@ -19,9 +19,10 @@ from gateway_talk import Program, provided
 
 from codetaste.gateway.gateway import Gateway, open_gateway
 from codetaste.llm.messages import Request
-from codetaste.llm.scripted import ScriptedReply
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.llm.providers.scripted import ScriptedReply
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 JOBS, TURNS = 3, 4

@@ -18,7 +18,8 @@ from codetaste.errors import ConfigError
 from codetaste.gateway import app
 from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request
-from codetaste.orchestration.job import JobContext, Json, Status
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 
 FORBIDDEN = {"anthropic": 403, "openai": 400, "openai-chat": 403}
 """What makes each program stop at once."""

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request, Usage
-from codetaste.llm.scripted import ScriptedReply
-from codetaste.orchestration.job import JobContext, Json, Status
+from codetaste.llm.providers.scripted import ScriptedReply
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 
 STOPS = {"anthropic": 402, "openai": 400, "openai-chat": 402}
 """Measured: with these each of the programs stops at once."""

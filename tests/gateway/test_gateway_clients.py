@@ -11,10 +11,11 @@ import httpx2
 import pytest
 from gateway_run import admitted, door, run, scripted
 
-from codetaste.gateway.access import GatewaySession
 from codetaste.gateway.gateway import Gateway
+from codetaste.gateway.session import GatewaySession
 from codetaste.llm.messages import Request, TextBlock, ToolCall
-from codetaste.orchestration.job import JobContext, Json, Status
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 

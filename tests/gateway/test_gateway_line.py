@@ -20,9 +20,10 @@ from gateway_talk import provided
 from loopback_exchange import Exchange
 
 from codetaste.errors import MalformedReply, ModelUnavailable
+from codetaste.gateway.connection import ProviderConnector
 from codetaste.gateway.gateway import Gateway
-from codetaste.gateway.line import ProviderConnector
-from codetaste.orchestration.job import JobContext, Json, Status
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 
 QUIET_S = {"connect": 20.0, "read": 20.0, "write": 20.0, "pool": 20.0}
 HELLO = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"

@@ -20,8 +20,9 @@ from loopback_wire import sse
 
 from codetaste.errors import ConfigError
 from codetaste.gateway.gateway import Gateway
-from codetaste.orchestration.job import JobContext, Json, Outcome, Status
-from codetaste.orchestration.money import BudgetSnapshot
+from codetaste.orchestration.budget.cost import BudgetSnapshot
+from codetaste.orchestration.job import JobContext, Outcome, Status
+from codetaste.orchestration.journal.journal import Json
 
 ENDS = {"anthropic": b"message_stop", "openai": b"response.completed", "openai-chat": b"[DONE]"}
 

@@ -12,7 +12,8 @@ from gateway_run import PATHS, PROTOCOLS, admitted, asked, run, scripted, transc
 
 from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request, TextBlock, ToolCall
-from codetaste.orchestration.job import JobContext, Json, Status
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 
 
 def hello(request: Request) -> list[Any]:

@@ -12,8 +12,9 @@ from gateway_run import PATHS, admitted, asked, connected, run, scripted, transc
 from codetaste.gateway import server
 from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request
-from codetaste.orchestration.budget import Cost
-from codetaste.orchestration.job import JobContext, Json, Status
+from codetaste.orchestration.budget.cost import Cost
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 
 
 async def closed_by(wire: Any) -> bool:

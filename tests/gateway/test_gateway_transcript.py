@@ -10,10 +10,11 @@ import pytest
 from gateway_run import PATHS, PROTOCOLS, admitted, asked, run, scripted, transcript
 
 from codetaste.gateway.gateway import Gateway
-from codetaste.gateway.reading import TranscriptEntry, read_transcript
+from codetaste.gateway.transcript import TranscriptEntry, read_transcript
 from codetaste.llm.messages import Request, TextBlock, ToolCall
-from codetaste.orchestration.job import JobContext, Json, Status
-from codetaste.orchestration.storage import Blobs
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.journal import Json
 
 SAID = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
 

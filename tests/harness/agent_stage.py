@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from codetaste.gateway.gateway import open_gateway
-from codetaste.gateway.served import GatewayModel
-from codetaste.gateway.tally import SessionUsage
+from codetaste.gateway.session import SessionUsage
+from codetaste.gateway.upstream import GatewayModel
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.ending import AgentResult
-from codetaste.harness.harvest import extract_patch
-from codetaste.harness.install import InstalledAgent, install_agent
+from codetaste.harness.install.store import InstalledAgent, install_agent
+from codetaste.harness.patch.extract import extract_patch
+from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
-from codetaste.harness.testbed import prepare_testbed, testbed_archive
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedModel
-from codetaste.orchestration.budget import BudgetLimits as Money
-from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits as Money
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
-from codetaste.sandbox.box import Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.sandbox import CommandLimits
-from codetaste.source.tree import Tree
+from codetaste.sandbox.base import CommandLimits, Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.source.tree.store import Tree
 
 PRICE = Price(input=Decimal(1), output=Decimal(30))
 PROMPT = "Make the greeting new, and add a file.\n"

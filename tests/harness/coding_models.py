@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from codetaste.llm.messages import Request, ToolCall, Usage
-from codetaste.llm.scripted import ScriptedReply
+from codetaste.llm.providers.scripted import ScriptedReply
 
 FIRST, SECOND = "/testbed/hello.py", "/testbed/added.txt"
 OLD, NEW = "print('old')", "print('new')"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.box import SandboxProvider
-from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
-from codetaste.sandbox.local_box import bubblewrap_provider
+from codetaste.sandbox.base import SandboxProvider
+from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 
 @pytest.fixture

@@ -15,18 +15,17 @@ from made_box import testbed_of, write
 
 import dockerd
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.ending import AgentResult
-from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
-from codetaste.harness.install import InstalledAgent, install_agent
+from codetaste.harness.install.store import InstalledAgent, install_agent
+from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
-from codetaste.harness.testbed import Testbed, testbed_archive
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.docker import open_docker_sandboxes
-from codetaste.sandbox.docker_engine import connect_engine
-from codetaste.sandbox.engine import BUBBLEWRAP, probe_engines
-from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.harness.testbed.testbed import Testbed, testbed_archive
+from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
+from codetaste.sandbox.docker.engine import connect_engine
+from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
+from codetaste.sandbox.docker.provider import open_docker_sandboxes
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 from leaks import Leaks
 
 FILES: dict[str, bytes | str] = {"a.py": b"a\n", "src/b.py": b"b\n", ".gitignore": b"*.log\n"}

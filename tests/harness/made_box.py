@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from codetaste.errors import SandboxError
-from codetaste.harness.testbed import Testbed, prepare_testbed
-from codetaste.sandbox.box import Sandbox
-from codetaste.source.tree import Tree, tree_digest
+from codetaste.harness.testbed.testbed import Testbed, prepare_testbed
+from codetaste.sandbox.base import Sandbox
+from codetaste.source.tree.store import Tree, tree_digest
 
 PIECE = 10_007
 """No multiple of a tar block: members begin anywhere in a piece."""
@@ -58,7 +58,7 @@ def part_of(archive: bytes, path: str) -> bytes:
 
 
 def box_of(archive: bytes) -> Sandbox:
-    return cast("Box", MadeBox(archive))
+    return cast("Sandbox", MadeBox(archive))
 
 
 def box_with(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Sandbox:

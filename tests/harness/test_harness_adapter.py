@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from made_agents import PLAIN, made_agent, published_agent
 
+from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter, read_adapter
-from codetaste.resources import resource_dir
 
 
 def problems(act: Callable[[], object]) -> list[str]:

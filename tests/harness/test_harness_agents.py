@@ -11,11 +11,11 @@ from agent_stage import MODELS, PINNED, Trial, agent, applied, at_work
 from coding_models import ADDED, DONE, NEW, SIDE, USAGE, coder, restless, stuck, stuck_from
 
 from codetaste.errors import ModelRefused
-from codetaste.harness.ending import AgentResult
-from codetaste.harness.install import InstalledAgent
+from codetaste.harness.install.store import InstalledAgent
+from codetaste.harness.result import AgentResult
 from codetaste.llm.messages import Request
-from codetaste.llm.scripted import ScriptedReply
-from codetaste.sandbox.box import SandboxProvider
+from codetaste.llm.providers.scripted import ScriptedReply
+from codetaste.sandbox.base import SandboxProvider
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 

@@ -11,12 +11,12 @@ from agent_stage import MODELS, PINNED, Trial, agent, applied, at_work
 from coding_models import ADDED, DONE, NEW, SIDE, coder, restless
 
 import dockerd
-from codetaste.harness.install import InstalledAgent
+from codetaste.harness.install.store import InstalledAgent
 from codetaste.llm.messages import Request, Usage
-from codetaste.llm.scripted import ScriptedReply
-from codetaste.sandbox.box import SandboxProvider
-from codetaste.sandbox.docker import open_docker_sandboxes
-from codetaste.sandbox.docker_engine import connect_engine
+from codetaste.llm.providers.scripted import ScriptedReply
+from codetaste.sandbox.base import SandboxProvider
+from codetaste.sandbox.docker.engine import connect_engine
+from codetaste.sandbox.docker.provider import open_docker_sandboxes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.events import MAX_LINE_BYTES, OutputParser, ReportedResult
 from codetaste.harness.manifest import AgentManifest
-from codetaste.harness.stream import HeadTailFile
+from codetaste.harness.output import MAX_LINE_BYTES, OutputParser, ReportedResult
+from codetaste.harness.run import HeadTailFile
 from codetaste.llm.messages import Usage
 
 CLAUDE = load_adapter("claude-code", Path()).manifest

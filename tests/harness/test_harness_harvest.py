@@ -12,8 +12,8 @@ import pytest
 from made_box import MadeBox, archive_of, box_of, box_with, testbed_of, write
 from work_tree import WorkTree, applied, unpacked
 
-from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
-from codetaste.harness.testbed import Testbed
+from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.testbed.testbed import Testbed
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from made_box import box_with, testbed_of
 from work_tree import WorkTree, applied, remove, unpacked
 
-from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 
 Edit = tuple[str, bytes, bytes]
 """What is done, to which file, and with what."""

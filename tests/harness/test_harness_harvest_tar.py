@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from made_box import archive_of, box_of, testbed_of, write
 from work_tree import WorkTree, applied
 
-from codetaste.harness.harvest import ExtractedPatch, ExtractionLimits, extract_patch
-from codetaste.harness.harvest_tar import DamagedTar, TarMember, TarReader
-from codetaste.harness.testbed import Testbed
+from codetaste.core.tar import DamagedTar, TarMember, TarReader
+from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.testbed.testbed import Testbed
 
 FOLDER = {"type": tarfile.DIRTYPE}
 

@@ -8,7 +8,7 @@ import pytest
 from hostile_stage import Stage, engine, in_both, in_both_but_seldom_docker, stage
 from work_tree import WorkTree, applied
 
-from codetaste.harness.harvest import ExtractionLimits
+from codetaste.harness.patch.extract import ExtractionLimits
 
 __all__ = ["engine", "stage"]
 

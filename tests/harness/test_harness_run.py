@@ -14,14 +14,13 @@ from made_agents import PLAIN, made_agent, published_agent
 
 from codetaste.errors import ConfigError, StorageFull
 from codetaste.harness import run as running
-from codetaste.harness import stream as streaming
+from codetaste.harness import run as streaming
 from codetaste.harness.adapter import Adapter, read_adapter
-from codetaste.harness.ending import AgentResult
-from codetaste.harness.install import install_agent
+from codetaste.harness.install.store import install_agent
+from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
-from codetaste.harness.testbed import testbed_archive
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.harness.testbed.testbed import testbed_archive
+from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxProvider, SandboxSpec
 
 pytestmark = pytest.mark.anyio
 

@@ -15,10 +15,10 @@ from made_box import testbed_of, write
 from work_tree import WorkTree, repository_of, unpacked
 
 from codetaste.errors import SourceError
-from codetaste.harness.testbed import prepare_testbed, testbed_archive
+from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
+from codetaste.source.checkout import checkout_trees
 from codetaste.source.origin import GitOrigin
-from codetaste.source.tree import Tree
-from codetaste.source.trees import checkout_trees
+from codetaste.source.tree.store import Tree
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from codetaste.harness.testbed import Testbed, testbed_archive
+from codetaste.harness.testbed.testbed import Testbed, testbed_archive
 
 GIT_ENVIRONMENT = {
     "PATH": os.environ["PATH"],

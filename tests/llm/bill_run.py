@@ -19,14 +19,15 @@ from typing import Any
 import anyio
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock, ToolResult, ToolSpec
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import price_of
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json, Outcome
-from codetaste.orchestration.money import BudgetSnapshot
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price_table import price_of
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
+from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
 

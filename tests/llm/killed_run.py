@@ -9,12 +9,13 @@ from typing import Any
 
 import anyio
 
+from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock, ToolResult
-from codetaste.llm.metered import build_metered_model
-from codetaste.llm.scripted import ScriptedReply
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.llm.providers.scripted import ScriptedReply
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 JOBS, TURNS = 3, 8

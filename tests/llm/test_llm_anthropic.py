@@ -17,8 +17,8 @@ from codetaste.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from codetaste.llm.anthropic import anthropic_model
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import (
     Message,
     Request,
@@ -29,7 +29,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.remote import RemoteModel
+from codetaste.llm.providers.anthropic import anthropic_model
+from codetaste.llm.providers.remote import RemoteModel
 
 KEY = "sk-dummy-key-of-a-test"
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})

@@ -20,8 +20,9 @@ from audit import Audit, audited, journal_of
 from loopback_provider import PROTOCOLS, Act, Exchange
 
 from codetaste.errors import Cause
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json, Outcome, Status
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 

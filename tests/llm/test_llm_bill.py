@@ -24,7 +24,7 @@ from loopback_faults import billed_and_late
 from loopback_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
 from loopback_provider import PROTOCOLS
 
-from codetaste.commands.settle import SettleArguments, settle_call
+from codetaste.cli.commands.settle import SettleArguments, settle_call
 from codetaste.orchestration.job import Status
 
 EVERYTHING = (REFUSALS, ODD, HIDING)

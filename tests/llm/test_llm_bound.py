@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.llm.bound import TOKENS_PER_CALL, TOKENS_PER_MESSAGE, PromptBound, lower_output
 from codetaste.llm.messages import (
     Message,
     ProviderBlocks,
@@ -18,6 +17,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
+from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, TOKENS_PER_MESSAGE, PromptBound
+from codetaste.llm.wire.common.request_cost import lower_output
 
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
 

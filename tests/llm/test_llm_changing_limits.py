@@ -20,10 +20,11 @@ from loopback_provider import PROTOCOLS, Exchange, Gate
 
 from codetaste.errors import ModelError
 from codetaste.llm.messages import Reply, Request
-from codetaste.llm.metered import MeteredModel
+from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.model import Model
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 BUDGET = Decimal(50)

@@ -21,7 +21,8 @@ from codetaste.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolSpec, Usage
 from codetaste.llm.model import Model
 
@@ -78,7 +79,7 @@ async def test_a_reply_comes_out_whole_however_its_bytes_are_cut(
 
     server.acts.append(act)
     reply = await model.complete(HELLO, call="1")
-    assert (reply.message.text, reply.stop, reply.model) == ("näh 🙂", SStopReasonEND, "some-model")
+    assert (reply.message.text, reply.stop, reply.model) == ("näh 🙂", StopReason.END, "some-model")
     assert reply.request_id == "req_1"
     reasoning = 0 if protocol == "anthropic" else 9
     assert reply.usage == Usage(input=11, cache_read=5, cache_write=7, output=42, reasoning=reasoning)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.pricing import price_of
+from codetaste.llm.price_table import price_of
 
 
 def model(**fields: Any) -> ModelConfig:
@@ -120,11 +120,11 @@ def test_a_model_says_which_key_it_needs(fields: dict[str, Any], name: str | Non
 
 def test_reading_a_config_with_a_price_imports_no_client_and_no_table() -> None:
     program = (
-        "import sys, codetaste.llm.config, codetaste.llm.metered;"
-        "import codetaste.llm.replay, codetaste.llm.scripted;"
+        "import sys, codetaste.llm.config, codetaste.llm.metering.metered;"
+        "import codetaste.llm.providers.replay, codetaste.llm.providers.scripted;"
         "price = {'input': 1, 'output': 1};"
         "c = codetaste.llm.config.ModelConfig(id='m', provider='openai', model='x', price=price);"
-        "assert codetaste.llm.metered.price_of(c);"
+        "assert codetaste.llm.metering.metered.price_of(c);"
         "heavy = {'anthropic', 'httpx2', 'httpx', 'jinja2', 'openai', 'genai_prices'} & set(sys.modules);"
         "sys.exit(', '.join(heavy) or 0)"
     )

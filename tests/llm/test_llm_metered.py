@@ -12,12 +12,13 @@ import pytest
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.llm.scripted import ScriptedModel, ScriptedReply
-from codetaste.orchestration.budget import BudgetLimits, BudgetSnapshot, Cost
-from codetaste.orchestration.job import Job, JobContext, Json, Outcome, Status
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot, Cost
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 

@@ -12,14 +12,16 @@ import anyio
 import pytest
 
 from codetaste.errors import Cause, ModelUnavailable, RateLimited
+from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.limiters import LimiterRegistry
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
-from codetaste.llm.metered import MeteredModel, build_metered_model
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import BudgetLimits, Cost
-from codetaste.orchestration.job import Job, JobContext, Json, Status
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.llm.ratelimit.registry import LimiterRegistry
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
+from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
 

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
-from codetaste.llm.metered import MeteredModel
-from codetaste.llm.pricing import Price
-from codetaste.llm.ratelimit import RateLimiter
-from codetaste.orchestration.budget import Budget, BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 

@@ -19,8 +19,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.openai import openai_model
-from codetaste.llm.remote import RemoteModel
+from codetaste.llm.providers.openai import openai_model
+from codetaste.llm.providers.remote import RemoteModel
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 HELLO = Request("Be brief.", (Message("user", (TextBlock("hello"),)),), (TOOL,))

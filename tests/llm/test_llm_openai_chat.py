@@ -10,7 +10,8 @@ import loopback_provider as provider
 import pytest
 
 from codetaste.errors import MalformedReply, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import (
     Message,
     Request,
@@ -21,8 +22,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.openai_chat import openai_chat_model
-from codetaste.llm.remote import RemoteModel
+from codetaste.llm.providers.openai import openai_chat_model
+from codetaste.llm.providers.remote import RemoteModel
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 HELLO = Request("Be brief.", (Message("user", (TextBlock("hello"),)),), (TOOL,))

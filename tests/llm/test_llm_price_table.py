@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.pricing import Price, PriceEntry, budget_problems, price_entry, price_mismatch_checker
+from codetaste.llm.price import Price
+from codetaste.llm.price_table import PriceEntry, budget_problems, price_entry, price_mismatch_checker
 
 TABLE = f"genai-prices {version('genai-prices')}"
 
@@ -209,7 +210,7 @@ def test_a_reply_from_a_model_with_another_price_is_told_of_once() -> None:
 
 
 def test_openai_itself_is_asked_for_its_standard_prices_whatever_a_project_is_set_to() -> None:
-    from codetaste.llm.openai import standard_options
+    from codetaste.llm.providers.openai import standard_options
 
     assert standard_options("https://api.openai.com/v1/") == {"service_tier": "default"}
     assert standard_options("http://127.0.0.1:8000/v1") == {}

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Usage
-from codetaste.llm.pricing import Price, budget_problems
+from codetaste.llm.price import Price
+from codetaste.llm.price_table import budget_problems
 
 amounts = st.decimals(0, 10_000, places=6)
 counts = st.integers(0, 10**12)

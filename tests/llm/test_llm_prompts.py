@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
 from codetaste.llm.prompts import load_prompt
-from codetaste.resources import resource_dir
 
 
 @pytest.fixture

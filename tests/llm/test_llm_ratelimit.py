@@ -10,9 +10,9 @@ import pytest
 
 from codetaste.errors import ModelError, ModelUnavailable, RateLimited
 from codetaste.llm.config import ModelConfig
-from codetaste.llm.congestion import REFUSED_ROUNDS, AdaptiveLimit, Backoff
-from codetaste.llm.limiters import LimiterRegistry, limiter_key_for
-from codetaste.llm.ratelimit import Permit, RateLimiter
+from codetaste.llm.ratelimit.adaptive import REFUSED_ROUNDS, AdaptiveLimit, Backoff
+from codetaste.llm.ratelimit.limiter import Permit, RateLimiter
+from codetaste.llm.ratelimit.registry import LimiterRegistry, limiter_key_for
 from codetaste.orchestration.retry import RetryRule, is_given_up
 
 RULE = RetryRule(tries=8, first_s=0.02, max_s=0.1, jitter=0)

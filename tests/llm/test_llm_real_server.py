@@ -26,8 +26,9 @@ from loopback_provider import PROTOCOLS, Protocol
 from codetaste.errors import ModelRefused
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec
 from codetaste.llm.model import Model
-from codetaste.orchestration.budget import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Json, Status
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from codetaste.errors import CassetteMiss, ConfigError
-from codetaste.llm.cassette import Cassette
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import (
     Block,
     Message,
@@ -25,9 +25,10 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.pricing import Price
-from codetaste.llm.replay import ReplayModel
-from codetaste.llm.scripted import ScriptedModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.cassette import Cassette
+from codetaste.llm.providers.replay import ReplayModel
+from codetaste.llm.providers.scripted import ScriptedModel
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 

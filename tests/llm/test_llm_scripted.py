@@ -10,10 +10,11 @@ import anyio.lowlevel
 import pytest
 
 from codetaste.errors import ConfigError, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.build import build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, ToolCall, Usage
-from codetaste.llm.pricing import Price
-from codetaste.llm.scripted import ScriptedModel, ScriptedReply
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 

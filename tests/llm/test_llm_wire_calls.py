@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.llm.messages import ToolCall
-from codetaste.llm.wire.calls import read_call, unique_call_ids, valid_arguments_json, valid_tool_name
+from codetaste.llm.wire.common.tool_calls import (
+    read_call,
+    unique_call_ids,
+    valid_arguments_json,
+    valid_tool_name,
+)
 
 ids = st.sampled_from(["", " ", "call_0", "call_1", "call-1", "call-1-2", None, 7]) | st.text(max_size=70)
 

@@ -16,18 +16,16 @@ from loopback_wire import whole_of
 from wire_cases import odd, spoilt
 
 from codetaste.errors import MalformedReply, ModelError
-from codetaste.llm.bound import wire_size
 from codetaste.llm.codec import reply_from_json, reply_to_json
 from codetaste.llm.messages import Message, Reply, Request, TextBlock, ToolResult
-from codetaste.llm.wire import (
-    anthropic,
-    anthropic_stream,
-    openai_chat,
-    openai_chat_stream,
-    openai_errors,
-    openai_responses,
-    openai_responses_stream,
-)
+from codetaste.llm.metering.prompt_bound import wire_size
+from codetaste.llm.wire.anthropic import client as anthropic
+from codetaste.llm.wire.anthropic import stream as anthropic_stream
+from codetaste.llm.wire.common import openai as openai_errors
+from codetaste.llm.wire.openai_chat import client as openai_chat
+from codetaste.llm.wire.openai_chat import stream as openai_chat_stream
+from codetaste.llm.wire.openai_responses import client as openai_responses
+from codetaste.llm.wire.openai_responses import stream as openai_responses_stream
 
 STREAMS = {
     "anthropic": anthropic_stream.AnthropicStreamDecoder,

@@ -8,7 +8,7 @@ import pytest
 from loopback_provider import PROTOCOLS, Protocol
 from wire_bodies import ANTHROPIC, CHAT, REAL, read
 
-from codetaste.llm.wire.lowering import capped_body
+from codetaste.llm.wire.common.request_cost import capped_body
 
 CAPS: dict[Protocol, tuple[str, ...]] = {
     "anthropic": ("max_tokens",),

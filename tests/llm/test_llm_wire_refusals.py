@@ -8,8 +8,8 @@ import pytest
 from loopback_provider import PROTOCOLS, Protocol
 
 from codetaste.errors import ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.wire.refusal import ErrorKind, error_response
-from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.llm.wire.error_responses import ErrorKind, error_response
+from codetaste.llm.wire.protocols import SERVER_CODECS
 
 PASSING = {ErrorKind.RATE_LIMIT, ErrorKind.UNAVAILABLE}
 STATUSES = {

@@ -26,9 +26,9 @@ from codetaste.llm.messages import (
     ToolCall,
     Usage,
 )
-from codetaste.llm.wire.request import WireRequest, parse_body
-from codetaste.llm.wire.serving import SERVER_CODECS
-from codetaste.llm.wire.tap import TapResult
+from codetaste.llm.wire.common.request import WireRequest, parse_body
+from codetaste.llm.wire.protocols import SERVER_CODECS
+from codetaste.llm.wire.usage_tap import TapResult
 
 PATCH = "*** Begin Patch\n*** Add File: ünï 🙂.txt\n+" + "long " * 200 + "\n*** End Patch\n"
 USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42, reasoning=3)

@@ -16,7 +16,7 @@ from wire_cases import BODIES, OWN_MARKERS, odd, requests, spoilt
 from codetaste.errors import MalformedRequest
 from codetaste.llm.codec import message_from_json, message_to_json
 from codetaste.llm.messages import Request, TextBlock, ToolCall, ToolResult, ToolSpec
-from codetaste.llm.wire.request import DEFAULT_CAP, parse_body
+from codetaste.llm.wire.common.request import DEFAULT_CAP, parse_body
 
 
 def through_json(request: Request) -> Request:

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback_provider import PROTOCOLS, Protocol
 
-from codetaste.llm.bound import PromptBound, lower_output, wire_size
+from codetaste.llm.build import build_model
 from codetaste.llm.codec import message_from_json, message_to_json
-from codetaste.llm.config import ModelConfig, build_model
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import (
     Message,
     ProviderBlocks,
@@ -28,8 +28,12 @@ from codetaste.llm.messages import (
     ToolResult,
     ToolSpec,
 )
+from codetaste.llm.metering.prompt_bound import PromptBound, wire_size
 from codetaste.llm.model import Model
-from codetaste.llm.wire import anthropic, openai_chat, openai_responses
+from codetaste.llm.wire.anthropic import client as anthropic
+from codetaste.llm.wire.common.request_cost import lower_output
+from codetaste.llm.wire.openai_chat import client as openai_chat
+from codetaste.llm.wire.openai_responses import client as openai_responses
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 BODIES = {

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import MalformedReply
-from codetaste.llm.wire.sse import SseParser
+from codetaste.llm.wire.common.sse import SseParser
 
 # One line of text: everything but what ends a line.
 lines = st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",)), max_size=12)

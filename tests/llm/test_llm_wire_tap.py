@@ -14,8 +14,8 @@ from wire_cases import cut, spoilt
 
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import StopReason, Usage
-from codetaste.llm.wire.serving import SERVER_CODECS
-from codetaste.llm.wire.tap import TapResult
+from codetaste.llm.wire.protocols import SERVER_CODECS
+from codetaste.llm.wire.usage_tap import TapResult
 
 BODY = {"model": "m", "stream_options": {"include_usage": True}}
 BLOCKS = [

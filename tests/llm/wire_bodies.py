@@ -7,8 +7,8 @@ from typing import Any
 
 from loopback_wire import Protocol
 
-from codetaste.llm.wire.request import WireRequest, parse_body
-from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.llm.wire.common.request import WireRequest, parse_body
+from codetaste.llm.wire.protocols import SERVER_CODECS
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 MARKER = {"cache_control": {"type": "ephemeral"}}

@@ -19,7 +19,9 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.wire import anthropic, openai_chat, openai_responses
+from codetaste.llm.wire.anthropic import client as anthropic
+from codetaste.llm.wire.openai_chat import client as openai_chat
+from codetaste.llm.wire.openai_responses import client as openai_responses
 
 BODIES = {
     "anthropic": anthropic.request_body,

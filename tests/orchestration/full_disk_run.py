@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 
 from codetaste.errors import StorageFull
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext
-from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import BudgetLimits, Cost
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.orchestration.admission import FairQueue
+from codetaste.orchestration.scheduler.fair_queue import FairQueue
 
 
 def test_the_lane_with_the_fewest_running_goes_first_then_round_robin() -> None:

@@ -8,7 +8,9 @@ import anyio
 import pytest
 
 from codetaste.errors import BudgetExceeded, ConfigError
-from codetaste.orchestration.budget import Budget, BudgetLimits, Cost, PriorCharges, Reservation
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
+from codetaste.orchestration.budget.reservation import Reservation
 
 pytestmark = pytest.mark.anyio
 

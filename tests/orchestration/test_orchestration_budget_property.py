@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded
-from codetaste.orchestration.budget import Budget, BudgetLimits, Cost, PriorCharges
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
 
 Path = tuple[str, ...]
 LIMITS: dict[Path, int | None] = {(): 1000, ("f",): 700, ("f", "a"): 300, ("f", "b"): None, ("g",): 500}

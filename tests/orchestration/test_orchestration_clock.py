@@ -7,11 +7,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.orchestration import upkeep
-from codetaste.orchestration.budget import Budget, BudgetLimits, PriorCharges
-from codetaste.orchestration.history import History
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits, PriorCharges
 from codetaste.orchestration.job import Job, JobContext
-from codetaste.orchestration.journal import Json, read_journal
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.scheduler import scheduler as upkeep
 from codetaste.orchestration.session import open_session
 
 pytestmark = pytest.mark.anyio

@@ -26,7 +26,7 @@ BLOBS = """
 import anyio, sys
 from pathlib import Path
 from codetaste.errors import StorageFull
-from codetaste.orchestration.storage import Blobs
+from codetaste.orchestration.journal.blobs import Blobs
 async def main():
     blobs = Blobs(Path(sys.argv[1]) / "blobs")
     digest = await blobs.keep("short")

@@ -12,8 +12,9 @@ import anyio
 import pytest
 
 from codetaste.errors import JournalError, RunBusy
-from codetaste.orchestration.journal import Journal, open_journal, read_journal
-from codetaste.orchestration.storage import Blobs, lock_owner
+from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.journal import Journal, open_journal, read_journal
+from codetaste.orchestration.journal.run_lock import lock_owner
 
 pytestmark = pytest.mark.anyio
 
@@ -102,7 +103,7 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
     program = (
         "import fcntl, os, sys\n"
         "from pathlib import Path\n"
-        "from codetaste.orchestration.storage import lock_directory\n"
+        "from codetaste.orchestration.journal.blobs import lock_directory\n"
         "lock_directory(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()\n"
     )
     owner = subprocess.Popen(  # noqa: ASYNC220  # the test has nothing else to do

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import read_journal
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import read_journal
 
 PROGRAM = Path(__file__).with_name("killed_run.py")
 JOBS, TURNS, PRICE, BUDGET = 6, 4, Decimal("0.05"), Decimal("1.50")

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import BudgetExceeded, ConfigError
-from codetaste.orchestration.admission import FairQueue
-from codetaste.orchestration.budget import Budget
-from codetaste.orchestration.history import History
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext, Status
-from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import BudgetLimits, Cost
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.scheduler.fair_queue import FairQueue
 from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio

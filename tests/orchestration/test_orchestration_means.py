@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause
-from codetaste.orchestration.attempt import ScheduledJob
-from codetaste.orchestration.budget import Budget, Reservation
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
+from codetaste.orchestration.budget.reservation import Reservation, ReservationRequest
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
-from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.means import Earmarks, missing_funds
-from codetaste.orchestration.money import BudgetLimits, Cost
-from codetaste.orchestration.reservation import ReservationRequest
+from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.scheduler.earmarks import Earmarks, missing_funds
+from codetaste.orchestration.scheduler.scheduled_job import ScheduledJob
 from codetaste.orchestration.session import Session, open_session
 
 pytestmark = pytest.mark.anyio

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalError, ModelUnavailable
-from codetaste.orchestration.history import History
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
-from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import BudgetLimits, Cost
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import Json, read_journal
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause, ConfigError, DeadlineExceeded, EngineError, ModelUnavailable, RateLimited
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.events import Event, JobFinished, JobRetrying, WaitEnded, WaitStarted
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
-from codetaste.orchestration.journal import Json, read_journal
-from codetaste.orchestration.money import BudgetLimits, Cost
+from codetaste.orchestration.journal.journal import Json, read_journal
 from codetaste.orchestration.retry import RetryRule, mark_given_up
 from codetaste.orchestration.session import Session, open_session
 

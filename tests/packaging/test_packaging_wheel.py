@@ -15,7 +15,7 @@ FIND = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import codetaste
-from codetaste.resources import resource_dir
+from codetaste.core.paths import resource_dir
 assert codetaste.__file__.startswith(sys.argv[1]), codetaste.__file__
 for name in ("agents", "examples", "prompts"):
     folder = resource_dir(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codetaste.evaluation.records import PublishedScores, TrialRecord, TrialSource, TrialStatus
+from codetaste.evaluation.trials.records import PublishedScores, TrialRecord, TrialSource, TrialStatus
 
 WORTHLESS = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from report_trials import WORTHLESS, several, trial
 
-from codetaste.evaluation.records import GOLDEN, TrialRecord, TrialStatus
-from codetaste.report import measures
-from codetaste.report.aggregate import Aggregation
-from codetaste.report.measures import Measure
-from codetaste.report.trials import merge_runs
-from codetaste.report.view import aggregate_trials
+from codetaste.evaluation.trials.records import GOLDEN, TrialRecord, TrialStatus
+from codetaste.report.statistics import measures
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.measures import Measure
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.statistics.view import aggregate_trials
 
 STRICT, PUBLISHED = Aggregation.STRICT, Aggregation.PUBLISHED
 

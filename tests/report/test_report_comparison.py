@@ -8,9 +8,9 @@ import random
 import pytest
 from report_trials import several, trial
 
-from codetaste.evaluation.records import GOLDEN, NULL, TrialRecord
-from codetaste.report.comparison import compare, comparison_to_json, render_comparison
-from codetaste.report.measures import ALIGNMENT, IFR, PASS
+from codetaste.evaluation.trials.records import GOLDEN, NULL, TrialRecord
+from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS
+from codetaste.report.tables.comparison import compare, comparison_to_json, render_comparison
 
 
 def two_agents(instances: int, *, passed: bool | None = None) -> list[TrialRecord]:

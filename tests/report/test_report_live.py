@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from rich.console import Console
 
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
 from codetaste.orchestration.events import MoneyChanged
-from codetaste.orchestration.money import BudgetLimits, BudgetSnapshot
-from codetaste.report.live import Display
-from codetaste.report.progress import RunProgress
+from codetaste.report.live.display import Display
+from codetaste.report.live.progress import RunProgress
 
 
 def test_the_time_left_counts_what_earlier_sessions_took() -> None:

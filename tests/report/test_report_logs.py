@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import Cause, ModelUnavailable, SandboxError
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent, Note, ToolCalled
 from codetaste.orchestration.job import Job, JobContext
-from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import BudgetLimits, Cost
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
-from codetaste.report.logs import MAX_PENDING_LINES, LogWriter, log_name, run_logs
+from codetaste.report.live.logs import MAX_PENDING_LINES, LogWriter, log_name, run_logs
 
 KEY = "discover/m/tiny/additive"
 
@@ -96,7 +96,7 @@ async def test_what_is_of_no_job_and_the_program_s_own_warnings_are_in_the_run_s
     assert told == ["all is not well", "from a thread"]
     assert [line["text"] for line in lines(tmp_path / "logs" / "run.jsonl")] == told
     assert logging.getLogger().handlers == [] or all(
-        type(handler).__module__ != "codetaste.report.logs" for handler in logging.getLogger().handlers
+        type(handler).__module__ != "codetaste.report.live.logs" for handler in logging.getLogger().handlers
     )
 
 

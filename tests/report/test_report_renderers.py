@@ -14,22 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_trials import several, trial
 
-from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.report.aggregate import Aggregation
-from codetaste.report.contents import TABLE_NAMES, make_report
-from codetaste.report.measures import Unit
-from codetaste.report.render_csv import HEADER, render_csv, spreadsheet_safe
-from codetaste.report.render_latex import escape as latex_escape
-from codetaste.report.render_latex import render_latex
-from codetaste.report.render_markdown import escape as markdown_escape
-from codetaste.report.render_markdown import render_markdown
-from codetaste.report.render_text import render_text
-from codetaste.report.statistics import mean_interval
+from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.report.render.csv import HEADER, render_csv, spreadsheet_safe
+from codetaste.report.render.latex import escape as latex_escape
+from codetaste.report.render.latex import render_latex
+from codetaste.report.render.markdown import escape as markdown_escape
+from codetaste.report.render.markdown import render_markdown
+from codetaste.report.render.text import render_text
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.intervals import mean_interval
+from codetaste.report.statistics.measures import Unit
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.statistics.view import AggregatedTrials, aggregate_trials
 from codetaste.report.table import Column, Row, Table
-from codetaste.report.tables_groups import GroupBy
-from codetaste.report.tables_scores import table_3, table_4, table_5
-from codetaste.report.trials import merge_runs
-from codetaste.report.view import AggregatedTrials, aggregate_trials
+from codetaste.report.tables.groups import GroupBy
+from codetaste.report.tables.report import TABLE_NAMES, make_report
+from codetaste.report.tables.scores import table_3, table_4, table_5
 
 ODD = [
     "a/b|c",

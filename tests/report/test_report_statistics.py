@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.report.statistics import (
+from codetaste.report.statistics.intervals import (
     FLIPS,
     MAX_EXACT_PAIRS,
     Method,

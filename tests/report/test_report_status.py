@@ -13,15 +13,15 @@ import anyio
 import pytest
 
 from codetaste.errors import ConfigError, JournalError
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext
-from codetaste.orchestration.journal import Json
-from codetaste.orchestration.money import BudgetLimits, Cost
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
-from codetaste.report.job_detail import job_details
-from codetaste.report.run_status import RunStatus
-from codetaste.report.status import RunWatcher
-from codetaste.report.status_json import job_details_to_json, status_to_json
-from codetaste.report.status_text import render_job_details, render_status
+from codetaste.report.status.job_detail import job_details
+from codetaste.report.status.json import job_details_to_json, status_to_json
+from codetaste.report.status.model import RunStatus
+from codetaste.report.status.status import RunWatcher
+from codetaste.report.status.text import render_job_details, render_status
 
 HEADER = {"event": "journal", "format": 1}
 SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}

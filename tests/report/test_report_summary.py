@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from report_trials import several
 
+from codetaste.orchestration.budget.cost import BudgetSnapshot
 from codetaste.orchestration.job import Outcome, Status
-from codetaste.orchestration.money import BudgetSnapshot
-from codetaste.report import comparison
 from codetaste.report.summary import Summary, SummaryLine, render_summary
+from codetaste.report.tables import comparison
 
 
 @pytest.mark.parametrize("width", [None, 60, 200])

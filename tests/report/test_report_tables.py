@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 from report_trials import several, trial
 
-from codetaste.benchmark.catalog import open_benchmark, quickstart_folder
-from codetaste.benchmark.clones import PatchCounts
+from codetaste.benchmark.benchmark import open_benchmark, quickstart_folder
+from codetaste.benchmark.facts.clones import PatchCounts
+from codetaste.benchmark.facts.facts import BenchmarkFacts, InstanceFacts, describe_benchmark
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.statistics import BenchmarkFacts, InstanceFacts, describe_benchmark
-from codetaste.evaluation.activity import Activity
-from codetaste.evaluation.records import TrialRecord, TrialStatus
-from codetaste.report.aggregate import Aggregation
-from codetaste.report.statistics import Interval
+from codetaste.evaluation.activity.counts import Activity
+from codetaste.evaluation.trials.records import TrialRecord, TrialStatus
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.intervals import Interval
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.statistics.view import AggregatedTrials, aggregate_trials
 from codetaste.report.table import Cell, Table
-from codetaste.report.tables_benchmark import table_1, table_2
-from codetaste.report.tables_effort import attempts_table, counts_table, effort_table
-from codetaste.report.tables_groups import GroupBy, group_table
-from codetaste.report.trials import merge_runs
-from codetaste.report.view import AggregatedTrials, aggregate_trials
+from codetaste.report.tables.benchmark import table_1, table_2
+from codetaste.report.tables.effort import attempts_table, counts_table, effort_table
+from codetaste.report.tables.groups import GroupBy, group_table
 
 
 def look(records: list[TrialRecord]) -> AggregatedTrials:

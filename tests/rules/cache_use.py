@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from codetaste.rules.cache_sheet import CacheEntry, FileAnswer
-from codetaste.rules.cache_store import MatchStore
+from codetaste.rules.cache.entry import CacheEntry, FileAnswer
+from codetaste.rules.cache.store import MatchStore
 
 
 def sheet(number: int, files: int = 40) -> CacheEntry:

@@ -11,7 +11,7 @@ import pytest
 from scanning import MakeTree
 
 from codetaste.errors import ToolMissing
-from codetaste.rules.engine_install import RuleEngine, find_rule_engine
+from codetaste.rules.engine.install import RuleEngine, find_rule_engine
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule, make_rule
-from codetaste.rules.scan import FullScanner, ScanResult
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import ScanResult
 
 MakeTree = Callable[[Mapping[str, str | bytes]], Path]
 

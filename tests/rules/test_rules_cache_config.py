@@ -9,11 +9,13 @@ import pytest
 from pydantic import ValidationError
 from scanning import MakeTree, rule
 
-from codetaste.assembly import open_scanner, resolve_config
-from codetaste.config import Config
 from codetaste.rules.config import RulesConfig
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.scan import FullScanner, ScanResult
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import ScanResult
+from codetaste.run.config import Config
+from codetaste.run.resolve import resolve_config
+from codetaste.run.services import open_scanner
 
 FOO = rule("foo", pattern="foo(...)")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from scanning import MakeTree, rule, scan
 
-from codetaste.rules.cache_keys import FileKeys, engine_cache_name, rule_key
-from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.cache.keys import FileKeys, engine_cache_name, rule_key
+from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.rule import Rule
 
 

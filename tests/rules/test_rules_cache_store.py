@@ -17,8 +17,8 @@ from cache_use import sheet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.rules.cache_sheet import CacheEntry, DamagedEntry, FileAnswer
-from codetaste.rules.cache_store import MatchStore
+from codetaste.rules.cache.entry import CacheEntry, DamagedEntry, FileAnswer
+from codetaste.rules.cache.store import MatchStore
 
 SCRIPT = Path(__file__).with_name("cache_use.py")
 keys = st.binary(min_size=16, max_size=16)

@@ -12,11 +12,11 @@ import pytest
 from scanning import MakeTree, rule
 
 from codetaste.errors import RuleError
-from codetaste.rules.check import RecountReport, recount_rules
-from codetaste.rules.dump import dump_rules
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import OpenGrep
-from codetaste.rules.scan import FullScanner
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep
+from codetaste.rules.recount import RecountReport, recount_rules
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.yaml_writer import dump_rules
 
 
 def check(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.rules.dump import dump_rules
 from codetaste.rules.rule import make_rule, parse_rules
+from codetaste.rules.yaml_writer import dump_rules
 
 TRAPS = [
     "on", "off", "yes", "No", "y", "null", "~", "true", "1e3", "012", "0o7", "0x1", "1_000", "1:20",

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from codetaste.errors import EngineError, ToolMissing
-from codetaste.rules.engine_install import PINNED_SHA256, PINNED_VERSION, RuleEngine, find_rule_engine
+from codetaste.rules.engine.install import PINNED_SHA256, PINNED_VERSION, RuleEngine, find_rule_engine
 
 
 def find(configured: Path | None = None, cache: Path | None = None, **environ: str) -> RuleEngine:
@@ -95,7 +95,7 @@ def test_many_processes_may_unpack_at_once(engine: RuleEngine, tmp_path: Path) -
         pytest.skip("this engine has no core")
     code = (
         "import anyio, sys; from pathlib import Path\n"
-        "from codetaste.rules.engine_install import find_engine\n"
+        "from codetaste.rules.engine.install import find_engine\n"
         "async def main(): print((await find_engine(Path(sys.argv[1]), cache=Path(sys.argv[2]))).program)\n"
         "anyio.run(main)"
     )

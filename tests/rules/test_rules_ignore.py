@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.rules.ignore import IgnoreFile
+from codetaste.rules.scan.ignore import IgnoreFile
 
 NAME = st.text("ab.", min_size=1, max_size=3).filter(lambda name: name.strip("."))
 PATHS = st.lists(st.lists(NAME, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8)

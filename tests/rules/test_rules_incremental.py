@@ -17,14 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scanning import MakeTree, git, rule
 
-from codetaste.rules.cache_keys import engine_cache_name
-from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.core.concurrency import gather
+from codetaste.rules.cache.keys import engine_cache_name
+from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.store import MatchStore
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import FullScanner, Scanner, ScanResult
-from codetaste.rules.together import gather
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import Scanner, ScanResult
 
 pytestmark = pytest.mark.anyio
 

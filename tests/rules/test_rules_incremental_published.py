@@ -15,13 +15,14 @@ import anyio
 import pytest
 from scanning import git
 
-from codetaste.rules.cache_keys import engine_cache_name
-from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import OpenGrep
+from codetaste.rules.cache.keys import engine_cache_name
+from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.store import MatchStore
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.scan import FullScanner, ScanResult
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import ScanResult
 
 Found = Counter[tuple[str, str, int, int]]
 SIGNS = ("positive", "negative")

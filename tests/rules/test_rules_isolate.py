@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scanning import rule
 
-from codetaste.rules.isolate import MAX_FAILURES, FailedAttempt, bisect_failure
+from codetaste.rules.engine.bisect import MAX_FAILURES, FailedAttempt, bisect_failure
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import Match, ScanResult
+from codetaste.rules.scan.model import Match, ScanResult
 
 Pairs = set[tuple[str, str]]
 

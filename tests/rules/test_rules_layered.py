@@ -13,16 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scanning import MakeTree, git, rule
 
-from codetaste.rules.cache_keys import FileKeys, engine_cache_name
-from codetaste.rules.cache_store import MatchStore
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.ignore import IgnoreFile
-from codetaste.rules.incremental import IncrementalScanner
-from codetaste.rules.opengrep import OpenGrep
+from codetaste.rules.cache.keys import FileKeys, engine_cache_name
+from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.store import MatchStore
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan import FullScanner, ScanResult
-from codetaste.rules.selection import select_targets
-from codetaste.source.layers import OverlayTree
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.ignore import IgnoreFile
+from codetaste.rules.scan.model import ScanResult
+from codetaste.rules.scan.targets import select_targets
+from codetaste.source.tree.overlay import OverlayTree
 
 pytestmark = pytest.mark.anyio
 

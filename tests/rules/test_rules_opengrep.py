@@ -15,10 +15,11 @@ import pytest
 from scanning import MakeTree, git, rule, scan
 
 from codetaste.errors import EngineError
-from codetaste.rules.engine_install import RuleEngine
-from codetaste.rules.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule, parse_rules
-from codetaste.rules.scan import FullScanner, Match, ScanResult
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import Match, ScanResult
 
 FIGURE_8_RULE = """\
 rules:
@@ -196,7 +197,7 @@ def test_large_files_and_links_are_left_alone(engine: RuleEngine, make_tree: Mak
 def test_more_files_than_a_command_line_takes(
     engine: RuleEngine, make_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codetaste.rules.opengrep._ARGUMENT_BYTES", 120)
+    monkeypatch.setattr("codetaste.rules.engine.opengrep._ARGUMENT_BYTES", 120)
     names = [f"sub/file-{n:02d}.py" for n in range(12)]
     found = scan(engine, [CALL], make_tree(dict.fromkeys(names, "foo(1)\n")))
     assert lines(found, "call") == [(name, 1) for name in names]

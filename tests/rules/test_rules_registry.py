@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scanning import MakeTree, rule, scan
 
-from codetaste.rules.dump import dump_rules
-from codetaste.rules.engine_install import RuleEngine
+from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.feedback import add_witness_text, render_candidate_result
-from codetaste.rules.registry import overlap_allowed, register_candidates
+from codetaste.rules.registration import Direction, RegisteredRule, overlap_allowed, register_candidates
 from codetaste.rules.rule import parse_rules
-from codetaste.rules.scan import Match, ScanProblem, ScanResult
-from codetaste.rules.verdict import Direction, RegisteredRule
+from codetaste.rules.scan.model import Match, ScanProblem, ScanResult
+from codetaste.rules.yaml_writer import dump_rules
 
 Found = list[tuple[str, int, int]]
 Candidate = tuple[str, Found, Found]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codetaste.rules.sarif import RULE_ALIAS, UnreadableOutput, parse_output
+from codetaste.rules.engine.output import RULE_ALIAS, UnreadableOutput, parse_output
 
 EMPTY = b'{"runs": [{"results": []}]}'
 IDS = {RULE_ALIAS.format(0): "mine", RULE_ALIAS.format(1): "other"}

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from codetaste.rules.scratch import make_scratch_folder
+from codetaste.rules.engine.opengrep import make_scratch_folder
 
 
 def test_what_a_killed_run_left_is_removed_and_what_lives_or_is_young_stays(tmp_path: Path) -> None:

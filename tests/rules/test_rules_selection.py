@@ -10,8 +10,8 @@ import pytest
 from scanning import MakeTree, git
 
 from codetaste.errors import EngineError
-from codetaste.rules.ignore import IgnoreFile
-from codetaste.rules.selection import select_targets
+from codetaste.rules.scan.ignore import IgnoreFile
+from codetaste.rules.scan.targets import select_targets
 
 FILES = {
     "a.py": "", "ignored.py": "", "sub/ignored.py": "", "build/b.py": "",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import RuleError
-from codetaste.rules import yaml_text
+from codetaste.rules import yaml_reader as yaml_text
 from codetaste.rules.rule import parse_rules, read_candidates
 
 GOOD = """\

@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.docker import DockerSandboxProvider, open_docker_sandboxes
-from codetaste.sandbox.docker_engine import connect_engine
-from codetaste.sandbox.docker_socket import DOCKER, PODMAN
-from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandLimits, CommandResult
+from codetaste.sandbox.base import CommandLimits, CommandResult, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.docker.engine import DOCKER, PODMAN, connect_engine
+from codetaste.sandbox.docker.provider import DockerSandboxProvider, open_docker_sandboxes
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 
 @asynccontextmanager

@@ -17,10 +17,10 @@ from typing import Any
 import anyio
 
 from codetaste.errors import CodetasteError
-from codetaste.sandbox import bubblewrap
-from codetaste.sandbox.engine import ContainmentEngine, choose_engine, probe_engines
-from codetaste.sandbox.local import ReadOnlyShell, read_only_shell
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits
+from codetaste.sandbox.containment import bubblewrap
+from codetaste.sandbox.containment.engine import ContainmentEngine, choose_engine, probe_engines
+from codetaste.sandbox.local.shell import ReadOnlyShell, read_only_shell
 
 SECRET = os.environ.get("ANTHROPIC_API_KEY", "")
 

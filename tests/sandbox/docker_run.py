@@ -11,9 +11,9 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.sandbox.box import Egress, SandboxSpec
-from codetaste.sandbox.boxes import open_sandboxes
+from codetaste.sandbox.base import Egress, SandboxSpec
 from codetaste.sandbox.config import SandboxConfig
+from codetaste.sandbox.provider import open_sandboxes
 
 
 def say(text: str) -> None:

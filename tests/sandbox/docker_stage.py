@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from boxes_stage import in_docker
 
-from codetaste.sandbox.docker import DockerSandboxProvider
+from codetaste.sandbox.docker.provider import DockerSandboxProvider
 from dockerd import DockerEngine
 
 

@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import SocketStream
 
 from codetaste.sandbox.egress import open_allowlist_egress
-from codetaste.sandbox.proxy import HostRequest
+from codetaste.sandbox.proxy.server import HostRequest
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 ENOUGH_S = 30.0

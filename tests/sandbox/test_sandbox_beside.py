@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from codetaste.sandbox.beside import background_tasks
+from codetaste.core.concurrency import background_tasks
 
 pytestmark = pytest.mark.anyio
 

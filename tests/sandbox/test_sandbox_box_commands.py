@@ -9,8 +9,7 @@ import pytest
 from boxes_stage import sh
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxProvider, SandboxSpec
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024

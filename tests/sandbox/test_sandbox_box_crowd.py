@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 from boxes_stage import archive, fetched
 
-from codetaste.sandbox.box import Sandbox
+from codetaste.sandbox.base import Sandbox
 
 pytestmark = pytest.mark.anyio
 PIECE = 64 * 1024

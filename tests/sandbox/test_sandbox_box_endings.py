@@ -8,8 +8,7 @@ import anyio
 import pytest
 from boxes_stage import fetched, inside, sh
 
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.sandbox import CommandLimits, CommandResult
+from codetaste.sandbox.base import CommandLimits, CommandResult, Sandbox, SandboxProvider, SandboxSpec
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ import pytest
 from boxes_stage import archive, fetched, sh
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Sandbox
+from codetaste.sandbox.base import Sandbox
 
 pytestmark = pytest.mark.anyio
 LONG = "a" * 120 + "/" + "b" * 120

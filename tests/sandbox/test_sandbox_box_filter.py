@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from test_sandbox_filter import ALLOWED, AUDIT, CLONE, IOCTL, READ, SOCKET, SOCKETPAIR, both, verdict
 
-from codetaste.sandbox import syscalls
-from codetaste.sandbox.box_filter import DENIALS, assemble_sandbox_filter, render_sandbox_profile
+from codetaste.sandbox.seccomp import syscalls
+from codetaste.sandbox.seccomp.profile import DENIALS, assemble_sandbox_filter, render_sandbox_profile
 
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 THREAD = 0x003D0F00

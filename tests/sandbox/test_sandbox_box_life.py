@@ -13,9 +13,8 @@ from boxes_stage import archive, descendants, fetched, sh
 from sandbox_stage import processes_saying
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Mount, Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Mount, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
@@ -180,8 +179,8 @@ async def test_the_first_process_cannot_be_ended_from_inside(box: Sandbox) -> No
 KILLED = """
 import sys, anyio
 from pathlib import Path
-from codetaste.sandbox.box import BoxSpec
-from codetaste.sandbox.local_box import local_boxes
+from codetaste.sandbox.base import BoxSpec
+from codetaste.sandbox.local.sandbox import local_boxes
 async def main():
     token = sys.argv[2]
     async with local_boxes(Path(sys.argv[1])).open(BoxSpec("test")) as box:

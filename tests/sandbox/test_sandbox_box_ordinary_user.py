@@ -13,14 +13,14 @@ import pytest
 from boxes_stage import archive
 from sandbox_stage import Stage, as_user, client_environment, processes_saying
 
-from codetaste.sandbox.node import node_runtime
+from codetaste.sandbox.supervisor.node import node_runtime
 
 SCRIPT = """
 import anyio, io, json, sys, tarfile
 from pathlib import Path
-from codetaste.sandbox.box import BoxSpec
-from codetaste.sandbox.local_box import local_boxes
-from codetaste.sandbox.sandbox import Limits
+from codetaste.sandbox.base import BoxSpec
+from codetaste.sandbox.local.sandbox import local_boxes
+from codetaste.sandbox.base import Limits
 
 async def main():
     said, folder, token = {}, Path(sys.argv[1]), sys.argv[2]

@@ -8,8 +8,7 @@ import anyio
 import pytest
 from boxes_stage import sh
 
-from codetaste.sandbox.box import Sandbox
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Sandbox
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024

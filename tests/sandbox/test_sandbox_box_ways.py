@@ -11,8 +11,7 @@ import pytest
 from anyio.abc import SocketStream
 from boxes_stage import sh
 
-from codetaste.sandbox.box import Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024

@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from codetaste.sandbox import cgroup
+from codetaste.sandbox.containment import resources as cgroup
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,11 +12,11 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census, counting
 
 from codetaste.errors import Cause, SandboxError, SandboxMissing
-from codetaste.sandbox.box import Sandbox, SandboxSpec
-from codetaste.sandbox.boxes import open_sandboxes, sandbox_spec
+from codetaste.sandbox.base import Sandbox, SandboxSpec
 from codetaste.sandbox.config import SandboxConfig
-from codetaste.sandbox.docker import DockerSandboxProvider
-from codetaste.sandbox.docker_engine import connect_engine
+from codetaste.sandbox.docker.engine import connect_engine
+from codetaste.sandbox.docker.provider import DockerSandboxProvider
+from codetaste.sandbox.provider import open_sandboxes, sandbox_spec
 from dockerd import DockerEngine
 
 pytestmark = pytest.mark.anyio
@@ -219,8 +219,8 @@ def test_a_box_has_the_limits_of_the_config() -> None:
 async def test_the_machines_authorities_are_trusted_only_where_more_than_the_gateway_is_reached(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path
 ) -> None:
-    from codetaste.sandbox.box import Egress
-    from codetaste.sandbox.docker import open_docker_sandboxes
+    from codetaste.sandbox.base import Egress
+    from codetaste.sandbox.docker.provider import open_docker_sandboxes
 
     bundle = tmp_path / "ca.pem"
     bundle.write_text("who to trust\n")

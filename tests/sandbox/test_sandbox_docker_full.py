@@ -16,7 +16,7 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import SandboxSpec
+from codetaste.sandbox.base import SandboxSpec
 from dockerd import DockerEngine
 from small_disk import SmallEngine, copy_image, small_engine
 

@@ -13,9 +13,9 @@ from boxes_stage import archive, fetched, sh
 from docker_stage import config_of, ours
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import Egress, SandboxSpec
-from codetaste.sandbox.docker import DockerSandboxProvider, commit_sandbox
-from codetaste.sandbox.docker_image import build_image, remove_image
+from codetaste.sandbox.base import Egress, SandboxSpec
+from codetaste.sandbox.docker.images import build_image, remove_image
+from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from dockerd import DockerEngine
 
 pytestmark = pytest.mark.anyio

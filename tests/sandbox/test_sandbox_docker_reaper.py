@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 from docker_stage import census, ours
 
-from codetaste.sandbox.docker_engine import connect_engine
-from codetaste.sandbox.docker_labels import make_labels
-from codetaste.sandbox.owner import identity_alive, process_identity
-from codetaste.sandbox.reaper import ReapedCounts, remove_orphans
+from codetaste.core.processes import identity_alive, process_identity
+from codetaste.sandbox.docker.engine import connect_engine
+from codetaste.sandbox.docker.reaper import ReapedCounts, remove_orphans
+from codetaste.sandbox.docker.spec import make_labels
 from dockerd import DockerEngine
 
 RUN = Path(__file__).with_name("docker_run.py")

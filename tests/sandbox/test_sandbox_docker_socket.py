@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from codetaste.sandbox.config import SandboxConfig
-from codetaste.sandbox.docker_socket import permission_hint
-from codetaste.sandbox.docker_spec import unsupported_limits
+from codetaste.sandbox.docker.engine import permission_hint
+from codetaste.sandbox.docker.spec import unsupported_limits
 
 
 def test_who_may_not_use_a_socket_is_told_which_group_to_join(

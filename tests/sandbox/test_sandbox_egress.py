@@ -18,10 +18,9 @@ from listeners import Listeners
 
 from codetaste.gateway.gateway import open_gateway
 from codetaste.sandbox import egress
-from codetaste.sandbox.box import Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.image import LEAN_IMAGE
-from codetaste.sandbox.proxy import HostRequest
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
+from codetaste.sandbox.proxy.server import HostRequest
 
 pytestmark = pytest.mark.anyio
 PROGRAM = Path(__file__).with_name("ways_out.py").read_bytes()

@@ -17,10 +17,13 @@ import pytest
 from sandbox_stage import Place, Shell, Stage, as_user, client_command, client_environment, places
 
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
-from codetaste.sandbox import advice, bubblewrap, local, seccomp
-from codetaste.sandbox.engine import ContainmentEngine, choose_engine, probe_engines
-from codetaste.sandbox.local import read_only_shell
-from codetaste.sandbox.view import host_view
+from codetaste.sandbox.containment import bubblewrap
+from codetaste.sandbox.containment import diagnose as advice
+from codetaste.sandbox.containment.engine import ContainmentEngine, choose_engine, probe_engines
+from codetaste.sandbox.containment.host_view import host_view
+from codetaste.sandbox.local import shell as local
+from codetaste.sandbox.local.shell import read_only_shell
+from codetaste.sandbox.seccomp import filter as seccomp
 
 
 def users() -> list[str]:
@@ -160,8 +163,8 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
     code = (
         "import sys, platform\n"
         "sys.platform = 'darwin'; platform.system = lambda: 'Darwin'; platform.machine = lambda: 'arm64'\n"
-        "import codetaste.sandbox.local\n"
-        "from codetaste.sandbox.engine import probe, choose_engine\n"
+        "import codetaste.sandbox.local.shell\n"
+        "from codetaste.sandbox.containment.engine import probe, choose_engine\n"
         "for one in probe(): print(one.kind, one.works, one.problem, one.fix)\n"
         "try: choose_engine()\n"
         "except Exception as fault: print(type(fault).__name__, fault)\n"

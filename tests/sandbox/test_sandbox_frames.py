@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.frames import Frame, FrameDecoder
+from codetaste.sandbox.supervisor.protocol import Frame, FrameDecoder
 
 KINDS = [b"H", b"P", b"C", b"X", b"N"]
 said = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.binary(max_size=50)))

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.guard import make_guard
+from codetaste.sandbox.containment.lifetime import make_guard
 
 STARTER = """
 import os, subprocess, sys, time
-from codetaste.sandbox.guard import new_guard
+from codetaste.sandbox.containment.lifetime import new_guard
 guard = new_guard()
 subprocess.Popen(
     guard.over(("/bin/sh", "-c", sys.argv[1])),

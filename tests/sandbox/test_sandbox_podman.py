@@ -19,11 +19,10 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census, ours
 
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.box import Egress, Sandbox, SandboxSpec
-from codetaste.sandbox.docker import DockerSandboxProvider, commit_sandbox
-from codetaste.sandbox.docker_engine import connect_engine
-from codetaste.sandbox.docker_image import build_image, remove_image
-from codetaste.sandbox.docker_socket import DOCKER, PODMAN
+from codetaste.sandbox.base import Egress, Sandbox, SandboxSpec
+from codetaste.sandbox.docker.engine import DOCKER, PODMAN, connect_engine
+from codetaste.sandbox.docker.images import build_image, remove_image
+from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from dockerd import DockerEngine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -11,7 +11,7 @@ from proxied import ENOUGH_S, Server, closed_port, get, stand
 
 from codetaste.errors import ConfigError
 from codetaste.sandbox import egress
-from codetaste.sandbox.proxy import MAX_CONNECTIONS, HostRequest
+from codetaste.sandbox.proxy.server import MAX_CONNECTIONS, HostRequest
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from codetaste.errors import ConfigError
-from codetaste.sandbox.proxy_rules import (
+from codetaste.sandbox.proxy.rules import (
     AllowEntry,
     HostNotAllowed,
     is_public_address,

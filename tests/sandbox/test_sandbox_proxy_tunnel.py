@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from proxied import ENOUGH_S, Server, hello, stand
 
-from codetaste.sandbox.client_hello import NotTls, parse_server_name
+from codetaste.sandbox.proxy.tls import NotTls, parse_server_name
 
 pytestmark = pytest.mark.anyio
 

@@ -17,10 +17,9 @@ from boxes_stage import fetched, sh
 from sandbox_stage import processes_saying
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.box import SandboxSpec
-from codetaste.sandbox.local_box import bubblewrap_provider
-from codetaste.sandbox.sandbox import CommandLimits, CommandResult
-from codetaste.sandbox.warden import Heartbeat, SupervisorClient, connect_supervisor
+from codetaste.sandbox.base import CommandLimits, CommandResult, SandboxSpec
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
+from codetaste.sandbox.supervisor.client import Heartbeat, SupervisorClient, connect_supervisor
 
 pytestmark = pytest.mark.anyio
 QUICK = Heartbeat(hello_s=5.0, interval_s=0.1, timeout_s=1.0)
@@ -37,7 +36,7 @@ def secret(held: SupervisorClient) -> bytes:
 
 
 async def connect(held: SupervisorClient, said: bytes) -> SocketStream:
-    stream = await anyio.connect_unix(str(held.folder / "warden.sock"))
+    stream = await anyio.connect_unix(str(held.folder / "supervisor.sock"))
     await stream.send(frame("H", 0, said))
     return stream
 
@@ -82,7 +81,7 @@ async def test_only_who_knows_the_secret_is_let_in_and_only_once(tmp_path: Path)
                     await stream.receive()
         async with await connect(held, secret(held)):
             await held.wait_connected()
-            assert not await anyio.Path(held.folder / "warden.sock").exists()
+            assert not await anyio.Path(held.folder / "supervisor.sock").exists()
     assert held.failed.is_set()
 
 
@@ -105,7 +104,7 @@ async def test_a_folder_with_a_long_name_is_no_hindrance(tmp_path: Path) -> None
     folder = tmp_path / ("long" * 40)
     folder.mkdir()
     async with connect_supervisor(folder / "control") as held:
-        assert (held.folder / "warden.sock").is_socket()
+        assert (held.folder / "supervisor.sock").is_socket()
 
 
 @pytest.mark.parametrize(

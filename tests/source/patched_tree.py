@@ -8,7 +8,7 @@ from pathlib import Path
 
 from random_edits import FILE, LINK, PROGRAM, SUBMODULE, Tree
 
-from codetaste.source.layers import OverlayTree
+from codetaste.source.tree.overlay import OverlayTree
 
 
 def written(root: Path, tree: Tree) -> Path:

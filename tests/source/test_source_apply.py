@@ -15,8 +15,8 @@ from patched_tree import everything, layered, written
 from random_edits import FILE, LINK, PROGRAM, SUBMODULE, EditedRepository, Edits, Tree, random_edits
 
 from codetaste.errors import PatchDoesNotApply, PatchError
-from codetaste.source.apply import AppliedPatch, applied_patch
-from codetaste.source.layers import overlay_path
+from codetaste.source.patch.apply import AppliedPatch, applied_patch
+from codetaste.source.tree.overlay import overlay_path
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from patched_tree import everything, layered, written
 from random_edits import FILE, LINK, Tree
 
 from codetaste.errors import PatchDoesNotApply, PatchError
-from codetaste.source.apply import applied_patch
+from codetaste.source.patch.apply import applied_patch
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from made_repository import contents
 
 from codetaste.errors import SourceError, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack_archive
-from codetaste.source.writing import TreeLimits
+from codetaste.source.tree.writer import TreeLimits
 
 Member = tuple[str, bytes, str]
 """Name, kind (a tarfile type) and content or link target."""

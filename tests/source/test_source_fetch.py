@@ -16,9 +16,9 @@ import pytest
 from made_repository import ENVIRONMENT, MadeRepository, make_repository
 
 from codetaste.errors import SourceError
+from codetaste.source.checkout import Trees, checkout_trees
 from codetaste.source.origin import GitOrigin
 from codetaste.source.repository import fetch_commits
-from codetaste.source.trees import Trees, checkout_trees
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codetaste.errors import SourceError
-from codetaste.source.hidden import opaque_name
+from codetaste.source.tree.opaque_names import opaque_name
 
 
 def test_a_name_is_the_same_in_one_cache_and_different_in_another(tmp_path: Path) -> None:

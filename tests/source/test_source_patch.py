@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from codetaste.errors import PatchError, PatchTooLarge, SourceError
-from codetaste.source.patch import FileDiff, parse_patch, read_patch
+from codetaste.source.patch.model import FileDiff
+from codetaste.source.patch.parse import parse_patch, read_patch
 
 
 def only(content: bytes) -> FileDiff:

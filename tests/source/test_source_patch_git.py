@@ -17,7 +17,8 @@ from made_repository import ENVIRONMENT
 from random_edits import LINES, SUBMODULE, EditedRepository, Edits, Tree, random_edits
 
 from codetaste.errors import PatchError
-from codetaste.source.patch import FileDiff, parse_patch
+from codetaste.source.patch.model import FileDiff
+from codetaste.source.patch.parse import parse_patch
 
 FILES = 40
 OPTIONS = {

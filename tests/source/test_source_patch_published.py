@@ -10,10 +10,10 @@ import pytest
 from made_repository import ENVIRONMENT
 from patched_tree import everything, layered, tree_of
 
-from codetaste.source.apply import applied_patch
+from codetaste.source.checkout import checkout_trees
 from codetaste.source.origin import GitOrigin
-from codetaste.source.patch import parse_patch
-from codetaste.source.trees import checkout_trees
+from codetaste.source.patch.apply import applied_patch
+from codetaste.source.patch.parse import parse_patch
 
 GQLGEN, KOA, AWS = "99designs/gqlgen", "koajs/koa", "aws/aws-cli"
 

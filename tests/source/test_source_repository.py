@@ -10,9 +10,9 @@ import pytest
 from made_repository import ENVIRONMENT, contents, make_repository
 
 from codetaste.errors import SourceError, ToolMissing, UnsafeArchive
+from codetaste.source.checkout import Trees, checkout_trees
 from codetaste.source.origin import GitOrigin
 from codetaste.source.repository import open_repository
-from codetaste.source.trees import Trees, checkout_trees
 
 
 def export(clone: Path, commit: str, into: Path) -> Path:

@@ -14,9 +14,9 @@ from made_repository import contents
 
 from codetaste.errors import SourceError, UnsafeArchive
 from codetaste.source import sdist as sdist_module
-from codetaste.source.index import index_url
+from codetaste.source.checkout import Trees, checkout_trees
 from codetaste.source.origin import SdistOrigin
-from codetaste.source.trees import Trees, checkout_trees
+from codetaste.source.sdist import index_url
 
 BUILD = "import pathlib; pathlib.Path(__file__).with_name('built').touch(); raise SystemExit('built')\n"
 OLD = sdist("demo", "1.0", {"demo.py": "old\n", "setup.py": BUILD})

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import SourceError
-from codetaste.source.tree import Tree, cached_tree, tree_digest
+from codetaste.source.tree.store import Tree, cached_tree, tree_digest
 
 
 def names_in(folder: Path) -> list[str]:
@@ -96,7 +96,7 @@ def test_a_failed_or_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
 KILLED = """
 import sys, anyio
 from pathlib import Path
-from codetaste.source.tree import stored_tree
+from codetaste.source.tree.store import stored_tree
 
 async def fill(into):
     into.mkdir()
@@ -126,7 +126,7 @@ import sys, anyio
 from pathlib import Path
 from codetaste.errors import StorageFull
 from codetaste.source.origin import GitOrigin
-from codetaste.source.trees import materialise
+from codetaste.source.checkout import materialise
 try:
     anyio.run(materialise, GitOrigin(sys.argv[1], sys.argv[2], sys.argv[2]), Path(sys.argv[3]))
 except StorageFull as error:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from codetaste.errors import SourceError
-from codetaste.source.tree_diff import diff_trees
+from codetaste.source.patch.diff import diff_trees
 
 _GIT = {
     "PATH": os.environ["PATH"],

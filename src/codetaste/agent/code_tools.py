@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.agent.box_files import encode_utf8, read_file, sandbox_path, write_file
+from codetaste.agent.sandbox_files import encode_utf8, read_file, sandbox_path, write_file
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import ToolError
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codetaste.agent.facts import Facts
-    from codetaste.sandbox.box import Sandbox
+    from codetaste.sandbox.base import Sandbox
 
 MAX_COMMAND_BYTES = 100_000
 """Below the 128 KiB limit of Linux for one argument."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from codetaste.agent.rebuild import INFRASTRUCTURE_ERRORS, replay_tool_call
+from codetaste.agent.replay import INFRASTRUCTURE_ERRORS, replay_tool_call
 from codetaste.agent.tool import BadArguments, truncate
 from codetaste.errors import BudgetExceeded, ToolError
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolResult
@@ -190,7 +190,8 @@ async def _run_tools(
     answers: list[_ToolOutcome] = []
     for number, call in enumerate(calls, 1):
         if stop is StopReason.LENGTH:
-            fault = f"{CUT_OFF_MESSAGE.format(limit=settings.max_output_tokens)} This call was not run; make it smaller."
+            cut_off = CUT_OFF_MESSAGE.format(limit=settings.max_output_tokens)
+            fault = f"{cut_off} This call was not run; make it smaller."
         elif call.fault is not None:
             fault = f"This call could not be read and was not run: {call.fault}"
         elif call.name not in tools:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.agent.tool import ToolAnswer, tool
+from codetaste.core.concurrency import gather
 from codetaste.errors import EngineError, ToolError
 from codetaste.rules.feedback import add_witness_text, render_candidate_result
-from codetaste.rules.registry import register_candidates
+from codetaste.rules.registration import RegisteredRule, register_candidates
 from codetaste.rules.rule import read_candidates
-from codetaste.rules.together import gather
-from codetaste.rules.verdict import RegisteredRule
-from codetaste.sandbox.sandbox import CommandLimits
+from codetaste.sandbox.base import CommandLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 
     from codetaste.agent.facts import Facts
     from codetaste.benchmark.instance import Instance
+    from codetaste.rules.registration import Direction
     from codetaste.rules.rule import Rule
-    from codetaste.rules.scan import Scanner, ScanResult
-    from codetaste.rules.verdict import Direction
-    from codetaste.sandbox.sandbox import Shell
+    from codetaste.rules.scan.model import Scanner, ScanResult
+    from codetaste.sandbox.base import Shell
 
 MAX_CANDIDATES = 50
 """Limit of rules in one ``register`` call: each rule is matched in two trees."""

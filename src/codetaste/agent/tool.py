@@ -18,8 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
+from codetaste.core.imports import load_object
 from codetaste.errors import ConfigError, ToolError
-from codetaste.import_path import load_object
 from codetaste.llm.messages import ToolSpec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from codetaste.section import Section
+from codetaste.core.section import Section
 
 
 class BenchmarkConfig(Section):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.atomic import write_atomically
-from codetaste.benchmark.catalog import TABLE_FILE, Benchmark, Track, open_benchmark, rules_path
-from codetaste.benchmark.table import format_table
+from codetaste.benchmark.benchmark import TABLE_FILE, Benchmark, Track, open_benchmark, rules_path
+from codetaste.benchmark.instances_csv import format_table
+from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codetaste.benchmark.instance import Instance
-    from codetaste.rules.verdict import Direction
+    from codetaste.rules.registration import Direction
 
 
 async def write_rules(root: Path, instance: Instance, direction: Direction, yaml_text: str) -> Path:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ConfigError
-from codetaste.evaluation.records import GOLDEN, NULL
-from codetaste.evaluation.score import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
+from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
+from codetaste.evaluation.trials.records import GOLDEN, NULL
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
 
 _SIDES = {GOLDEN: "golden", NULL: "base"}

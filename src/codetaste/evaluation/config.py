@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from codetaste.evaluation.exclusions import Exclusions
-from codetaste.section import Section
+from codetaste.core.section import Section
+from codetaste.evaluation.changed_lines import Exclusions
 
 BENCHMARK_RULES, DISCOVER_PREFIX = "benchmark", "discover/"
 

@@ -15,21 +15,20 @@ from anyio import to_thread
 
 from codetaste.errors import PatchDoesNotApply, PatchError, PatchTooLarge
 from codetaste.evaluation.baseline import UNTESTED, PassResult
-from codetaste.evaluation.exclusions import Exclusions
-from codetaste.evaluation.lost_sight import find_unscannable
-from codetaste.evaluation.precision import changed_lines, covered_lines, precision_counts
-from codetaste.evaluation.score import PrecisionCounts, RuleCounts
-from codetaste.source.apply import applied_patch
-from codetaste.source.patch import MAX_PATCH_BYTES, parse_patch
+from codetaste.evaluation.changed_lines import Exclusions, changed_lines, covered_lines, precision_counts
+from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
+from codetaste.source.patch.apply import applied_patch
+from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from codetaste.evaluation.rule_files import RuleSet
-    from codetaste.rules.scan import Match, Scanner, ScanProblem, ScanResult
-    from codetaste.source.apply import AppliedPatch
-    from codetaste.source.patch import Patch
+    from codetaste.evaluation.rule_set import RuleSet
+    from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanResult
+    from codetaste.source.patch.apply import AppliedPatch
+    from codetaste.source.patch.model import Patch
+
 
 _MAX_REASON_CHARS = 400
 
@@ -232,3 +231,39 @@ def _one_line(error: Exception) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_REASON_CHARS else f"{text[:_MAX_REASON_CHARS]}…"
+
+
+_SYMBOL_TIMEOUT = "fixpointtimeout"
+"""Message of the engine when it stops propagating symbols through a huge function: the file did parse."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnscannableFiles:
+    """Paths in R∘X̂, sorted, and the paths of the same files in R."""
+
+    after: tuple[str, ...] = ()
+    before: frozenset[str] = frozenset()
+
+
+def find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> UnscannableFiles:
+    """Return the files that were scanned completely in R but not in R∘X̂ (DESIGN §7).
+
+    They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
+    compared with its old path. A file that did not parse in R either is not included.
+    """
+    unscannable_before = {problem.path for problem in before.problems if _is_scan_gap(problem)}
+    old_paths = {file.new: file.old for file in patch.files if file.renamed or file.copied}
+    found = {
+        problem.path: old
+        for problem in after.problems
+        if _is_scan_gap(problem)
+        and (old := old_paths.get(problem.path) or problem.path) in before.scanned
+        and old not in unscannable_before
+    }
+    return UnscannableFiles(tuple(sorted(found)), frozenset(found.values()))
+
+
+def _is_scan_gap(problem: ScanProblem) -> bool:
+    if problem.kind == "parse":
+        return "".join(problem.message.partition(":")[0].split()).lower() != _SYMBOL_TIMEOUT
+    return problem.kind == "skipped"

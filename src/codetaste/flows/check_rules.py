@@ -9,18 +9,18 @@ import anyio
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, ConfigError
-from codetaste.rules.check import recount_rules
-from codetaste.rules.verdict import Direction
-from codetaste.source.trees import checkout_trees
+from codetaste.rules.recount import recount_rules
+from codetaste.rules.registration import Direction
+from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.rules.check import RecountReport
-    from codetaste.rules.scan import Scanner
+    from codetaste.rules.recount import RecountReport
+    from codetaste.rules.scan.model import Scanner
 
 MAX_CONCURRENT_CHECKS = 2
 

@@ -6,15 +6,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from codetaste.orchestration.job import Job
-from codetaste.source.trees import checkout_trees
+from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codetaste.benchmark.catalog import Benchmark
+    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.orchestration.budget import Budget
-    from codetaste.orchestration.job import JobContext, Json
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.journal import Json
 
 _CPU = 0.5  # for unpacking and hashing; half of the time the job waits for disk or network
 

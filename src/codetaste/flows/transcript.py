@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.atomic import write_atomically
+from codetaste.core.files import write_atomically
 from codetaste.llm.codec import message_to_json
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from codetaste.errors import MalformedRequest
-from codetaste.gateway.asked import parse_request
 from codetaste.gateway.exchange import Exchange
-from codetaste.gateway.outlet import ResponseStream
-from codetaste.llm.wire.refusal import ErrorKind, error_response
+from codetaste.gateway.request import parse_request
+from codetaste.gateway.response import ResponseStream
+from codetaste.llm.wire.error_responses import ErrorKind, error_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.types import Receive, Scope, Send
 
-    from codetaste.gateway.access import GatewaySession
-    from codetaste.gateway.asked import GatewayRequest
-    from codetaste.llm.wire.request import ProtocolName
+    from codetaste.gateway.request import GatewayRequest
+    from codetaste.gateway.session import GatewaySession
+    from codetaste.llm.wire.common.request import ProtocolName
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """Limit on one request body; providers accept no more."""

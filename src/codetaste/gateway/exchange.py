@@ -13,14 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
-from codetaste.gateway.bound import PartBound, raw_reply_messages
-from codetaste.gateway.parts import encode_body, reply_parts, request_parts
-from codetaste.gateway.passage import PROVIDER_ERROR, ForwardedCall
-from codetaste.gateway.told import format_turn
-from codetaste.llm.wire.http import one_line
-from codetaste.llm.wire.lowering import capped_body
-from codetaste.llm.wire.refusal import ErrorKind, error_response
-from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
+from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
+from codetaste.llm.wire.common.http import one_line
+from codetaste.llm.wire.common.request_cost import capped_body
+from codetaste.llm.wire.error_responses import ErrorKind, error_response
+from codetaste.llm.wire.protocols import SERVER_CODECS
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
@@ -28,13 +26,14 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from codetaste.gateway.access import GatewaySession
-    from codetaste.gateway.asked import GatewayRequest
-    from codetaste.gateway.outlet import ResponseStream
-    from codetaste.gateway.parts import PromptPart
+    from codetaste.gateway.prompt import PromptPart
+    from codetaste.gateway.request import GatewayRequest
+    from codetaste.gateway.response import ResponseStream
+    from codetaste.gateway.session import GatewaySession
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.model import Model
-    from codetaste.orchestration.budget import Budget
+    from codetaste.orchestration.budget.budget import Budget
+
 
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 """Status codes of provider errors that are about the request itself; the agent may be able to react."""
@@ -241,3 +240,30 @@ def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
     if protocol == "anthropic":
         return [{"role": "assistant", "content": whole["content"]}]
     return whole["output"] if protocol == "openai" else [whole["choices"][0]["message"]]
+
+
+_MAX_CALLS, _MAX_CHARS = 3, 120
+
+_MAIN_ARGUMENTS = ("command", "cmd", "file_path", "absolute_path", "path", "pattern", "input")
+"""Arguments that best describe a call, in the tools of the supported CLI agents."""
+
+
+def format_turn(number: int, reply: Reply) -> str:
+    """Format turn ``number`` (from 1), e.g. "turn 3: Edit /testbed/one.py, Bash git status"."""
+    calls = reply.message.tool_calls
+    if not calls:
+        return f"turn {number}: {_short(reply.message.text)}"
+    shown = ", ".join(f"{call.name} {_main_argument(call.arguments)}".rstrip() for call in calls[:_MAX_CALLS])
+    more = f", and {len(calls) - _MAX_CALLS} more" if len(calls) > _MAX_CALLS else ""
+    return f"turn {number}: {shown}{more}"
+
+
+def _main_argument(arguments: Mapping[str, Any]) -> str:
+    found = next((arguments[name] for name in _MAIN_ARGUMENTS if name in arguments), "")
+    words = found if isinstance(found, list) else [found]
+    return _short(" ".join(str(word) for word in words))
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text[: 10 * _MAX_CHARS].split())
+    return flat if len(flat) <= _MAX_CHARS else f"{flat[: _MAX_CHARS - 1]}…"

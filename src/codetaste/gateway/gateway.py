@@ -17,18 +17,18 @@ import anyio
 import anyio.to_thread
 
 from codetaste.errors import ConfigError, JournalError
-from codetaste.gateway.access import GatewaySession
+from codetaste.gateway.session import GatewaySession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.gateway.app import GatewayApp
-    from codetaste.gateway.served import GatewayModel
-    from codetaste.llm.wire.request import ProtocolName
+    from codetaste.gateway.upstream import GatewayModel
+    from codetaste.llm.wire.common.request import ProtocolName
     from codetaste.orchestration.job import JobContext
 
-__all__ = ["GatewaySession", "Gateway", "open_gateway"]
+__all__ = ["Gateway", "GatewaySession", "open_gateway"]
 
 _FOLDER, _SOCKET = "gateway", "gateway.sock"
 _CALL_PREFIX = "gateway/"

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from codetaste.llm.client import CONNECT_TIMEOUT_S, api_key_for, trust_store
-from codetaste.llm.wire.openai_chat import CAP_NAMES
-from codetaste.llm.wire.serving import SERVER_CODECS
+from codetaste.gateway.prompt import TokenCounts
+from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
+from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for, trust_store
+from codetaste.llm.wire.openai_chat.client import CAP_NAMES
+from codetaste.llm.wire.protocols import SERVER_CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from httpcore2 import URL
 
-    from codetaste.gateway.line import ProviderConnection, ProviderConnector
+    from codetaste.gateway.connection import ProviderConnection, ProviderConnector
     from codetaste.llm.config import ModelConfig
-    from codetaste.llm.wire.request import ProtocolName
+    from codetaste.llm.metering.metered import MeteredModel
+    from codetaste.llm.wire.common.request import ProtocolName
+
 
 _FORWARDED_HEADERS = frozenset(
     {"accept", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta", "x-app"}
 )
 """Client headers that are forwarded to a provider; no others, and never the client's token."""
+
 _BETA = "beta=true"
+
 _VERSION = {"anthropic-version": "2023-06-01"}
+
 _DEFAULT_HEADERS = {"accept": "*/*", "user-agent": "codetaste"}
 """Headers sent if the client has none of that name."""
 
 _PATHS = {"anthropic": "/v1/messages", "openai": "/responses", "openai-chat": "/chat/completions"}
+
 FORWARDED_PROVIDERS = frozenset(_PATHS)
 """Providers whose protocol CLI agents use too, so that requests are forwarded verbatim."""
+
 _NEW_CAP_ONLY = (".openai.com", ".azure.com")
 """Hosts that accept only the newer name of the output cap, and reject both together."""
 
@@ -62,7 +72,7 @@ class Upstream:
             ModelUnavailable: the provider cannot be reached.
         """
         if self._connector is None:
-            from codetaste.gateway.line import ProviderConnector  # noqa: PLC0415 - heavy
+            from codetaste.gateway.connection import ProviderConnector  # noqa: PLC0415 - heavy
 
             url, _ = self.url("")
             tls = trust_store() if url.scheme == b"https" else None
@@ -107,3 +117,51 @@ def _parsed(address: str) -> tuple[URL, bytes]:
     url = httpx2.URL(address)
     core = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     return core, url.netloc
+
+
+_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
+"""Options that decide a model's price: a value in the config overrides the client's."""
+
+_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
+"""Options sent if the config does not set them; without them the provider's project settings decide."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatewayModel:
+    """A model that CLI agents may use.
+
+    Attributes:
+        metered: the metered model, with price, permits and retries.
+        name: the provider's name for it.
+        upstream: the provider to which requests are forwarded; None if the model is called in neutral form.
+        fixed_options: options that only the config may set.
+        token_counts: the provider's token counts, for bounds.
+    """
+
+    metered: MeteredModel
+    name: str
+    upstream: Upstream | None = None
+    fixed_options: Mapping[str, Any] = field(default_factory=dict)
+    token_counts: TokenCounts = field(default_factory=TokenCounts)
+
+    @property
+    def id(self) -> str:
+        """The model's id in the config."""
+        return self.metered.id
+
+
+def gateway_model(config: ModelConfig, metered: MeteredModel) -> GatewayModel:
+    """Return the gateway's model for one ``[[models]]`` entry; it is closed with the gateway.
+
+    Scripted, replayed and recorded models are called in neutral form, so that agents of any protocol can use
+    them. Other requests are forwarded verbatim to the provider of the same protocol.
+
+    Raises:
+        ConfigError: the provider's key is not set.
+    """
+    if config.provider not in FORWARDED_PROVIDERS or config.cassette is not None:
+        return GatewayModel(metered, config.model)
+    upstream = Upstream(config)
+    configured = {name: config.options[name] for name in _PRICE_OPTIONS if name in config.options}
+    fixed = {**_DEFAULT_OPTIONS.get(upstream.host, {}), **configured}
+    return GatewayModel(metered, config.model, upstream, fixed)

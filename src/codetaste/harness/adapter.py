@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from codetaste.core.paths import resource_dir
+from codetaste.core.section import did_you_mean, validation_messages
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
-from codetaste.mistakes import did_you_mean, validation_messages
-from codetaste.resources import resource_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

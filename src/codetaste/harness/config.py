@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.section import Section, toml_to_json
-from codetaste.units import Seconds, Usd
+from codetaste.core.section import Section, toml_to_json
+from codetaste.core.units import Seconds, Usd
 
 if TYPE_CHECKING:
     from typing import Self

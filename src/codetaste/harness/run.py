@@ -6,6 +6,7 @@ report.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,27 +14,28 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.core.concurrency import background_tasks
+from codetaste.core.files import storage_error
 from codetaste.errors import SandboxError
-from codetaste.harness.ending import AgentResult, result_of_exit, stderr_tail
-from codetaste.harness.events import OutputParser
-from codetaste.harness.stream import HeadTailFile
-from codetaste.orchestration.storage import storage_error
-from codetaste.sandbox.beside import background_tasks
+from codetaste.harness.output import OutputParser
+from codetaste.harness.result import AgentResult, result_of_exit, stderr_tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codetaste.harness.ending import FinishReason
-    from codetaste.harness.install import InstalledAgent
+    from codetaste.harness.install.store import InstalledAgent
     from codetaste.harness.manifest import Scalar
-    from codetaste.sandbox.box import Sandbox
-    from codetaste.sandbox.sandbox import CommandLimits, CommandResult
+    from codetaste.harness.result import FinishReason
+    from codetaste.sandbox.base import CommandLimits, CommandResult, Sandbox
+
 
 REFUSAL_GRACE_S = 20.0
 """Time for an agent to end by itself after the budget refused one of its requests."""
+
 MAX_STREAM_BYTES = 2 * 1024**3
 """An agent that writes more than this is stopped."""
+
 MAX_EVENTS = 500_000
 """An agent with more events than this is stopped; a real one has a few thousand."""
 
@@ -218,3 +220,53 @@ def _stop_reason(
     if completed is not None and completed.timed_out:
         return "timeout", f"it was not finished after {completed.wall_s:.0f} s"
     return None
+
+
+HEAD_BYTES, TAIL_BYTES = 64 * 1024**2, 4 * 1024**2
+
+
+class HeadTailFile:
+    """One stream in one file; to be called from a worker thread, one call at a time.
+
+    Writing does not raise; ``fault`` is the first error.
+
+    Raises:
+        OSError: the file cannot be created.
+    """
+
+    def __init__(self, path: Path, *, head: int = HEAD_BYTES, tail: int = TAIL_BYTES) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("wb")
+        self._head_left, self._tail_bytes = head, tail
+        self._tail, self._dropped = bytearray(), 0
+        self.total = 0
+        self.fault: OSError | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """Write the next piece."""
+        self.total += len(chunk)
+        first, rest = chunk[: self._head_left], chunk[self._head_left :]
+        if first:
+            self._head_left -= len(first)
+            self._append(first)
+        self._tail += rest
+        if len(self._tail) > 2 * self._tail_bytes:
+            self._dropped += len(self._tail) - self._tail_bytes
+            del self._tail[: -self._tail_bytes]
+
+    def close(self) -> None:
+        """Write the end of the stream, after a line with the number of bytes left out."""
+        last = bytes(self._tail[-self._tail_bytes :])
+        left_out = len(self._tail) - len(last) + self._dropped
+        if left_out:
+            self._append(b'\n{"type": "codetaste", "bytes_left_out": %d}\n' % left_out)
+        self._append(last)
+        with contextlib.suppress(OSError):  # ``fault`` has it already
+            self._file.close()
+
+    def _append(self, piece: bytes) -> None:
+        try:
+            self._file.write(piece)
+            self._file.flush()
+        except OSError as error:
+            self.fault = self.fault or error

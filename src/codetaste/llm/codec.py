@@ -7,10 +7,8 @@ the same value comes back.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import fields
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import (
@@ -31,18 +29,9 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Block
 
+
 _PLAIN_INT = 2**63
 """Integers below it are written as numbers, which every JSON reader accepts."""
-
-
-def canonical_json(value: Any) -> str:  # noqa: ANN401 - JSON data
-    """Return the canonical JSON text of a value: sorted keys, no spaces, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def json_digest(value: Any) -> str:  # noqa: ANN401 - JSON data
-    """Return the sha256 of a JSON value, in hex."""
-    return sha256(canonical_json(value).encode()).hexdigest()
 
 
 def value_to_json(value: Any) -> Any:  # noqa: ANN401 - JSON data in, JSON data out

@@ -9,16 +9,16 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.llm.pricing import Price, cache_write_factor, fill_cache_write_price, price_of
-from codetaste.section import Section, toml_to_json
-from codetaste.units import Seconds
+from codetaste.core.section import Section, toml_to_json
+from codetaste.core.units import Seconds
+from codetaste.llm.price import Price, cache_write_factor, fill_cache_write_price
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from codetaste.llm.model import Model
 
 Provider = Literal["anthropic", "openai", "openai-chat", "scripted", "replay"]
+
 CassetteMode = Literal["record", "replay", "record-missing"]
 
 _KEY_ENV = {
@@ -26,11 +26,13 @@ _KEY_ENV = {
     "openai": "OPENAI_API_KEY",
     "openai-chat": "OPENAI_API_KEY",
 }
+
 _BASE_URL = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com/v1",
     "openai-chat": "https://api.openai.com/v1",
 }
+
 _RESERVED = {
     "model": "models[].model",
     "messages": "nothing: the agent fills it",
@@ -46,6 +48,7 @@ _RESERVED = {
     "extra_headers": "models[].api_key_env",
     "extra_body": "its contents as options of their own",
 }
+
 _LIST_OPTIONS = {"tools": dict, "betas": str, "include": str}
 """Options that extend a list in the request, and the type of their items."""
 
@@ -191,63 +194,3 @@ class ModelConfig(Section):
         if self.api_key_env is None and self.provider == "openai-chat" and self.base_url is not None:
             return None
         return self.api_key_env or _KEY_ENV.get(self.provider)
-
-
-def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Model:
-    """Build the model that ``config`` describes; the caller closes it.
-
-    Args:
-        config: one entry of ``[[models]]``.
-        base_dir: the folder of the config file; paths in the config are relative to it.
-        record_dir: the folder for the ledger of a scripted or replayed model in this run.
-
-    Raises:
-        ConfigError: a script or a cassette does not exist, or a key is not set.
-    """
-    # SDKs are slow to import: each is imported only if it is used.
-    if config.cassette is not None:
-        from codetaste.llm.cassette import Cassette  # noqa: PLC0415
-        from codetaste.llm.replay import ReplayModel  # noqa: PLC0415
-
-        inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
-        cassette = Cassette.at(base_dir / config.cassette, config.id)
-        if config.mode == "replay":
-            cassette.check_exists()
-        return ReplayModel(
-            config.id,
-            config.model,
-            cassette,
-            inner=inner,
-            mode=config.mode,
-            ledger=record_dir / f"{config.id}.replay.jsonl",
-        )
-    return _build_live(config, base_dir, record_dir)
-
-
-def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
-    if config.provider == "anthropic":
-        from codetaste.llm.anthropic import anthropic_model as remote  # noqa: PLC0415
-    elif config.provider == "openai":
-        from codetaste.llm.openai import openai_model as remote  # noqa: PLC0415
-    elif config.provider == "openai-chat":
-        from codetaste.llm.openai_chat import openai_chat_model as remote  # noqa: PLC0415
-    else:
-        return _build_scripted(config, base_dir, record_dir)
-    from codetaste.llm.client import api_key_for  # noqa: PLC0415
-
-    return remote(
-        config.id,
-        config.model,
-        api_key=api_key_for(config),
-        base_url=config.address,
-        timeout_s=config.timeout,
-        read_timeout_s=config.silence,
-    )
-
-
-def _build_scripted(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
-    from codetaste.llm.scripted import ScriptedModel, load_script  # noqa: PLC0415
-
-    script = load_script(config.model, base_dir=base_dir, model_id=config.id)
-    ledger = record_dir / f"{config.id}.ledger.jsonl"
-    return ScriptedModel(config.id, script, price=price_of(config), ledger=ledger)

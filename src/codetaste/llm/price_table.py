@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib.metadata import version
@@ -20,32 +21,31 @@ from genai_prices.data import providers
 from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
 from genai_prices.types import TieredPrices as Tiered
 
-from codetaste.llm.pricing import (
-    STANDARD_OPTIONS,
-    Price,
-    PriceEntry,
-    UnknownPrice,
-    cache_ttls,
-    cache_write_factor,
-)
+from codetaste.llm.price import _MAX_NAMES, STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import date
 
     from genai_prices.types import ModelInfo, Provider
 
     from codetaste.llm.config import ModelConfig
 
+
 VERSION = version("genai-prices")
+
 _TABLE = f"genai-prices {VERSION}"
 
 _DATED = re.compile(r"(.+)[-@](?:\d{8}|\d{4}-\d\d-\d\d)")
+
 _NOT_BY_TOKENS = re.compile(r"-search|deep-research|image|audio|realtime|live|sonar")
 """Models that search, draw or speak by themselves; their token prices do not cover that."""
+
 _OTHER_SELLER = re.compile(r"imported from (?!.*verified against)", re.IGNORECASE | re.DOTALL)
 """Comment on prices that were taken from another seller of the model."""
+
 _KINDS = re.compile(r"(?:input|output|cache_(?:read|write|write_5m|write_1h))_mtok")
+
 _NEVER_USED = re.compile(
     r"(?:web|storage)_searches_kcount|(?:input|cache)_(?:audio|image|video)(?:_read)?_mtok"
 )
@@ -59,6 +59,7 @@ _NEUTRAL = (
     "temperature text thinking tool_choice tools top_k top_logprobs top_p truncation user verbosity"
 )
 """Options that change the number of tokens, but not the price of one."""
+
 _NEUTRAL_OPTIONS = frozenset(_NEUTRAL.split())
 
 
@@ -245,3 +246,82 @@ def _at(price: Decimal | Tiered, prompt: int) -> Decimal:
     if isinstance(price, Decimal):
         return price
     return next((tier.price for tier in reversed(price.tiers) if prompt > tier.start), price.base)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceEntry:
+    """A price and its source: "config", or the table with its version and the entry that matched.
+
+    Without a price, ``source`` is the reason.
+    """
+
+    price: Price | None
+    source: str
+
+
+class UnknownPrice(LookupError):
+    """The price of a model cannot be determined; the message gives the reason and the remedy."""
+
+
+def price_of(config: ModelConfig) -> Price | None:
+    """Return the price of a model, or None if it is unknown."""
+    return price_entry(config).price
+
+
+def price_entry(config: ModelConfig) -> PriceEntry:
+    """Return the price of a model and its source: the config, or else the price table."""
+    if config.price is not None:
+        return PriceEntry(config.price, "config")
+    if config.price_as is None and config.provider in {"scripted", "replay"}:
+        return PriceEntry(
+            None, f"the config names none, and no table has one for provider {config.provider!r}"
+        )
+
+    try:
+        return look_up_price(config)
+    except UnknownPrice as why:
+        return PriceEntry(None, str(why))
+
+
+def price_mismatch_checker(config: ModelConfig) -> Callable[[str], str]:
+    """Return a function that checks the model named in a reply against the price in use.
+
+    It returns why the table's price may not apply to that model, "" if it does: an alias may point to a newer
+    model, and a gateway may choose another one. Each name is reported once.
+    """
+    if config.price is not None or config.price_as is not None or (price := price_of(config)) is None:
+        return lambda _name: ""
+    known = {"", config.model}
+
+    def check(name: str) -> str:
+        if name in known or len(known) > _MAX_NAMES:
+            return ""
+        known.add(name)
+        entry = price_entry(config.model_copy(update={"model": name}))
+        if entry.price == price:
+            return ""
+        other = "not known" if entry.price is None else "another"
+        return (
+            f"the provider answered as {name!r}, whose price is {other}, "
+            "so that calls may cost more than the budget knows; write price = { … } into [[models]]"
+        )
+
+    return check
+
+
+def budget_problems(config: ModelConfig) -> list[str]:
+    """Return the reasons why a model cannot run under a budget in US dollars, none if it can."""
+    from codetaste.llm.wire.common.request_cost import separately_billed_options  # noqa: PLC0415 - it imports this module
+
+    problems, entry = [], price_entry(config)
+    if entry.price is None:
+        problems.append(
+            f"models[{config.id}].price: not known, so no budget in US dollars can hold: {entry.source}; "
+            "write price = { input = …, output = … } (US dollars for a million tokens; 0 where it is free)"
+        )
+    problems.extend(
+        f"models[{config.id}].options.{name}: the provider may bill more than the counted tokens, so "
+        "no budget in US dollars can hold; remove it"
+        for name in separately_billed_options(config.options)
+    )
+    return problems

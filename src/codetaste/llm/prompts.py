@@ -11,8 +11,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
-from codetaste.resources import resource_dir
 
 if TYPE_CHECKING:
     from pathlib import Path

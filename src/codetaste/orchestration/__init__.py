@@ -1,1 +1,1 @@
-"""Jobs, budgets, journal and scheduler. Nothing here depends on models or on refactoring."""
+"""Jobs, budgets, the journal and the scheduler. Knows nothing of models or refactoring."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from codetaste.errors import Cause
-    from codetaste.orchestration.money import BudgetSnapshot
+    from codetaste.orchestration.budget.cost import BudgetSnapshot
 
 _log = logging.getLogger(__name__)
 

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import Cause, CodetasteError
+from codetaste.orchestration.budget.cost import BudgetSnapshot
 from codetaste.orchestration.events import CallRetrying, Note, WaitEnded, WaitStarted
-from codetaste.orchestration.journal import Json, json_copy
-from codetaste.orchestration.money import BudgetSnapshot
-from codetaste.orchestration.paid import PaidCall
+from codetaste.orchestration.journal.journal import Json, json_copy
+from codetaste.orchestration.paid_call import PaidCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from codetaste.orchestration.budget import Budget, Reservation
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.cost import Cost
+    from codetaste.orchestration.budget.reservation import Reservation
     from codetaste.orchestration.events import Event
-    from codetaste.orchestration.money import Cost
-    from codetaste.orchestration.record import RunRecorder
+    from codetaste.orchestration.journal.recorder import RunRecorder
 
 __all__ = ["Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
 

@@ -5,9 +5,9 @@ around the call is not retried for the same reason: retries do not multiply.
 
 Reasons for the figures:
 
-- *Rate limits* of one model are waited out by all its callers together (``llm/ratelimit.py``), for as long
-  as the model's ``rate_limit_patience`` allows. ``tries`` bounds a call that is refused repeatedly while
-  other calls succeed: it may be too large for the account's limit.
+- *Rate limits* of one model are waited out by all its callers together (``llm/ratelimit/limiter.py``), for
+  as long as the model's ``rate_limit_patience`` allows. ``tries`` bounds a call that is refused repeatedly
+  while other calls succeed: it may be too large for the account's limit.
 - *Unavailable* is a reset, a cut stream, a server error or a time-out. Each try that may have been billed
   stays charged at its reservation until the provider's record is known, so five tries can use up a small
   budget: the job then ends as ``budget_exceeded``, and never spends more than the budget. The number of tries

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 import anyio.to_thread
 
-from codetaste.atomic import remove_stale_files
-from codetaste.orchestration.budget import Budget
+from codetaste.core.files import remove_stale_files
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.events import FanOut, Note
 from codetaste.orchestration.grace import Grace
-from codetaste.orchestration.history import History
-from codetaste.orchestration.journal import open_journal
-from codetaste.orchestration.money import BudgetLimits
-from codetaste.orchestration.record import RunRecorder
-from codetaste.orchestration.resume import limits_to_json
+from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import open_journal
+from codetaste.orchestration.journal.recorder import RunRecorder
 from codetaste.orchestration.retry import RETRY_TABLE
-from codetaste.orchestration.scheduler import Scheduler
-from codetaste.orchestration.storage import Blobs
+from codetaste.orchestration.scheduler.resume import limits_to_json
+from codetaste.orchestration.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping

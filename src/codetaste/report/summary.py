@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.job import Status
-from codetaste.report import comparison
-from codetaste.report.live import format_spend
-from codetaste.report.plans import prices_to_json
-from codetaste.report.progress import printable
-from codetaste.units import format_duration, format_usd
+from codetaste.report.dry_run import prices_to_json
+from codetaste.report.live.display import format_spend
+from codetaste.report.live.progress import printable
+from codetaste.report.tables import comparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from decimal import Decimal
     from pathlib import Path
 
-    from codetaste.llm.pricing import PriceEntry
+    from codetaste.llm.price_table import PriceEntry
+    from codetaste.orchestration.budget.cost import BudgetSnapshot
     from codetaste.orchestration.job import Outcome
-    from codetaste.orchestration.money import BudgetSnapshot
-    from codetaste.report.comparison import Comparison
+    from codetaste.report.statistics.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)

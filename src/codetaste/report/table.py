@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from codetaste.report.measures import Unit
-from codetaste.report.statistics import Interval, Method
+from codetaste.report.statistics.intervals import Interval, Method
+from codetaste.report.statistics.measures import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from codetaste.section import Section
-from codetaste.units import Bytes, Seconds
+from codetaste.core.section import Section
+from codetaste.core.units import Bytes, Seconds
 
 
 class RulesConfig(Section):

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.rules.verdict import Direction, format_match_count
+from codetaste.rules.registration import Direction, format_match_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.rules.verdict import CandidateResult, Witness
+    from codetaste.rules.registration import CandidateResult, Witness
 
 MAX_WITNESS_LINES = 12
 MAX_WITNESS_CHARS = 1_200

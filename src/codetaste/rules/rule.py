@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import RuleError
-from codetaste.rules import yaml_text
+from codetaste.rules import yaml_reader as yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.rules.yaml_text import Node
+    from codetaste.rules.yaml_reader import Node
 
 MAX_RULES = 2_000
 MAX_CANDIDATE_BYTES = 256 * 1024

@@ -12,7 +12,7 @@ from codetaste.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codetaste.sandbox.box import Egress
+    from codetaste.sandbox.base import Egress
 
 BUNDLE_MOUNT = "/opt/codetaste/ca-certificates.crt"
 """Path of the bundle in a container."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from codetaste.section import Section
-from codetaste.units import Bytes
+from codetaste.core.section import Section
+from codetaste.core.units import Bytes
 
 _LEAST_BYTES = 16 * 1024**2
 _IMAGE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?")

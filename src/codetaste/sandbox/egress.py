@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
-from codetaste.sandbox.beside import background_tasks
-from codetaste.sandbox.box import NO_EGRESS, Egress, PortForward
+from codetaste.sandbox.base import NO_EGRESS, Egress, PortForward
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
-    from codetaste.sandbox.proxy import HostRequest
+    from codetaste.sandbox.proxy.server import HostRequest
 
 GATEWAY_PORT, PROXY_PORT = 8787, 8788
 _LOOPBACK = "localhost,127.0.0.1,::1"
@@ -70,9 +70,9 @@ async def open_allowlist_egress(
         ConfigError: an entry is invalid; all invalid ones are named.
         SandboxError: the socket cannot be created.
     """
-    from codetaste.sandbox.proxy import Proxy  # noqa: PLC0415 - h11 only where it is used
-    from codetaste.sandbox.proxy_rules import parse_allow_list  # noqa: PLC0415
-    from codetaste.sandbox.proxy_upstream import HostProxies  # noqa: PLC0415
+    from codetaste.sandbox.proxy.rules import parse_allow_list  # noqa: PLC0415
+    from codetaste.sandbox.proxy.server import Proxy  # noqa: PLC0415 - h11 only where it is used
+    from codetaste.sandbox.proxy.upstream import HostProxies  # noqa: PLC0415
 
     upstream = HostProxies.from_environment(os.environ if environ is None else environ)
     proxy = Proxy(parse_allow_list(hosts), upstream, note)

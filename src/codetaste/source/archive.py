@@ -20,8 +20,9 @@ import zlib
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
+from codetaste.core.text import printable_name
 from codetaste.errors import SourceError, UnsafeArchive
-from codetaste.source.writing import TreeLimits, TreeWriter, printable_name, storage_error
+from codetaste.source.tree.writer import TreeLimits, TreeWriter, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,0 +1,231 @@
+"""``Benchmark``: a folder in the published layout, opened for reading."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from codetaste.benchmark.instances_csv import nearest_names_hint, read_table
+from codetaste.core.paths import resource_dir
+from codetaste.errors import ConfigError
+from codetaste.rules.registration import Direction
+from codetaste.source.origin import GitOrigin, Origin, parse_origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.instance import Instance
+
+TABLE_FILE = "instances.csv"
+_MAX_TABLE_BYTES = 64 * 1024**2
+_MAX_TEXT_BYTES = 4 * 1024**2
+QUICKSTART = "quickstart"
+PUBLISHED_NAME = "codetaste100"
+"""The name of the published release, and of its folder."""
+
+
+class Track(StrEnum):
+    """How detailed the task description is (CodeTaste §2.1)."""
+
+    INSTRUCTED = "instructed"
+    OPEN = "open"
+
+
+_RULE_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
+_DESCRIPTIONS = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """The instances of the folder ``root``, in the order of its table."""
+
+    root: Path
+    instances: tuple[Instance, ...]
+    repos: Path | None = None
+    """A folder of clones ``OWNER/REPO`` or ``OWNER/REPO.git``, bare or not, or links to them."""
+
+    def select(self, patterns: Sequence[str] = ()) -> tuple[Instance, ...]:
+        """Return the instances whose id matches one of the globs ``patterns``; all without patterns.
+
+        Raises:
+            ConfigError: a glob matches no instance; the message names the nearest ids.
+        """
+        if not patterns:
+            return self.instances
+        ids = [instance.id for instance in self.instances]
+        problems = [
+            f"no instance of {self.root} matches {pattern!r}"
+            f"{nearest_names_hint(pattern.lower().rstrip('*'), ids)}"
+            for pattern in patterns
+            if not fnmatch.filter(ids, pattern.lower())
+        ]
+        if problems:
+            raise ConfigError(*problems)
+        lowered = [pattern.lower() for pattern in patterns]
+        return tuple(
+            instance
+            for instance in self.instances
+            if any(fnmatch.fnmatchcase(instance.id, pattern) for pattern in lowered)
+        )
+
+    def get(self, instance_id: str) -> Instance:
+        """Return the instance with this id.
+
+        Raises:
+            ConfigError: there is none; the message names the nearest ids.
+        """
+        for instance in self.instances:
+            if instance.id == instance_id.lower():
+                return instance
+        near = nearest_names_hint(instance_id.lower(), [instance.id for instance in self.instances])
+        raise ConfigError(f"{self.root} has no instance {instance_id!r}{near}")
+
+    def origin(self, instance: Instance) -> Origin:
+        """Return where the trees of ``instance`` come from.
+
+        Raises:
+            SourceError: its ``origin`` column is malformed.
+        """
+        return parse_origin(
+            instance.origin,
+            owner=instance.owner,
+            repo=instance.repo,
+            base=instance.commit_hash,
+            golden=instance.golden_commit_hash,
+            repos=self.repos,
+            folder=self.root,
+        )
+
+    def describe_missing_clone(self, instance: Instance) -> str:
+        """Return a message if ``repos`` lacks a clone of the repository of ``instance``, else "".
+
+        Raises:
+            SourceError: its ``origin`` column is malformed.
+        """
+        if self.repos is None or instance.origin:
+            return ""
+        origin = self.origin(instance)
+        if not isinstance(origin, GitOrigin) or "://" not in origin.location:
+            return ""
+        return f"no clone of {instance.owner}/{instance.repo} in {self.repos}"
+
+    def golden_path(self, instance: Instance) -> Path:
+        """Return the path of X* as a patch; many benchmarks lack the file."""
+        return self.root / "assets/diffs" / instance.path / "golden.diff"
+
+    def description_path(self, instance: Instance, track: Track) -> Path:
+        """Return the path of the task description for ``track``."""
+        return self.root / "assets/descriptions" / instance.path / _DESCRIPTIONS[track]
+
+    def description(self, instance: Instance, track: Track = Track.INSTRUCTED) -> str:
+        """Return the task description.
+
+        Raises:
+            ConfigError: it is missing, empty or not UTF-8.
+        """
+        path = self.description_path(instance, track)
+        text = _read_text(path, f"the {track} description of {instance.id}")
+        if not text.strip():
+            raise ConfigError(f"{path}: the {track} description of {instance.id} is empty")
+        return text
+
+    def check_descriptions(self, instances: Iterable[Instance], track: Track = Track.INSTRUCTED) -> None:
+        """Check that every instance has a task description for ``track``.
+
+        Raises:
+            ConfigError: one line for each description that is missing, empty or not UTF-8.
+        """
+        problems: list[str] = []
+        for instance in instances:
+            try:
+                self.description(instance, track)
+            except ConfigError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise ConfigError(*problems)
+
+    def rules_path(self, instance: Instance, direction: Direction) -> Path:
+        """Return the path of the instance's rules of one direction; the file may be missing."""
+        return rules_path(self.root, instance, direction)
+
+    @property
+    def semgrepignore(self) -> Path | None:
+        """The ignore file that replaces the rule engine's default, None if the benchmark has none."""
+        path = self.root / "assets/default.semgrepignore"
+        return path if path.is_file() else None
+
+    def ignore_text(self) -> str:
+        """Return the text of the ignore file, "" if the benchmark has none.
+
+        Raises:
+            ConfigError: it cannot be read, or is not UTF-8.
+        """
+        path = self.semgrepignore
+        return "" if path is None else _read_text(path, "the ignore file")
+
+    def metadata(self, instance: Instance) -> dict[str, Any] | None:
+        """Return the metadata of the instance's execution environment, None if there is no file.
+
+        Raises:
+            ConfigError: the file is not a JSON object.
+        """
+        path = self.root / "instance_images" / instance.path / "instance_metadata.json"
+        if not path.is_file():
+            return None
+        try:
+            metadata = json.loads(_read_text(path, f"the metadata of {instance.id}"))
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{path}: not JSON: {error}") from None
+        if not isinstance(metadata, dict):
+            raise ConfigError(f"{path}: expected a JSON object")
+        return metadata
+
+
+def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
+    """Open the benchmark in the folder ``root``; ``repos`` is a folder of local clones.
+
+    Raises:
+        ConfigError: the folder or its table is missing, or the table has errors; one line for each.
+    """
+    table = root / TABLE_FILE
+    if not root.is_dir():
+        hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED_NAME else ""
+        raise ConfigError(f"{root}: no such benchmark folder{hint}")
+    try:
+        with table.open("rb") as file:
+            content = file.read(_MAX_TABLE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"{table}: {error.strerror}; a benchmark folder lists its instances there"
+        ) from None
+    if len(content) > _MAX_TABLE_BYTES:
+        raise ConfigError(f"{table}: larger than {_MAX_TABLE_BYTES:,} bytes")
+    return Benchmark(root, read_table(content, str(table)), repos)
+
+
+def quickstart_folder() -> Path:
+    """Return the folder of the benchmark included with codetaste."""
+    return resource_dir("examples") / QUICKSTART
+
+
+def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
+    """Return the path of the rules of ``instance`` below ``root``, a folder in the published layout."""
+    return root / "assets/rules" / instance.path / _RULE_FILES[direction]
+
+
+def _read_text(path: Path, what: str) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {what} cannot be read: {error.strerror}") from None
+    if len(content) > _MAX_TEXT_BYTES:
+        raise ConfigError(f"{path}: {what} is larger than {_MAX_TEXT_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: {what} is not UTF-8 (byte {error.start})") from None

@@ -1,0 +1,220 @@
+"""Facts about the instances of a benchmark, for CodeTaste's Tables 1 and 2.
+
+Nothing is fetched. None means unknown: a folder may lack rules, descriptions or metadata of some instances.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.facts.clones import PatchCounts, count_golden_patch, detect_licence, find_clone
+from codetaste.benchmark.facts.licences import UNKNOWN
+from codetaste.errors import ConfigError, RuleError, SourceError
+from codetaste.rules.registration import Direction
+from codetaste.rules.rule import read_rules
+from codetaste.source.patch.parse import parse_patch, read_patch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+
+REFERENCE_FILE = "golden_reference.csv"
+"""Optional file with counts of golden patches, rules and tests; used where the folder lacks the data."""
+_MAX_REFERENCE_BYTES = 16 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """Facts about one instance.
+
+    Attributes:
+        instance: its row in the table.
+        instructed_chars: characters of its description, without surrounding white space.
+        open_chars: the same for its open description.
+        additive_rules: number of additive rules.
+        reductive_rules: number of reductive rules.
+        tests: number of tests in the larger recorded test run of R and R∘X*.
+        golden: size of its golden patch.
+        base_tests: the recorded test run of R, as in the published metadata.
+        golden_tests: the same for R∘X*.
+        clone: the git directory of a local clone.
+        licence: its SPDX name, "unknown" if it is not certain.
+        problems: files that could not be read, one line each.
+    """
+
+    instance: Instance
+    instructed_chars: int | None = None
+    open_chars: int | None = None
+    additive_rules: int | None = None
+    reductive_rules: int | None = None
+    tests: int | None = None
+    golden: PatchCounts | None = None
+    base_tests: Mapping[str, Any] | None = None
+    golden_tests: Mapping[str, Any] | None = None
+    clone: Path | None = None
+    licence: str = UNKNOWN
+    problems: tuple[str, ...] = ()
+
+    @property
+    def repository(self) -> str:
+        """``owner/repo``."""
+        return f"{self.instance.owner}/{self.instance.repo}"
+
+    @property
+    def rules(self) -> int | None:
+        """Number of all its rules."""
+        if self.additive_rules is None or self.reductive_rules is None:
+            return None
+        return self.additive_rules + self.reductive_rules
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFacts:
+    """Facts about all instances, in the order of the table."""
+
+    instances: tuple[InstanceFacts, ...]
+
+    @property
+    def repositories(self) -> Mapping[str, str]:
+        """The licence of each repository, by name, sorted case-insensitively."""
+        found: dict[str, str] = {}
+        for facts in self.instances:
+            if found.get(facts.repository, UNKNOWN) == UNKNOWN:
+                found[facts.repository] = facts.licence
+        return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """Number of instances by language (Figure 5), largest first."""
+        return _count_names([facts.instance.language for facts in self.instances])
+
+    @property
+    def categories(self) -> Mapping[str, int]:
+        """Number of instances by category, largest first."""
+        return _count_names([facts.instance.category for facts in self.instances])
+
+
+def describe_benchmark(benchmark: Benchmark, instances: Sequence[Instance] | None = None) -> BenchmarkFacts:
+    """Collect facts from the folder, a file of reference counts beside its table, and local clones.
+
+    To be called in a thread: each clone takes about a second.
+
+    Args:
+        benchmark: if opened with ``repos``, licences and sizes of golden patches come from the clones.
+        instances: only these; default all.
+
+    Raises:
+        ToolMissing: there are clones, but git is not installed.
+    """
+    reference = _reference(benchmark.root)
+    chosen = benchmark.instances if instances is None else instances
+    return BenchmarkFacts(tuple(_facts(benchmark, each, reference.get(each.path, {})) for each in chosen))
+
+
+def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str]) -> InstanceFacts:
+    problems: list[str] = []
+    metadata = _metadata(benchmark, instance, problems)
+    base, golden = metadata.get("base_metrics"), metadata.get("golden_metrics")
+    totals = [each.get("total") for each in (base, golden) if isinstance(each, dict)]
+    known = [total for total in totals if type(total) is int and total >= 0]
+    clone = find_clone(benchmark, instance)
+    additive, reductive = (_rules(benchmark, instance, direction, problems) for direction in Direction)
+    return InstanceFacts(
+        instance,
+        _chars(benchmark, instance, Track.INSTRUCTED),
+        _chars(benchmark, instance, Track.OPEN),
+        _number(reference, "n_pos") if additive is None else additive,
+        _number(reference, "n_neg") if reductive is None else reductive,
+        max(known) if known else _tests(reference),
+        _golden(benchmark, instance, clone, problems) or _patch_counts(reference),
+        base if isinstance(base, dict) else None,
+        golden if isinstance(golden, dict) else None,
+        clone,
+        UNKNOWN if clone is None else detect_licence(clone, instance.commit_hash),
+        tuple(problems),
+    )
+
+
+def _count_names(names: Sequence[str]) -> dict[str, int]:
+    return {
+        name: names.count(name) for name in sorted(set(names), key=lambda name: (-names.count(name), name))
+    }
+
+
+def _chars(benchmark: Benchmark, instance: Instance, track: Track) -> int | None:
+    try:
+        return len(benchmark.description(instance, track).strip())
+    except ConfigError:
+        return None
+
+
+def _metadata(benchmark: Benchmark, instance: Instance, problems: list[str]) -> Mapping[str, Any]:
+    try:
+        return benchmark.metadata(instance) or {}
+    except ConfigError as error:
+        problems.extend(error.problems)
+        return {}
+
+
+def _rules(benchmark: Benchmark, instance: Instance, direction: Direction, problems: list[str]) -> int | None:
+    path = benchmark.rules_path(instance, direction)
+    try:
+        return len(read_rules(path.read_bytes(), source=str(path)))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.append(f"{path}: cannot be read: {error.strerror}")
+    except RuleError as error:
+        problems.append(str(error).splitlines()[0])
+    return None
+
+
+def _golden(
+    benchmark: Benchmark, instance: Instance, clone: Path | None, problems: list[str]
+) -> PatchCounts | None:
+    path = benchmark.golden_path(instance)
+    try:
+        patch = parse_patch(read_patch(path)) if path.exists() else None
+    except SourceError as error:
+        problems.append(f"the golden patch of {instance.id}: {error}")
+        patch = None
+    if patch is not None:
+        return PatchCounts(len(patch.files), patch.added_count, patch.removed_count)
+    if clone is None:
+        return None
+    return count_golden_patch(clone, instance.commit_hash, instance.golden_commit_hash)
+
+
+def _reference(root: Path) -> dict[str, dict[str, str]]:
+    try:
+        with (root / REFERENCE_FILE).open(encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.DictReader(file.read(_MAX_REFERENCE_BYTES).splitlines())
+            return {row["instance"]: row for row in rows if row.get("instance")}
+    except (OSError, csv.Error):
+        return {}
+
+
+def _number(reference: Mapping[str, str], name: str) -> int | None:
+    text = reference.get(name) or ""
+    return int(text) if text.isdecimal() else None
+
+
+def _patch_counts(reference: Mapping[str, str]) -> PatchCounts | None:
+    found = [_number(reference, name) for name in ("files", "naive_added", "naive_removed")]
+    counts = [number for number in found if number is not None]
+    return PatchCounts(*counts) if len(counts) == len(found) else None
+
+
+def _tests(reference: Mapping[str, str]) -> int | None:
+    """Return the size of the larger test run, without skipped tests, which the file does not have."""
+    found = [
+        (_number(reference, f"{which}_passed"), _number(reference, f"{which}_failed"))
+        for which in ("base", "golden")
+    ]
+    return max((p + f for p, f in found if p is not None and f is not None), default=None)

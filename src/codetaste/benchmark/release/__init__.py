@@ -1,0 +1,1 @@
+"""Fetching a published benchmark."""

@@ -1,0 +1,1 @@
+"""The `codetaste` command."""

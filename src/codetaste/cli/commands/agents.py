@@ -1,0 +1,112 @@
+"""``codetaste agents``: list the command-line agents and their installed releases, and install them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.console import notify, print_result
+from codetaste.core.paths import cache_dir
+from codetaste.errors import ConfigError
+from codetaste.harness.adapter import adapter_names, load_adapter
+from codetaste.harness.install.files import tree_bytes
+from codetaste.harness.install.store import install_agent, is_installed, planned_install
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.harness.adapter import Adapter
+    from codetaste.harness.install.store import InstalledAgent
+
+_MB = 1_000_000
+
+
+def print_agents(*, as_json: bool) -> int:
+    """Print the agents that are shipped with codetaste; returns the exit code."""
+    cache = cache_dir(notify)
+    agents = [_agent_to_json(load_adapter(name, Path()), cache) for name in adapter_names()]
+    print_result(json.dumps(agents, indent=2) if as_json else "\n".join(_agent_lines(agents)))
+    return 0
+
+
+async def install_agents(names: Sequence[str], *, as_json: bool) -> int:
+    """Install agents, named as NAME or NAME@VERSION, one after the other; returns the exit code.
+
+    Raises:
+        ConfigError: one line for each name that does not exist.
+        ToolMissing: an agent cannot be installed.
+    """
+    cache = await to_thread.run_sync(cache_dir, notify)
+    releases = await to_thread.run_sync(_releases, names)
+    trees: list[InstalledAgent] = []
+    for adapter, version in releases:
+        trees.append(await install_agent(adapter, version, cache, notify))
+        if not as_json:
+            print_result(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
+    if as_json:
+        data = [{"name": each.adapter.name, **_release_to_json(each)} for each in trees]
+        print_result(json.dumps(data, indent=2))
+    return 0
+
+
+def _releases(names: Sequence[str]) -> list[tuple[Adapter, str | None]]:
+    """Return the adapter and version of each name; a path may contain an @, a version no slash."""
+    releases: list[tuple[Adapter, str | None]] = []
+    problems: list[str] = []
+    for text in names or adapter_names():
+        name, at, version = text.rpartition("@")
+        if not at or "/" in version:
+            name, version = text, ""
+        try:
+            adapter = load_adapter(name, Path())
+            adapter.choose_version(version or None)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            continue
+        releases.append((adapter, version or None))
+    if problems:
+        raise ConfigError(*problems)
+    return releases
+
+
+def _agent_to_json(adapter: Adapter, cache: Path) -> dict[str, Any]:
+    manifest = adapter.manifest
+    return {
+        "name": adapter.name,
+        "about": manifest.about,
+        "protocol": adapter.protocol,
+        "default": manifest.default,
+        "versions": [
+            _release_to_json(planned_install(adapter, version, cache)) for version in manifest.versions
+        ],
+        "options": {
+            name: {"default": option.default, "choices": list(option.choices), "about": option.about}
+            for name, option in manifest.options.items()
+        },
+    }
+
+
+def _release_to_json(release: InstalledAgent) -> dict[str, Any]:
+    found = is_installed(release)
+    data = {"version": release.version, "id": release.id, "installed": found}
+    return {**data, "tree": str(release.tree), "bytes": tree_bytes(release.tree)} if found else data
+
+
+def _agent_lines(agents: Sequence[dict[str, Any]]) -> list[str]:
+    lines = []
+    for agent in agents:
+        lines.append(f"{agent['name']}: {agent['about']} ({agent['protocol']})")
+        for release in agent["versions"]:
+            marks = ["default"] if release["version"] == agent["default"] else []
+            marks.append(
+                f"installed, {release['bytes'] // _MB} MB" if release["installed"] else "not installed"
+            )
+            lines.append(f"  {release['version']}: {', '.join(marks)}")
+        for name, option in agent["options"].items():
+            choices = f" ({', '.join(map(str, option['choices']))})" if option["choices"] else ""
+            about = f": {option['about']}" if option["about"] else ""
+            lines.append(f"  option {name} = {json.dumps(option['default'])}{choices}{about}")
+    return lines

@@ -1,0 +1,246 @@
+"""``codetaste doctor``: check which tools, sandboxes, container engines and keys work on this machine.
+
+Everything is actually tried: programs print their version, a command runs in the sandbox, a container engine
+answers on its socket. Of keys only the presence is reported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from codetaste.core.paths import resource_dir
+from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
+from codetaste.rules.engine.install import find_rule_engine
+from codetaste.run.config import read_config
+from codetaste.sandbox.containment.engine import probe_engines
+from codetaste.sandbox.docker.base_image import detect_quota
+from codetaste.sandbox.docker.engine import (
+    AUTO,
+    DOCKER,
+    NO_ENGINE,
+    EngineSocket,
+    candidate_sockets,
+    connect_engine,
+)
+from codetaste.sandbox.docker.images import require_image
+from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_VERSION_TIMEOUT_S = 10.0
+
+_GIT_PURPOSE = "only instances whose commits come from a repository need it; the quickstart does not"
+_OPENGREP_WHEELS = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}
+_OPENGREP_FALLBACK = "name a program of release 1.30.0 in OPENGREP_BIN"
+
+OTHER_PLATFORMS = (
+    "Linux x86-64: everything; codetaste is tested there.",
+    "Linux aarch64: opengrep, ripgrep and bubblewrap come with the packages too, but it is untested.",
+    "macOS: no sandbox, so no rule agent (bubblewrap and Landlock are Linux's): use a virtual machine.",
+    "macOS on Apple silicon: opengrep comes with the packages; `codetaste rules check` is untested there.",
+)
+"""What works on other platforms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        name: what was checked.
+        ready: it is installed and works.
+        needed: the main job cannot run without it.
+        detail: version and path, or the problem.
+        remedy: the command or the step that fixes it, "" if there is none.
+    """
+
+    name: str
+    ready: bool
+    needed: bool
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """All findings of a machine. A run uses the first entry of ``sandbox``, best first, that is ready."""
+
+    system: str
+    tools: tuple[Finding, ...]
+    sandbox: tuple[Finding, ...]
+    containers: tuple[Finding, ...]
+    keys: tuple[Finding, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether the main job can run on this machine."""
+        everything = (*self.tools, *self.sandbox, *self.containers, *self.keys)
+        return all(finding.ready for finding in everything if finding.needed)
+
+    @property
+    def containment(self) -> str:
+        """The name of the sandbox in which a run contains commands, "" if there is none."""
+        return next((finding.name for finding in self.sandbox if finding.ready), "")
+
+
+async def examine_machine(configs: Sequence[Path] = ()) -> DoctorReport:
+    """Check this machine.
+
+    Args:
+        configs: config files whose models' keys are checked, in addition to the shipped examples.
+    """
+    return DoctorReport(
+        system=f"{platform.system()} {platform.machine()}",
+        tools=(
+            _check_python(),
+            await _check_opengrep(),
+            _check_ripgrep(),
+            await _check_program("git", _GIT_PURPOSE, "sudo apt-get install git"),
+        ),
+        sandbox=await _check_sandbox(),
+        containers=tuple([await _check_engine(place) for place in candidate_sockets()]),
+        keys=_check_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
+    )
+
+
+def doctor_to_json(report: DoctorReport) -> str:
+    """Return the report as JSON."""
+    summary = {"usable": report.usable, "contained_by": report.containment}
+    return json.dumps({**summary, **asdict(report), "elsewhere": list(OTHER_PLATFORMS)}, indent=2)
+
+
+def render_doctor_report(report: DoctorReport) -> str:
+    """Return the report as text for humans."""
+    shell = f"untrusted commands: {report.containment or 'nothing'} contains them"
+    blocks = (
+        ("tools", report.tools),
+        (shell, report.sandbox),
+        ("container engines (optional: coding agents run in bubblewrap without one)", report.containers),
+        ("keys (only whether they are set)", report.keys),
+    )
+    lines = [f"codetaste on {report.system}"]
+    for title, findings in blocks:
+        lines += ["", title, *(line for finding in findings for line in _finding_lines(finding))]
+    lines += ["", "other machines", *(f"  {text}" for text in OTHER_PLATFORMS), ""]
+    lines.append(
+        "ready: the main job can run here" if report.usable else "not ready: fix what is marked NEEDED"
+    )
+    return "\n".join(lines)
+
+
+def _finding_lines(finding: Finding) -> list[str]:
+    mark = "ok" if finding.ready else "NEEDED" if finding.needed else "-"
+    lines = [f"  {mark:<7}{finding.name}: {finding.detail}"]
+    return (
+        [*lines, f"         to get it: {finding.remedy}"] if finding.remedy and not finding.ready else lines
+    )
+
+
+def _check_python() -> Finding:
+    version = platform.python_version()
+    return Finding("python", ready=True, needed=True, detail=f"{version} at {sys.executable}")
+
+
+async def _check_opengrep() -> Finding:
+    packaged = (platform.system(), platform.machine()) in _OPENGREP_WHEELS
+    remedy = f"pip install tackbox-opengrep, or {_OPENGREP_FALLBACK}" if packaged else _OPENGREP_FALLBACK
+    try:
+        engine = await find_rule_engine()
+    except CodetasteError as error:
+        return Finding("opengrep", ready=False, needed=True, detail=str(error), remedy=remedy)
+    kind = "pinned" if engine.is_pinned else engine.warning
+    detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.source_file}"
+    return Finding("opengrep", ready=True, needed=True, detail=detail)
+
+
+def _check_ripgrep() -> Finding:
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which("rg") or shutil.which("rg", path=beside)
+    purpose = "the rule agent's shell uses it if it is installed, and grep otherwise"
+    return Finding(
+        "ripgrep",
+        found is not None,
+        needed=False,
+        detail=found or purpose,
+        remedy="pip install ripgrep==14.1.0",
+    )
+
+
+async def _check_sandbox() -> tuple[Finding, ...]:
+    """Try each containment engine; they are marked as needed only if none works."""
+    probes = await anyio.to_thread.run_sync(probe_engines)
+    needed = not any(report.works for report in probes)
+    return tuple(
+        Finding(
+            report.kind,
+            ready=report.works,
+            needed=needed,
+            detail=f"{report.origin}: {', '.join(report.protections) if report.works else report.problem}",
+            remedy=report.fix,
+        )
+        for report in probes
+    )
+
+
+async def _check_program(name: str, purpose: str, remedy: str) -> Finding:
+    found = shutil.which(name)
+    if found is None:
+        return Finding(name, ready=False, needed=False, detail=purpose, remedy=remedy)
+    with anyio.move_on_after(_VERSION_TIMEOUT_S):
+        done = await anyio.run_process([found, "--version"], check=False, stderr=subprocess.STDOUT)
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        detail = f"{lines[0] if lines else 'no version'} at {found}"
+        return Finding(name, ready=done.returncode == 0, needed=False, detail=detail, remedy=remedy)
+    return Finding(name, ready=False, needed=False, detail=f"{found} does not answer", remedy=remedy)
+
+
+async def _check_engine(place: EngineSocket) -> Finding:
+    """Connect to the engine on a socket, and check its storage driver and whether it has the lean image."""
+    name, socket = place.name, place.socket
+    remedy = "sudo apt-get install docker.io" if name == DOCKER else ""
+    if not await anyio.Path(socket).exists():
+        return Finding(name, ready=False, needed=False, detail=f"nothing at {socket}", remedy=remedy)
+    try:
+        async with connect_engine(AUTO, socket) as engine:
+            about = f"{engine.kind} {engine.version} at {socket}, {await engine.describe_storage()}"
+            try:
+                await require_image(engine, LEAN_IMAGE)
+                await detect_quota(engine, LEAN_IMAGE)
+            except SandboxMissing:
+                remedy = f"codetaste image build --lean --socket {socket}"
+                return Finding(
+                    name, ready=False, needed=False, detail=f"{about}; no lean image", remedy=remedy
+                )
+    except SandboxError as error:
+        detail = str(error).removeprefix(NO_ENGINE).partition("; install and start")[0]
+        remedy = "sudo usermod -aG docker $USER, then log in again" if not os.access(socket, os.W_OK) else ""
+        return Finding(name, ready=False, needed=False, detail=detail, remedy=remedy)
+    quota = "with quotas" if engine.quota else "no quotas: disk use of sandboxes is monitored"
+    return Finding(name, ready=True, needed=False, detail=f"{about} {quota}; {LEAN_IMAGE} is there")
+
+
+def _check_keys(configs: Sequence[Path]) -> tuple[Finding, ...]:
+    """Check whether the keys that the configs' models need are set, without reading their values."""
+    needed_by: dict[str, list[str]] = {}
+    for path in configs:
+        for name in {model.key_env for model in read_config(path).models} - {None}:
+            needed_by.setdefault(str(name), []).append(path.name)
+    return tuple(_check_key(name, files) for name, files in sorted(needed_by.items()))
+
+
+def _check_key(name: str, files: Sequence[str]) -> Finding:
+    is_set = bool(os.environ.get(name))
+    detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} needs it"
+    return Finding(name, ready=is_set, needed=False, detail=detail, remedy=f"export {name}=…")

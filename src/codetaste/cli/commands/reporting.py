@@ -1,0 +1,199 @@
+"""``codetaste report``: read runs and published outputs, and print their tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.facts.facts import describe_benchmark
+from codetaste.cli.arguments import resolve_benchmark
+from codetaste.console import notify, print_result, result_stream
+from codetaste.core.files import write_atomically
+from codetaste.errors import ConfigError
+from codetaste.evaluation.trials.read import merge_records, read_outputs
+from codetaste.report.live.progress import printable
+from codetaste.report.render.csv import render_csv
+from codetaste.report.render.json import problem_to_json, table_to_json
+from codetaste.report.render.latex import render_latex
+from codetaste.report.render.markdown import render_markdown
+from codetaste.report.render.text import render_text
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.tables.comparison import comparison_to_json as comparison_json
+from codetaste.report.tables.groups import GroupBy
+from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, make_report, problems_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.evaluation.trials.records import TrialRecords
+    from codetaste.report.table import Table
+    from codetaste.report.tables.report import TrialReport
+
+_SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportArguments:
+    """Arguments of ``codetaste report``; without ``tables`` the usual ones are printed."""
+
+    runs: tuple[Path, ...]
+    benchmark: str = ""
+    repos: Path | None = None
+    format: str = "text"
+    tables: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    aggregation: str = "both"
+    out: Path | None = None
+    json: bool = False
+
+
+def print_report(arguments: ReportArguments) -> int:
+    """Print or write the tables; returns the exit code, 1 if there is no trial in the runs.
+
+    Raises:
+        ConfigError: a folder does not exist or is not a run, or no run is given.
+        JournalError: a file cannot be written.
+    """
+    if not arguments.runs and not arguments.benchmark:
+        raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
+    roots = _run_folders(arguments.runs)
+    benchmark = _find_benchmark(arguments, roots)
+    records = _read_runs(roots, benchmark)
+    trials = merge_runs(records.records)
+    names = (
+        TABLE_NAMES
+        if "all" in arguments.tables
+        else arguments.tables or (() if arguments.by else _default_tables(arguments))
+    )
+    facts = None
+    if benchmark is not None and {"1", "2"} & set(names):
+        facts = describe_benchmark(benchmark)
+    elif {"1", "2"} & set(arguments.tables):
+        raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
+    aggregations = (
+        list(Aggregation) if arguments.aggregation == "both" else [Aggregation(arguments.aggregation)]
+    )
+    merge_cells = arguments.format != "csv" and not arguments.json
+    made = make_report(
+        trials, facts, names, [GroupBy(each) for each in arguments.by], aggregations, merge=merge_cells
+    )
+    problem = problems_table(records.problems, trials.notes, listed=arguments.format == "csv")
+    tables = [*made.tables, *([problem] if problem else [])]
+    files = _write_tables(tables, arguments) if arguments.out is not None else []
+    if arguments.json:
+        print_result(json.dumps(_report_to_json(records, made, trials.notes, files), indent=2))
+    elif arguments.out is None and tables:
+        print_result(_render_tables(tables, arguments.format).removesuffix("\n"))
+    elif files:
+        print_result("\n".join(files))
+    if not trials.agents and (roots or not tables):
+        notify(
+            f"codetaste: there is no trial in {printable(', '.join(map(str, arguments.runs))) or 'no run'}"
+        )
+        return 1
+    return 0
+
+
+def _default_tables(arguments: ReportArguments) -> tuple[str, ...]:
+    return (*(("1",) if arguments.benchmark else ()), *DEFAULT_TABLES)
+
+
+def _run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return the folder of each run once: paths as given, or names below ``runs/``."""
+    folders: dict[Path, Path] = {}
+    for run in runs:
+        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
+        folders.setdefault(folder.resolve(), folder)
+    return list(folders.values())
+
+
+def _find_benchmark(arguments: ReportArguments, roots: Sequence[Path]) -> Benchmark | None:
+    """Open the benchmark in ``arguments``, or else the one that all runs name, if it can be opened."""
+    if arguments.repos is not None and not arguments.repos.is_dir():
+        raise ConfigError(f"--repos: {arguments.repos} is not a folder")
+    if arguments.benchmark:
+        return resolve_benchmark(arguments.benchmark, arguments.repos)
+    names = {_benchmark_of_run(root) for root in roots}
+    name = names.pop() if len(names) == 1 else ""
+    try:
+        return resolve_benchmark(name, arguments.repos) if name else None
+    except ConfigError:
+        return None
+
+
+def _benchmark_of_run(root: Path) -> str:
+    """Return the benchmark in a run's frozen config, "" if there is none."""
+    for folder in (root, root.parent):
+        try:
+            config = json.loads((folder / "config.json").read_bytes())
+            return str(config["benchmark"]["path"])
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            continue
+    return ""
+
+
+def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
+    """Read every folder; runs of the same name are labelled by their paths."""
+    readings: list[TrialRecords] = []
+    names: set[str] = set()
+    for root in roots:
+        found = read_outputs(root, benchmark)
+        own = {record.run for record in found.records}
+        if own & names:
+            label = printable(str(root))
+            found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
+            own = {label}
+        if len(roots) > 1:
+            placed = [
+                replace(each, location=f"{printable(str(root))}: {each.location}") for each in found.problems
+            ]
+            found = replace(found, problems=tuple(placed))
+        names |= own
+        readings.append(found)
+    return readings[0] if len(readings) == 1 else merge_records(readings)
+
+
+def _render_tables(tables: Sequence[Table], format_: str) -> str:
+    if format_ == "csv":
+        return render_csv(tables)
+    stream = result_stream()
+    width = shutil.get_terminal_size().columns if format_ == "text" and stream.isatty() else None
+    render = {"markdown": render_markdown, "latex": render_latex}.get(format_)
+    between = "\n\n\n" if format_ == "text" else "\n\n"
+    return between.join(render_text(table, width) if render is None else render(table) for table in tables)
+
+
+def _write_tables(tables: Sequence[Table], arguments: ReportArguments) -> list[str]:
+    """Write a file for each table; returns their paths."""
+    out = arguments.out or Path()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out: {out} cannot be created: {error.strerror}") from None
+    written = []
+    for table in tables:
+        suffix = f"-{table.aggregation}" if table.aggregation in set(Aggregation) else ""
+        name = f"table-{table.name}" if table.name.isdecimal() else table.name
+        path = out / f"{name}{suffix}.{_SUFFIXES[arguments.format]}"
+        text = _render_tables([table], arguments.format)
+        write_atomically(path, text if arguments.format == "csv" else f"{text}\n")
+        written.append(str(path))
+    return written
+
+
+def _report_to_json(
+    records: TrialRecords, made: TrialReport, notes: Sequence[str], files: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "trials": len(records.records),
+        "comparisons": [comparison_json(each) for each in made.comparisons],
+        "tables": [table_to_json(each) for each in made.tables],
+        "problems": [problem_to_json(each) for each in records.problems],
+        "notes": list(notes),
+        "files": list(files),
+    }

@@ -1,1 +1,0 @@
-"""What each subcommand of ``codetaste`` does, one module for each word of the command line."""

@@ -1,0 +1,116 @@
+"""Background tasks of a block that run to its very end, also while a cancelled block cleans up.
+
+An exception of the block is raised as it is, not wrapped in an exception group.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent import futures
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+
+import anyio
+from anyio import from_thread, lowlevel, to_thread
+
+from codetaste.errors import CodetasteError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from anyio import CapacityLimiter
+    from anyio.abc import TaskGroup
+
+
+_Args = TypeVarTuple("_Args")
+
+
+@dataclass(slots=True)
+class BackgroundTasks:
+    """Starts background tasks of a block. An exception in one of them ends the block."""
+
+    _tasks: TaskGroup
+    _scopes: set[anyio.CancelScope] = field(default_factory=set)
+    _cancelled: bool = False
+
+    def start_soon(self, function: Callable[[*_Args], Awaitable[object]], *args: *_Args) -> None:
+        """Start a task; it is cancelled at the end of the block."""
+        self._tasks.start_soon(self._shielded, lambda: function(*args))
+
+    def cancel(self) -> None:
+        """Cancel all tasks."""
+        self._cancelled = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def _shielded(self, function: Callable[[], Awaitable[object]]) -> None:
+        with anyio.CancelScope(shield=True) as scope:
+            self._scopes.add(scope)
+            try:
+                if not self._cancelled:
+                    await function()
+            finally:
+                self._scopes.discard(scope)
+
+
+@asynccontextmanager
+async def background_tasks() -> AsyncIterator[BackgroundTasks]:
+    """Open a block with background tasks; give the object that starts them."""
+    fault: BaseException | None = None
+    async with anyio.create_task_group() as tasks:
+        starter = BackgroundTasks(tasks)
+        try:
+            yield starter
+        except BaseException as raised:  # noqa: BLE001 (raised again below)
+            fault = raised
+        starter.cancel()
+    if fault is not None:
+        raise fault
+
+
+_Result = TypeVar("_Result")
+
+
+async def run_in_thread(work: Callable[[], _Result], limiter: CapacityLimiter) -> _Result:
+    """Return the result of ``work``, run in a thread, where it may call ``call_on_loop``."""
+    try:
+        return await to_thread.run_sync(work, limiter=limiter)
+    except futures.CancelledError:
+        await lowlevel.checkpoint_if_cancelled()
+        raise
+
+
+def call_on_loop(function: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Return the result of ``function``, run on the event loop; call this in a thread of ``run_in_thread``.
+
+    Raises:
+        concurrent.futures.CancelledError: the task that waits for the thread is cancelled.
+    """
+    return from_thread.run(_call, function)
+
+
+async def _call(function: Callable[[], Awaitable[_Result]]) -> _Result:
+    if anyio.current_effective_deadline() == -math.inf:
+        raise anyio.get_cancelled_exc_class()
+    return await function()
+
+
+async def gather(calls: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
+    """Return the results of ``calls`` in order; the first CodetasteError cancels the others and is raised."""
+    results: dict[int, _Result] = {}
+    errors: list[CodetasteError] = []
+
+    async def one(number: int) -> None:
+        try:
+            results[number] = await calls[number]()
+        except CodetasteError as error:
+            errors.append(error)
+            group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for number in range(len(calls)):
+            group.start_soon(one, number)
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(calls))]

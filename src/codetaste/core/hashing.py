@@ -1,0 +1,17 @@
+"""Canonical JSON and digests."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+
+def canonical_json(value: Any) -> str:  # noqa: ANN401 - JSON data
+    """Return the canonical JSON text of a value: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def json_digest(value: Any) -> str:  # noqa: ANN401 - JSON data
+    """Return the sha256 of a JSON value, in hex."""
+    return sha256(canonical_json(value).encode()).hexdigest()

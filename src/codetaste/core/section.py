@@ -1,0 +1,112 @@
+"""Format pydantic validation errors of a TOML file: one line per error, with the key as in the file."""
+
+from __future__ import annotations
+
+import difflib
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic import ValidationError
+
+
+class Section(BaseModel):
+    """A table of the config. The string under each field is its documentation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def toml_to_json(value: Any) -> Any:  # noqa: ANN401 - TOML data
+    """Return TOML data as JSON data.
+
+    Raises:
+        ValueError: a value has no JSON form, such as a date.
+    """
+    match value:
+        case Decimal():
+            return float(value)
+        case dict():
+            return {str(key): toml_to_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [toml_to_json(item) for item in value]
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            raise ValueError(f"{value!r}: a provider takes text, numbers, booleans, lists and tables only")
+
+
+def validation_messages(
+    error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]
+) -> Iterator[str]:
+    """Yield one line for each error of validating ``raw`` as ``model``."""
+    for fault in error.errors(include_url=False):
+        key = _format_key(fault["loc"], raw)
+        if fault["type"] == "extra_forbidden":
+            name = str(fault["loc"][-1])
+            yield f"{key}: unknown key{did_you_mean(name, _fields_at(fault['loc'][:-1], model))}"
+        elif fault["type"] == "missing":
+            yield f"{key}: missing"
+        else:
+            message = fault["msg"].removeprefix("Value error, ")
+            value = fault["input"]
+            shown_value = isinstance(value, dict | list) or repr(value) in message
+            suffix = "" if shown_value else f" (it is {value!r})"
+            yield f"{key}: {message}{suffix}" if key else f"{message}{suffix}"
+
+
+_MAX_LISTED = 20
+"""Maximum number of listed names: there may be thousands of jobs."""
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return " (did you mean 'x'?)" for the closest of ``known``, else a list of the known names, or ""."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    if near:
+        return f" (did you mean {near[0]!r}?)"
+    some, more = sorted(known)[:_MAX_LISTED], len(known) - _MAX_LISTED
+    return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""
+
+
+def quoted(text: str) -> str:
+    """Return ``text``, as a Python literal if it has characters that are not printable, such as newlines."""
+    return text if text.isprintable() else repr(text)
+
+
+def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
+    """Format a location: ``models[sonnet].price.input``; tables in lists are named by their ids, if any."""
+    node: Any = raw
+    key = ""
+    for part in location:
+        try:
+            node = node[part]
+        except (KeyError, IndexError, TypeError):
+            node = None
+        if isinstance(part, int):
+            name = node.get("id", part) if isinstance(node, dict) else part
+            key += f"[{name}]"
+        else:
+            key += f".{part}" if key else part
+    return quoted(key)
+
+
+def _fields_at(location: Sequence[int | str], model: Any) -> list[str]:  # noqa: ANN401 - a type
+    """Return the valid keys of the table at ``location``."""
+    for part in location:
+        if isinstance(part, int):
+            continue
+        fields = getattr(model, "model_fields", {})
+        if part not in fields:
+            return []
+        model = _model_in(fields[part].annotation)
+    return list(getattr(model, "model_fields", {}))
+
+
+def _model_in(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    """Return the pydantic model inside ``tuple[Model, ...]`` or ``Model | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)

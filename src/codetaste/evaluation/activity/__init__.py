@@ -1,0 +1,1 @@
+"""What the agent did: test runs and bulk edits, counted from transcripts."""

@@ -1,0 +1,1 @@
+"""The result files of an evaluation."""

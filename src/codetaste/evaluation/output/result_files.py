@@ -1,0 +1,217 @@
+"""Write the files of an evaluation in the published layout, and read recorded test results and scores back.
+
+``evaluation_result.json`` and the SARIF files exist only if the patch is scored, because readers of the
+published layout take an existing file for a score. Our own ``scores.json`` always exists and is written last.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from codetaste.core.files import write_atomically
+from codetaste.errors import ConfigError, JournalError
+from codetaste.evaluation.baseline import parse_test_counts
+from codetaste.evaluation.metrics import ifr, ifr_minus, ifr_plus
+from codetaste.evaluation.output.sarif import render_sarif
+from codetaste.evaluation.output.scores_json import scores_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.metrics import RuleCounts, TestCounts
+
+RESULT, SCORES = "evaluation_result.json", "scores.json"
+POSITIVE_SARIF, NEGATIVE_SARIF = "rules_positive.sarif", "rules_negative.sarif"
+RULE_OUTPUT, TEST_OUTPUT = "rule_output.txt", "test_output.txt"
+_MAX_RESULT_BYTES = 64 * 1024**2
+_MAX_LISTED_PROBLEMS = 200
+
+
+def write_evaluation(
+    folder: Path,
+    evaluation: Evaluation,
+    *,
+    instance: Instance,
+    agent_config: Mapping[str, Any],
+    inference_metadata: Mapping[str, Any] | None,
+    instance_metadata: Mapping[str, Any] | None,
+    timestamp: str,
+    test_output: bytes | None = None,
+) -> dict[str, str]:
+    """Write the files of ``evaluation`` into ``folder``, replacing those of an earlier evaluation.
+
+    Args:
+        folder: ``evaluation/`` beside ``prediction.diff``.
+        evaluation: the evaluation.
+        instance: the instance of the patch.
+        agent_config: ``agent_config.json`` of the prediction.
+        inference_metadata: ``inference_metadata.json`` of the prediction, if it has one.
+        instance_metadata: ``instance_metadata.json`` of the instance, if it has one.
+        timestamp: time of the evaluation, ISO 8601.
+        test_output: output of a test run, to be stored too.
+
+    Returns:
+        The sha256 (hex) of each file's bytes, by name.
+
+    Raises:
+        StorageFull: no space left.
+        JournalError: a file cannot be written.
+    """
+    files = {RULE_OUTPUT: _rule_output(evaluation).encode("utf-8", "backslashreplace")}
+    if test_output is not None:
+        files[TEST_OUTPUT] = test_output
+    if evaluation.rule_counts is not None:
+        files |= dict(_sarif_files(evaluation))
+        files[RESULT] = _json(
+            {
+                "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
+                "agent_config": dict(agent_config),
+                "agent_test_metrics": _tests(evaluation.pass_result.tests),
+                "agent_rule_metrics": _rules(evaluation.rule_counts),
+                "inference_metadata": None if inference_metadata is None else dict(inference_metadata),
+                "evaluation_timestamp": timestamp,
+            }
+        )
+    files[SCORES] = _json({"instance": instance.id, **scores_to_json(evaluation)})
+    for name in (SCORES, *({RESULT, POSITIVE_SARIF, NEGATIVE_SARIF} - files.keys())):
+        _remove(folder / name)
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    return {name: sha256(content).hexdigest() for name, content in files.items()}
+
+
+def read_recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | None:
+    """Return the test results recorded in ``evaluation_result.json`` in ``folder``, None if it has none.
+
+    Without that file, because the patch has no score, they are read from ``scores.json``. If ``patch_sha256``
+    is given and the scores are of another patch, the result is None.
+
+    Raises:
+        ConfigError: the file exists and is not a complete JSON object.
+    """
+    scores = read_scores(folder) or {}
+    if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
+        return None
+    result = _read_result(folder / RESULT)
+    return parse_test_counts(scores.get("tests") if result is None else result.get("agent_test_metrics"))
+
+
+def read_scores(folder: Path) -> dict[str, Any] | None:
+    """Return the content of ``scores.json`` in ``folder``, None if it is missing or unreadable."""
+    try:
+        with (folder / SCORES).open("rb") as file:
+            scores = json.loads(file.read(_MAX_RESULT_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return scores if isinstance(scores, dict) else None
+
+
+def _read_result(path: Path) -> dict[str, Any] | None:
+    """Read ``evaluation_result.json``, None if it does not exist."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_RESULT_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        result = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
+    if not isinstance(result, dict):
+        raise ConfigError(f"{path}: expected a JSON object")
+    return result
+
+
+def _sarif_files(evaluation: Evaluation) -> Iterator[tuple[str, bytes]]:
+    rules, engine, problems = evaluation.rules, evaluation.engine, evaluation.problems
+    if rules.positive:
+        yield POSITIVE_SARIF, render_sarif(rules.positive, evaluation.positive_matches, problems, engine)
+    if rules.negative:
+        yield NEGATIVE_SARIF, render_sarif(rules.negative, evaluation.negative_matches, problems, engine)
+
+
+def _tests(tests: TestCounts | None) -> dict[str, Any] | None:
+    if tests is None:
+        return None
+    return {
+        "passed": tests.passed,
+        "failed": tests.failed,
+        "skipped": tests.skipped,
+        "total": tests.total,
+        "error": tests.error,
+        "pass_rate": tests.pass_rate,
+        "is_valid": tests.is_valid,
+    }
+
+
+def _rules(counts: RuleCounts) -> dict[str, Any]:
+    """Return the published form, in which a direction without rules has the rate 1."""
+    plus, minus = ifr_plus(counts), ifr_minus(counts)
+    return {
+        "positive_rules_matched": counts.positive_matched,
+        "negative_rules_matched": counts.negative_matched,
+        "total_positive_rules": counts.positive_total,
+        "total_negative_rules": counts.negative_total,
+        "ifr": ifr(counts),
+        "positive_ifr": 1.0 if plus is None else plus,
+        "negative_ifr": 1.0 if minus is None else minus,
+    }
+
+
+def _metadata_of(instance: Instance) -> dict[str, Any]:
+    return {
+        "owner": instance.owner,
+        "repo": instance.repo,
+        "base_hash": instance.commit_hash,
+        "golden_hash": instance.golden_commit_hash,
+        "golden_metrics": None,
+        "base_metrics": None,
+        "setup_image": None,
+        "runtime_image": None,
+        "has_execution_environment": None,
+        "reason_no_execution_environment": "",
+    }
+
+
+def _rule_output(evaluation: Evaluation) -> str:
+    """Return a human-readable summary of the scan."""
+    lines = [f"{evaluation.engine or 'the rule engine'} on R with the patch", f"{evaluation.status}"]
+    lines += [evaluation.why] if evaluation.why else []
+    lines += [
+        f"{len(rules)} {sign} rules: {len(matches)} results"
+        for sign, rules, matches in (
+            ("positive", evaluation.rules.positive, evaluation.positive_matches),
+            ("negative", evaluation.rules.negative, evaluation.negative_matches),
+        )
+        if evaluation.rule_counts is not None
+    ]
+    lines += [f"note: {note}" for note in evaluation.notes]
+    problems = evaluation.problems
+    lines += [
+        f"{p.kind}: {' '.join(filter(None, [p.rule_id, p.path, p.message]))}"
+        for p in problems[:_MAX_LISTED_PROBLEMS]
+    ]
+    hidden = len(problems) - _MAX_LISTED_PROBLEMS
+    return "\n".join([*lines, *([f"… and {hidden} more problems"] if hidden > 0 else []), ""])
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    """Return ``data`` as JSON; NaN and infinities, which metadata of other programs may have, become null."""
+    finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
+    return (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise JournalError(f"{path}: an earlier result cannot be removed: {error.strerror}") from None

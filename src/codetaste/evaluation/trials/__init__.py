@@ -1,0 +1,1 @@
+"""Outputs read back into records."""

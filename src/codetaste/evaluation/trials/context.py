@@ -1,0 +1,107 @@
+"""Shared state while reading the trials of one tree: benchmark, baselines, null agent's scan, problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.benchmark import Benchmark
+from codetaste.benchmark.instance import Instance
+from codetaste.errors import ConfigError
+from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
+from codetaste.evaluation.output.result_files import NEGATIVE_SARIF
+from codetaste.evaluation.trials.coverage import RuleCoverage, read_coverage
+from codetaste.evaluation.trials.find import PSEUDO_TRACK
+from codetaste.evaluation.trials.records import NULL, ProblemKind, ReadProblem
+from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder, printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.evaluation.trials.find import TrialFolder
+
+BASELINES_FOLDER = "baseline_results"
+
+
+@dataclass(slots=True)
+class ReadContext:
+    """Shared state of one reading. Trials are read in the order of their instances; only the last is cached.
+
+    Attributes:
+        run_name: name of the run or folder.
+        root: the real path of the folder that is read.
+        outputs: the folder with the tracks, if there is one.
+        benchmark: benchmark of the trials, if it is known.
+        problems: the problems found so far, in order.
+    """
+
+    run_name: str
+    root: str
+    outputs: Path | None
+    benchmark: Benchmark | None
+    problems: list[ReadProblem] = field(default_factory=list)
+    _instances: dict[str, Instance] = field(default_factory=dict)
+    _baseline: tuple[str, RecordedBaseline] = ("", RecordedBaseline())
+    _null: tuple[str, RuleCoverage | str] = ("", "")
+
+    def __post_init__(self) -> None:
+        """Index instances by path, not by id: two paths can have the same id."""
+        if self.benchmark is not None:
+            self._instances = {instance.path: instance for instance in self.benchmark.instances}
+
+    def add_problem(self, label: str, problem: FileProblem) -> None:
+        """Add a problem with the file or folder ``label``."""
+        self.problems.append(ReadProblem(problem.kind, label, printable(str(problem), 400)))
+
+    def instance(self, trial: TrialFolder) -> Instance | None:
+        """Return the benchmark's instance of ``trial``; None if it is unknown."""
+        return self._instances.get(trial.instance_path)
+
+    def baseline(self, trial: TrialFolder) -> RecordedBaseline:
+        """Return the baseline of a trial's instance: the benchmark's, else the one beside the outputs."""
+        if self._baseline[0] != trial.instance_path:
+            self._baseline = (trial.instance_path, self._find_baseline(trial))
+        return self._baseline[1]
+
+    def null_coverage(self, trial: TrialFolder) -> RuleCoverage | str:
+        """Return C_{Γ⁻}(R) from the null agent's evaluation, or the reason why it is unavailable."""
+        if self._null[0] != trial.instance_path:
+            self._null = (trial.instance_path, self._find_null(trial))
+        return self._null[1]
+
+    def _find_baseline(self, trial: TrialFolder) -> RecordedBaseline:
+        instance = self.instance(trial) or Instance(trial.owner, trial.repo, trial.hash8, "")
+        benchmarks = [] if self.benchmark is None else [self.benchmark]
+        if self.outputs is not None and is_folder(self.outputs.parent / BASELINES_FOLDER):
+            benchmarks.append(Benchmark(self.outputs.parent, ()))
+        found = RecordedBaseline()
+        for each in benchmarks:
+            try:
+                recorded = read_baseline(each, instance)
+            except ConfigError as error:
+                self.add_problem(
+                    f"{BASELINES_FOLDER}/{trial.instance_path}",
+                    FileProblem(ProblemKind.UNREADABLE, error.problems[0]),
+                )
+                continue
+            for problem in recorded.faults:
+                self.add_problem(
+                    f"{BASELINES_FOLDER}/{trial.instance_path}", FileProblem(ProblemKind.UNREADABLE, problem)
+                )
+            if recorded.source == BASELINES_FOLDER:
+                return recorded
+            found = found if found.thresholds is not None else recorded
+        return found
+
+    def _find_null(self, trial: TrialFolder) -> RuleCoverage | str:
+        if self.outputs is None:
+            return "the pseudo agents' outputs are missing"
+        folder = self.outputs / PSEUDO_TRACK / "direct" / trial.instance_path / NULL / "evaluation"
+        label = f"{PSEUDO_TRACK}/direct/{trial.instance_path}/{NULL}/evaluation/{NEGATIVE_SARIF}"
+        try:
+            return read_coverage(folder / NEGATIVE_SARIF, self.root)
+        except FileNotFoundError:
+            return "the null agent's rules_negative.sarif is missing"
+        except FileProblem as problem:
+            self.add_problem(label, problem)
+            return f"the null agent's rules_negative.sarif {problem}"

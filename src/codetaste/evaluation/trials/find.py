@@ -1,0 +1,232 @@
+"""Find the trials in a tree of outputs: the published layout plus attempts, without following links.
+
+::
+
+    outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/                 the first attempt
+    outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/attempt-<n>/     later ones
+    outputs/pseudo_agents/direct/<owner>/<repo>/<hash8>/{golden_agent,null_agent}/
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.instances_csv import is_path_name
+from codetaste.errors import ConfigError
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
+from codetaste.evaluation.trials.untrusted_files import is_folder, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PSEUDO_TRACK = "pseudo_agents"
+MODES = ("direct", "plan", "multiplan")
+TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
+TRIAL_FILES = frozenset({
+    "prediction.diff", "inference_metadata.json", "agent_config.json", "evaluation", "inference.out",
+    "plan_metadata.json", "multiplan_metadata.json", "multiplan_generation_metadata.json", "judge.out",
+    "refactoring_plan.md", "refactoring_plans",
+})  # fmt: skip
+"""A folder that contains any of these is a trial's folder."""
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,5})")
+_HASH8 = re.compile(r"[0-9a-f]{8}")
+_IGNORED = re.compile(r"\.|__MACOSX")
+_MAX_AGENT_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFolder:
+    """One trial's folder; ``track`` and ``mode`` are "" if the path does not contain them."""
+
+    folder: Path
+    label: str
+    track: str
+    mode: str
+    owner: str
+    repo: str
+    hash8: str
+    agent: str
+    attempt: int
+
+    @property
+    def pseudo(self) -> bool:
+        """Whether it is in the pseudo agents' track."""
+        return self.track == PSEUDO_TRACK
+
+    @property
+    def instance_path(self) -> str:
+        """``owner/repo/hash8``."""
+        return f"{self.owner}/{self.repo}/{self.hash8}"
+
+    @property
+    def instance_id(self) -> str:
+        """The instance's id."""
+        return f"{self.owner}__{self.repo}-{self.hash8}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFolders:
+    """The trials below a root, in the order of their instances.
+
+    Attributes:
+        outputs: the folder with the tracks; None if the root is below them and its path does not show it.
+        trials: the trials' folders.
+        problems: folders that are not trials, and other problems.
+    """
+
+    outputs: Path | None
+    trials: tuple[TrialFolder, ...]
+    problems: tuple[ReadProblem, ...]
+
+
+def find_trials(root: Path) -> TrialFolders:
+    """Walk ``root``: a run, its outputs, one track, one mode, or a folder of owners.
+
+    Raises:
+        ConfigError: the folder does not exist, or it does not have the published layout.
+    """
+    if not is_folder(root):
+        raise ConfigError(f"{printable(str(root), 300)}: no such folder")
+    walk = _Walk(root)
+    outputs, starts = _starts(root, walk)
+    trials = [trial for folder, track, mode in starts for trial in walk.instances(folder, track, mode)]
+    if not trials and not walk.problems:
+        walk.problem(root, ProblemKind.INSTANCES, "it contains no trial")
+    trials.sort(key=_sort_key)
+    return TrialFolders(outputs, tuple(trials), tuple(walk.problems))
+
+
+def _sort_key(trial: TrialFolder) -> tuple[object, ...]:
+    """Sort the pseudo agents' track first in an instance: later trials with their names are duplicates."""
+    track = TRACKS.index(trial.track) if trial.track else 0
+    return trial.instance_path, not trial.pseudo, track, trial.mode, trial.agent, trial.attempt
+
+
+def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
+    """Return the outputs folder, and each folder of owners with its track and mode."""
+    if is_folder(root / "outputs") and not walk.leads_out(root / "outputs"):
+        root = root / "outputs"
+    names = {entry.name for entry in walk.folders(root, quiet=True)}
+    if names & set(TRACKS):
+        tracks = [entry for entry in walk.folders(root) if walk.expected(entry, TRACKS, "track")]
+        return root, [start for entry in tracks for start in _modes(Path(entry.path), entry.name, walk)]
+    absolute = Path(os.path.abspath(root))  # noqa: PTH100 - "." and ".." have no name; links keep their name
+    if absolute.name in TRACKS and names & set(MODES):
+        return absolute.parent, _modes(root, absolute.name, walk)
+    if absolute.name in MODES and (parent := absolute.resolve().parent).name in TRACKS:
+        return parent.parent, [(root, parent.name, absolute.name)]
+    if names & set(MODES):
+        return None, _modes(root, "", walk)
+    if absolute.name == "outputs" and not names:
+        return root, []
+    if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
+        return None, [(root, "", "")]
+    raise ConfigError(
+        f"{printable(str(root), 300)}: contains no trials; expected a run's folder, or outputs in the "
+        "published layout (outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>)"
+    )
+
+
+def _modes(folder: Path, track: str, walk: _Walk) -> list[tuple[Path, str, str]]:
+    entries = [entry for entry in walk.folders(folder) if walk.expected(entry, MODES, "mode")]
+    return [(Path(entry.path), track, entry.name) for entry in entries]
+
+
+def _third_level(root: Path, walk: _Walk) -> Iterator[Path]:
+    for owner in walk.folders(root, quiet=True):
+        for repo in walk.folders(Path(owner.path), quiet=True):
+            for hash8 in walk.folders(Path(repo.path), quiet=True):
+                yield Path(hash8.path)
+
+
+class _Walk:
+    """A walk below one root that collects the problems it finds."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.real = os.path.realpath(root)
+        self.problems: list[ReadProblem] = []
+
+    def label(self, path: Path) -> str:
+        return printable(os.path.relpath(path, self.root), 300)
+
+    def problem(self, path: Path, kind: ProblemKind, text: str) -> None:
+        self.problems.append(ReadProblem(kind, self.label(path), text))
+
+    def leads_out(self, path: Path) -> bool:
+        outside = os.path.commonpath((os.path.realpath(path), self.real)) != self.real
+        if outside:
+            text = "is a link out of the folder that is read; it is not followed"
+            self.problem(path, ProblemKind.LINK, text)
+        return outside
+
+    def folders(self, path: Path, *, quiet: bool = False) -> list[os.DirEntry[str]]:
+        """Return the folders in ``path``, sorted; links to folders are not included."""
+        try:
+            with os.scandir(path) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            if not quiet:
+                self.problem(path, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
+            return []
+        chosen = []
+        for entry in found:
+            if _IGNORED.match(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                chosen.append(entry)
+            elif not quiet and entry.is_symlink() and is_folder(Path(entry.path)):
+                self.problem(Path(entry.path), ProblemKind.LINK, "is a link to a folder; it is not followed")
+        return chosen
+
+    def expected(self, entry: os.DirEntry[str], names: tuple[str, ...], what: str) -> bool:
+        if entry.name in names:
+            return True
+        self.problem(Path(entry.path), ProblemKind.LAYOUT, f"is not a {what} ({', '.join(names)}); not read")
+        return False
+
+    def instances(self, folder: Path, track: str, mode: str) -> Iterator[TrialFolder]:
+        for owner in self.folders(folder):
+            for repo in self.folders(Path(owner.path)):
+                for base in self.folders(Path(repo.path)):
+                    path = Path(base.path)
+                    if not (
+                        _HASH8.fullmatch(base.name) and is_path_name(owner.name) and is_path_name(repo.name)
+                    ):
+                        text = "is not <owner>/<repo>/<eight digits of the base commit>; not read"
+                        self.problem(path, ProblemKind.LAYOUT, text)
+                        continue
+                    template = TrialFolder(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
+                    for agent in self.folders(path):
+                        yield from self._trials_of_agent(Path(agent.path), agent.name, template, 1)
+
+    def _trials_of_agent(
+        self, folder: Path, name: str, template: TrialFolder, depth: int
+    ) -> Iterator[TrialFolder]:
+        try:
+            names = {entry.name for entry in os.scandir(folder)}
+        except OSError as error:
+            self.problem(folder, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
+            return
+        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in TRIAL_FILES]
+        attempts = [(entry, match) for entry in inner if (match := _ATTEMPT.fullmatch(entry.name))]
+        if names & TRIAL_FILES or not (inner or depth > 1):
+            yield self._trial(folder, name, template, 1)
+        elif not attempts and inner and depth < _MAX_AGENT_DEPTH:
+            text = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"
+            self.problem(folder, ProblemKind.NAME, text)
+            for entry in inner:
+                agent = f"{name}/{entry.name}"
+                yield from self._trials_of_agent(Path(entry.path), agent, template, depth + 1)
+        elif not attempts:
+            self.problem(folder, ProblemKind.LAYOUT, "contains no files of a trial; not read")
+        for entry, match in sorted(attempts, key=lambda pair: int(pair[1][1])):
+            yield self._trial(Path(entry.path), name, template, int(match[1]))
+
+    def _trial(self, folder: Path, agent: str, template: TrialFolder, attempt: int) -> TrialFolder:
+        return replace(template, folder=folder, label=self.label(folder), agent=agent, attempt=attempt)

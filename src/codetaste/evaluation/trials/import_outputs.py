@@ -1,0 +1,183 @@
+"""Import published outputs as a run: copy the files of the layout, so that a report reads them as its own.
+
+Files outside the layout are not copied (agents' logs can be gigabytes); the activity counts are computed from
+the agent's log once, during the import.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from codetaste import __version__
+from codetaste.core.files import write_atomically
+from codetaste.errors import ConfigError
+from codetaste.evaluation.activity.counts import ACTIVITY_FILE, write_activity
+from codetaste.evaluation.activity.transcripts import activity_of_log
+from codetaste.evaluation.trials.context import BASELINES_FOLDER
+from codetaste.evaluation.trials.find import PSEUDO_TRACK
+from codetaste.evaluation.trials.read import read_trials
+from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
+from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link, printable
+from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.source.tree.writer import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.evaluation.trials.context import ReadContext
+    from codetaste.evaluation.trials.find import TrialFolder
+
+MANIFEST = "import.json"
+_TRIAL_FILES = (
+    *("prediction.diff", "agent_config.json", "inference_metadata.json", "plan_metadata.json"),
+    *("multiplan_generation_metadata.json", "multiplan_metadata.json", "refactoring_plan.md", "judge.out"),
+)
+_EVALUATION_FILES = (
+    *("evaluation_result.json", "scores.json", "rules_positive.sarif", "rules_negative.sarif"),
+    *("test_output.txt", "rule_output.txt", "instance_metadata.json", "rules_positive.yml"),
+    *("rules_negative.yml", ACTIVITY_FILE),
+)
+_PLAN_FILES = tuple(f"refactoring_plan{number}.md" for number in range(5))
+_BASELINE_FILES = ("golden_agent.jsonl", "null_agent.jsonl")
+_MAX_FILE_BYTES = 1024**3
+_UNSAFE_CHAR = re.compile(r"[^A-Za-z0-9._+@-]")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """The imported trials as read from the source, and how many bytes were copied."""
+
+    records: TrialRecords
+    copied_bytes: int
+
+
+def check_source(source: Path) -> None:
+    """Check that ``source`` is not a codetaste run, which needs no import.
+
+    Raises:
+        ConfigError: it is a codetaste run.
+    """
+    if (source / JOURNAL_FILE).is_file():
+        raise ConfigError(
+            f"{source} is already a codetaste run: report it directly, or import its outputs/ folder"
+        )
+
+
+def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, source_name: str) -> ImportResult:
+    """Copy the trials below ``source`` to ``to``, the new folder of a run.
+
+    Args:
+        source: published outputs, as ``read_outputs`` reads them.
+        to: the run's folder, which must not exist.
+        benchmark: trials of instances that are not in it are left out.
+        source_name: name of the source for the manifest.
+
+    Raises:
+        ConfigError: the source does not exist, or nothing in it has the published layout.
+        StorageFull: no space left; SourceError: a file cannot be written.
+    """
+    check_source(source)
+    trials, context = read_trials(source, benchmark)
+    copied, imported = 0, []
+    names: dict[tuple[str, ...], dict[str, str]] = {}
+    try:
+        for trial, record in trials:
+            track = PSEUDO_TRACK if trial.pseudo or not record.track else record.track
+            if track == PSEUDO_TRACK and not record.pseudo:
+                continue  # its track is unknown, which ``read_trial`` has reported
+            parent = (track, record.mode, trial.owner, trial.repo, trial.hash8)
+            name = _folder_name(trial.agent, names.setdefault(parent, {}))
+            folder = to.joinpath("outputs", *parent, name)
+            folder = folder if trial.attempt == 1 else folder / f"attempt-{trial.attempt}"
+            copied += sum(_copy_trial(trial, folder, context))
+            _write_activity(trial, folder, context)
+            imported.append(record)
+        copied += _copy_baselines(context, {trial.instance_path for trial, _ in trials}, to)
+    except OSError as error:
+        raise storage_error(error, str(to)) from error
+    records = TrialRecords(tuple(imported), tuple(context.problems))
+    write_atomically(to / MANIFEST, json.dumps(_manifest(records, source_name), indent=2) + "\n")
+    return ImportResult(records, copied)
+
+
+def _folder_name(agent: str, names: dict[str, str]) -> str:
+    """Return a safe and unique folder name for ``agent``; ``names`` maps agents to the names used so far."""
+    if agent not in names:
+        plain = _UNSAFE_CHAR.sub("_", agent)[:100].lstrip(".-") or "agent"
+        name, number = plain, 1
+        while name in names.values():
+            number += 1
+            name = f"{plain}-{number}"
+        names[agent] = name
+    return names[agent]
+
+
+def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Iterator[int]:
+    """Copy the files of one trial and yield the size of each; the folder is created in any case."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [
+        *_TRIAL_FILES,
+        *(f"refactoring_plans/{name}" for name in _PLAN_FILES),
+        *(f"evaluation/{name}" for name in _EVALUATION_FILES),
+    ]
+    for name in names:
+        source = trial.folder / name
+        if is_link(source.parent):
+            continue
+        try:
+            yield copy_file(source, folder / name, context.root, _MAX_FILE_BYTES)
+        except FileNotFoundError:
+            continue
+        except FileProblem as problem:
+            context.add_problem(f"{trial.label}/{name}", FileProblem(problem.kind, f"{problem}; not copied"))
+
+
+def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> None:
+    """Count what the agent did from its log, unless the source has the counts."""
+    if (folder / "evaluation" / ACTIVITY_FILE).exists():
+        return
+    try:
+        activity = activity_of_log(trial.folder)
+    except (OSError, ValueError) as error:
+        text = f"its log cannot be read: {printable(str(error))}"
+        context.add_problem(trial.label, FileProblem(ProblemKind.UNREADABLE, text))
+        return
+    write_activity(folder / "evaluation", activity)
+
+
+def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
+    """Copy the baselines beside the outputs to where a report looks for them."""
+    if context.outputs is None:
+        return 0
+    source = context.outputs.parent / BASELINES_FOLDER
+    copied = 0
+    for path in sorted(paths):
+        for name in _BASELINE_FILES:
+            try:
+                copied += copy_file(
+                    source / path / name,
+                    to / BASELINES_FOLDER / path / name,
+                    str(source.resolve()),
+                    _MAX_FILE_BYTES,
+                )
+            except FileNotFoundError:
+                continue
+            except FileProblem as problem:
+                context.add_problem(f"{BASELINES_FOLDER}/{path}/{name}", problem)
+    return copied
+
+
+def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
+    return {
+        "source": printable(named, 1000),
+        "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "codetaste": __version__,
+        "trials": len(records.records),
+        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+    }

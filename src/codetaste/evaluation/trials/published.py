@@ -1,0 +1,179 @@
+"""Scores of a trial from the files of the published harness, without its known faults.
+
+The published harness counts a missing or truncated SARIF file as "no rule matches", which is IFR⁻ = 1; here
+such a scan is partial. It drops a trial without an evaluation; here the trial is failed, not scored, or does
+not apply.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codetaste.evaluation.baseline import parse_test_counts
+from codetaste.evaluation.changed_lines import precision_counts
+from codetaste.evaluation.metrics import pass_thresholds, passes
+from codetaste.evaluation.output.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
+from codetaste.evaluation.trials.coverage import RuleCoverage, read_changed_lines, read_coverage
+from codetaste.evaluation.trials.missing import INTERRUPTED
+from codetaste.evaluation.trials.records import ProblemKind, TrialStatus
+from codetaste.evaluation.trials.scores import PublishedResult, TrialScores, scores_of_result
+from codetaste.evaluation.trials.untrusted_files import FileProblem, ends_like_json, file_size, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from codetaste.evaluation.metrics import PassThresholds
+    from codetaste.evaluation.trials.context import ReadContext
+    from codetaste.evaluation.trials.find import TrialFolder
+    from codetaste.evaluation.trials.metadata import TrialMetadata
+
+PREDICTION = "prediction.diff"
+_REGULAR_ENDS = frozenset({"success", "budget_exceeded"})
+_NOT_APPLIED = re.compile(
+    rb"error: (patch failed|corrupt patch|.{0,4096}: (patch does not apply|does not exist in index))"
+)
+_OUTPUT_BYTES = 16 * 1024**2
+_EMPTY_PATCH_BYTES = 1
+
+
+def scores_without_evaluation(
+    trial: TrialFolder, metadata: TrialMetadata, context: ReadContext
+) -> TrialScores:
+    """Return the status of a trial without an evaluation, with |L⁺| and |L⁻| if it has a patch."""
+    if metadata.interruption:
+        return TrialScores(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interruption}")
+    size = file_size(trial.folder / PREDICTION)
+    reason = metadata.message or metadata.finish_reason
+    because = f" ({reason})" if reason else ""
+    if size is None:
+        if metadata.finish_reason in _REGULAR_ENDS:
+            context.add_problem(f"{trial.label}/{PREDICTION}", FileProblem(ProblemKind.MISSING, "is missing"))
+        return TrialScores(TrialStatus.FAILED, f"it left no patch{because}")
+    if size <= _EMPTY_PATCH_BYTES and metadata.finish_reason not in _REGULAR_ENDS:
+        return TrialScores(TrialStatus.FAILED, f"it left an empty patch{because}")
+    scores = TrialScores(TrialStatus.NOT_SCORED, "it has no evaluation")
+    try:
+        log = read_file(trial.folder / "evaluation" / RULE_OUTPUT, context.root, _OUTPUT_BYTES)
+    except (FileNotFoundError, FileProblem):
+        log = b""
+    if _NOT_APPLIED.search(log):
+        scores = TrialScores(TrialStatus.DOES_NOT_APPLY, f"git could not apply it ({RULE_OUTPUT})")
+    return _with_lines(scores, trial, context)
+
+
+def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> TrialScores:
+    """Return the scores of a trial's published evaluation, PREC included if its files are complete."""
+    folder = trial.folder / "evaluation"
+    scores = scores_of_result(result, tests_ran=file_size(folder / TEST_OUTPUT) is not None)
+    scores = replace(scores, **_pass(scores, trial, result, context))
+    scores = _with_lines(scores, trial, context, positive=folder / POSITIVE_SARIF)
+    why = _partial(trial, result, context)
+    if not why:
+        return scores
+    return replace(scores, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
+
+
+def _pass(
+    scores: TrialScores, trial: TrialFolder, result: PublishedResult, context: ReadContext
+) -> dict[str, Any]:
+    """Return ``passed``, or ``why`` it is unknown."""
+    if scores.tests is None:
+        return {"why": scores.why or "no test results are recorded"}
+    bounds = context.baseline(trial).thresholds or _thresholds_in(result.instance_metadata)
+    if bounds is None:
+        return {"why": scores.why or "no baseline of R and R∘X* is recorded"}
+    return {"passed": passes(scores.tests, bounds)}
+
+
+def _thresholds_in(metadata: Mapping[str, Any]) -> PassThresholds | None:
+    """Return the thresholds from an instance's metadata: one run each of R∘X* and R."""
+    runs = [parse_test_counts(metadata.get(f"{side}_metrics")) for side in ("golden", "base")]
+    return pass_thresholds(run for run in runs if run is not None)
+
+
+def _partial(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> str:
+    """Return why the rule counts are not reliable, "" if they are; report problems with the scans.
+
+    If rules matched, their SARIF file was complete when they were counted. If both files are missing and
+    rules of either direction matched, the files were deleted afterwards to free space.
+    """
+    folder, counts = trial.folder / "evaluation", result.rule_counts
+    if file_size(folder / POSITIVE_SARIF) is None and file_size(folder / NEGATIVE_SARIF) is None:
+        matched = counts.positive_matched or counts.negative_matched
+        return (
+            ""
+            if matched or not (counts.positive_total + counts.negative_total)
+            else "both scans are missing: no match is no measurement"
+        )
+    problems = []
+    for name, matched, total in (
+        (POSITIVE_SARIF, counts.positive_matched, counts.positive_total),
+        (NEGATIVE_SARIF, counts.negative_matched, counts.negative_total),
+    ):
+        why = _scan_fault(folder / name, context.root, thorough=bool(total and not matched))
+        if why and name == NEGATIVE_SARIF:
+            context.add_problem(f"{trial.label}/evaluation/{name}", why)
+        if why and total and not matched:
+            problems.append(f"{name} {why}")
+    return f"{'; '.join(problems)}: no match is no measurement" if problems else ""
+
+
+def _scan_fault(path: Path, root: str, *, thorough: bool) -> FileProblem | None:
+    """Return what is wrong with a SARIF file; unless ``thorough``, only its end is checked."""
+    try:
+        if thorough:
+            read_coverage(path, root)
+        elif not ends_like_json(path, root):
+            return FileProblem(ProblemKind.TRUNCATED, "is truncated")
+    except (FileNotFoundError, FileProblem) as error:
+        return _as_problem(error)
+    return None
+
+
+def _as_problem(error: FileNotFoundError | FileProblem) -> FileProblem:
+    return error if isinstance(error, FileProblem) else FileProblem(ProblemKind.MISSING, "is missing")
+
+
+def _with_lines(
+    scores: TrialScores, trial: TrialFolder, context: ReadContext, positive: Path | None = None
+) -> TrialScores:
+    """Add |L⁺| and |L⁻|, and PREC where there is a SARIF file of Γ⁺ on R∘X̂."""
+    try:
+        lines = read_changed_lines(trial.folder / PREDICTION, context.root)
+    except (FileNotFoundError, FileProblem) as error:
+        problem = _as_problem(error)
+        context.add_problem(f"{trial.label}/{PREDICTION}", problem)
+        return replace(scores, notes=(*scores.notes, f"no precision: {PREDICTION} {problem}"))
+    added, removed = lines.counts
+    scores = replace(scores, added=added, removed=removed)
+    if positive is None:
+        return scores
+    covered = _coverage(positive, lines.added, trial, context)
+    null = context.null_coverage(trial)
+    if isinstance(covered, str) or isinstance(null, str):
+        why = covered if isinstance(covered, str) else str(null)
+        return replace(scores, notes=(*scores.notes, f"no precision: {why}"))
+    share = precision_counts(lines, covered.lines, null.lines)
+    scored_by = f"opengrep {covered.engine}" if covered.engine else ""
+    return replace(
+        scores,
+        prec=share.prec,
+        prec_plus=share.prec_plus,
+        prec_minus=share.prec_minus,
+        scored_by=scored_by,
+    )
+
+
+def _coverage(
+    path: Path, wanted: Container[str], trial: TrialFolder, context: ReadContext
+) -> RuleCoverage | str:
+    try:
+        return read_coverage(path, context.root, wanted)
+    except (FileNotFoundError, FileProblem) as error:
+        problem = _as_problem(error)
+        context.add_problem(f"{trial.label}/evaluation/{path.name}", problem)
+        return f"{path.name} {problem}"

@@ -1,0 +1,217 @@
+"""Validate instances: the human's patch must meet every rule (IFR 1), an empty patch none (IFR 0)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.benchmark.benchmark import Track
+from codetaste.errors import ConfigError, RuleError, SourceError
+from codetaste.evaluation.baseline import compare_with_baseline, read_baseline, read_pseudo_agent_tests
+from codetaste.evaluation.evaluate import Evaluation, evaluate
+from codetaste.evaluation.metrics import MIN_PASS_RATE, MIN_TESTS, ifr
+from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch
+from codetaste.evaluation.rule_set import read_rule_set
+from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.source.checkout import checkout_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.baseline import PassResult
+    from codetaste.evaluation.metrics import TestCounts
+    from codetaste.evaluation.rule_set import RuleSet
+    from codetaste.rules.scan.model import Scanner
+
+MAX_CONCURRENT = 2
+_MAX_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceValidation:
+    """Result of validating one instance.
+
+    Attributes:
+        instance: its id.
+        skip_reason: why it was not checked, "" if it was.
+        problems: what is wrong with it, a line each; none for a valid one.
+        notes: further remarks for the reader.
+        golden: the evaluation of X*, None if there is none.
+        null: the evaluation of an empty patch, None if there is none.
+    """
+
+    instance: str
+    skip_reason: str = ""
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    golden: Evaluation | None = None
+    null: Evaluation | None = None
+
+    @property
+    def valid(self) -> bool | None:
+        """Whether it has no problems; None if it was not checked."""
+        return None if self.skip_reason else not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationContext:
+    """Shared inputs: ``engine`` is the rule engine's name and version, ``scratch`` an existing folder."""
+
+    benchmark: Benchmark
+    scanner: Scanner
+    cache: Path
+    scratch: Path
+    engine: str
+
+
+async def validate_instances(
+    bench: ValidationContext, instances: Sequence[Instance], done: Callable[[InstanceValidation], None]
+) -> list[InstanceValidation]:
+    """Check ``instances``, a few at a time, and return the results in their order.
+
+    ``done`` is called with each result as soon as it is known.
+
+    Raises:
+        ExceptionGroup: with errors that concern no single instance: the rule engine could not be run at all
+            (EngineError), git is not installed (ToolMissing), no space left (StorageFull).
+    """
+    limiter = anyio.CapacityLimiter(MAX_CONCURRENT)
+    results: dict[str, InstanceValidation] = {}
+
+    async def check(instance: Instance) -> None:
+        async with limiter:
+            try:
+                result = await validate_instance(bench, instance)
+            except (ConfigError, RuleError, SourceError) as error:
+                result = InstanceValidation(instance.id, problems=tuple(str(error).splitlines()))
+            results[instance.id] = result
+            done(result)
+
+    async with anyio.create_task_group() as tasks:
+        for instance in instances:
+            tasks.start_soon(check, instance)
+    return [results[instance.id] for instance in instances]
+
+
+async def validate_instance(bench: ValidationContext, instance: Instance) -> InstanceValidation:
+    """Check all data of an instance, and score both pseudo agents on it.
+
+    Raises:
+        SourceError: its trees cannot be checked out.
+        EngineError: the rule engine could not be run at all.
+    """
+    benchmark = bench.benchmark
+    if lacking := benchmark.describe_missing_clone(instance):
+        return InstanceValidation(instance.id, skip_reason=lacking)
+    try:
+        data = await to_thread.run_sync(_read_instance, benchmark, instance)
+    except (ConfigError, RuleError) as error:
+        texts = await to_thread.run_sync(lambda: tuple(_description_problems(benchmark, instance)))
+        return InstanceValidation(instance.id, problems=(*texts, *str(error).splitlines()))
+    golden, null = await _evaluate_pseudo_agents(bench, instance, data)
+    problems = (
+        *data.problems,
+        *_ifr_problem(golden, "the golden patch", 1.0),
+        *_ifr_problem(null, "an empty patch", 0.0),
+    )
+    return InstanceValidation(instance.id, "", problems, (*data.notes, *golden.notes), golden, null)
+
+
+@dataclass(frozen=True, slots=True)
+class _InstanceData:
+    """The data of an instance in the benchmark's folder; ``pass_results`` by pseudo agent."""
+
+    rules: RuleSet
+    pass_results: Mapping[str, PassResult]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _read_instance(benchmark: Benchmark, instance: Instance) -> _InstanceData:
+    rules, baseline = read_rule_set(benchmark, instance), read_baseline(benchmark, instance)
+    tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in (GOLDEN, NULL)}
+    unknown = ["no test baseline is recorded: PASS is unknown"] if baseline.thresholds is None else []
+    directions = (("additive", rules.positive), ("reductive", rules.negative))
+    return _InstanceData(
+        rules=rules,
+        pass_results={agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()},
+        problems=(
+            *_description_problems(benchmark, instance),
+            *_test_suite_problem(tests[GOLDEN], "R∘X*"),
+            *_test_suite_problem(tests[NULL], "R"),
+        ),
+        notes=(
+            *(f"there are no {name} rules" for name, found in directions if not found),
+            *unknown,
+            *baseline.notes,
+        ),
+    )
+
+
+async def _evaluate_pseudo_agents(
+    bench: ValidationContext, instance: Instance, data: _InstanceData
+) -> tuple[Evaluation, Evaluation]:
+    trees = await checkout_trees(bench.benchmark.origin(instance), bench.cache)
+    golden = await golden_patch(bench.benchmark, instance, trees, bench.scratch)
+    null_evaluation, golden_evaluation = [
+        await evaluate(
+            data.rules,
+            trees.base,
+            patch,
+            bench.scanner,
+            scratch=bench.scratch,
+            pass_result=data.pass_results[agent],
+            engine=bench.engine,
+        )
+        for agent, patch in ((NULL, NULL_PATCH), (GOLDEN, golden))
+    ]
+    return golden_evaluation, null_evaluation
+
+
+def _description_problems(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
+    for track in Track:
+        try:
+            benchmark.description(instance, track)
+        except ConfigError as error:
+            yield from error.problems
+
+
+def _test_suite_problem(tests: TestCounts | None, tree: str) -> Iterator[str]:
+    """Yield why a test suite is not valid, if it is not (CodeTaste §3.3)."""
+    if tests is not None and not tests.is_valid:
+        why = f" ({tests.error})" if tests.error else ""
+        yield (
+            f"the tests on {tree} are not valid: {tests.passed} of {tests.total} passed{why}; "
+            f"at least {MIN_TESTS} tests and {MIN_PASS_RATE:.0%} passed are required"
+        )
+
+
+def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterator[str]:
+    """Yield why the IFR of ``evaluation`` is not the expected one, if it is not."""
+    if evaluation.rule_counts is None:
+        yield f"{patch} has no score: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
+        return
+    rate = ifr(evaluation.rule_counts)
+    if rate == expected:
+        return
+    unmet_additive, unmet_reductive = set(evaluation.unmet_additive), set(evaluation.unmet_reductive)
+    met_additive = [rule.id for rule in evaluation.rules.positive if rule.id not in unmet_additive]
+    met_reductive = [rule.id for rule in evaluation.rules.negative if rule.id not in unmet_reductive]
+    causes = (
+        ("additive rules match nothing", evaluation.unmet_additive if expected else ()),
+        ("reductive rules still match", evaluation.unmet_reductive if expected else ()),
+        ("additive rules match R", () if expected else met_additive),
+        ("reductive rules match nothing in R", () if expected else met_reductive),
+    )
+    details = "; ".join(f"{cause}: {len(names)} ({_first(names)})" for cause, names in causes if names)
+    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {details}"
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])

@@ -1,0 +1,1 @@
+"""Run one agent in one sandbox: what inference and environments share."""

@@ -1,0 +1,106 @@
+"""The result of one agent run in a sandbox, filled in while the agent runs.
+
+So every ending from outside (budget, time limit, Ctrl-C, a sandbox that dies) finds all facts known by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from codetaste.core.units import format_exact_usd
+from codetaste.llm.codec import usage_to_json
+from codetaste.llm.messages import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from decimal import Decimal
+
+UNKNOWN, SUCCESS, TIMEOUT, BUDGET = "unknown", "success", "timeout", "budget_exceeded"
+"""Finish reasons of the published layout (DESIGN §6); UNKNOWN: the agent still runs, or was stopped."""
+EXECUTION_ERROR, ERROR = "execution_error", "error"
+"""EXECUTION_ERROR is the agent's own fault; ERROR means that something the agent needed failed."""
+_NOTABLE = 0.01
+"""Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
+
+
+def utc_now() -> str:
+    """Return the current time as the published layout writes it: ISO 8601 with the time zone."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(slots=True)
+class AgentRunResult:
+    """The result of one agent's run on one task.
+
+    ``metered_usd`` is the cost that the gateway measured, None where no gateway was used; ``reported_usd`` is
+    the cost that the CLI agent reports, None where it reports none.
+    """
+
+    finish_reason: str = UNKNOWN
+    message: str = ""
+    turns: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    exit_code: int | None = None
+    metered_usd: Decimal | None = None
+    reported_usd: Decimal | None = None
+    provider_error: str = ""
+    """Why calls to the model's provider were given up; "" if they were not."""
+    started_at: str = field(default_factory=utc_now)
+    finished_at: str = ""
+
+    def add_usage(self, usage: Usage | None) -> None:
+        """Add the tokens of one reply."""
+        if usage is not None:
+            self.usage = sum_usage((self.usage, usage))
+
+    def cost_mismatch(self) -> float | None:
+        """Return |reported - metered| / metered; None where either is unknown."""
+        if self.metered_usd is None or self.reported_usd is None:
+            return None
+        if not self.metered_usd:
+            return 0.0 if not self.reported_usd else float("inf")
+        return float(abs(self.reported_usd - self.metered_usd) / self.metered_usd)
+
+    def cost_mismatch_note(self) -> str:
+        """Return a note if reported and metered cost differ by more than one per cent, "" otherwise."""
+        share = self.cost_mismatch()
+        if share is None or share <= _NOTABLE or self.reported_usd is None or self.metered_usd is None:
+            return ""
+        reported, metered = format_exact_usd(self.reported_usd), format_exact_usd(self.metered_usd)
+        return f"the agent reports a cost of ${reported}; ${metered} was measured"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON data."""
+        data: dict[str, Any] = {
+            "finish_reason": self.finish_reason,
+            "turns": self.turns,
+            "tool_calls": self.tool_calls,
+            "tokens": usage_to_json(self.usage),
+            "start_time": self.started_at,
+            "finish_time": self.finished_at or utc_now(),
+        }
+        if self.message:
+            data["message"] = self.message
+        if self.exit_code is not None:
+            data["exit_code"] = self.exit_code
+        if self.metered_usd is not None:
+            data["cost_usd"] = format_exact_usd(self.metered_usd)
+        if self.reported_usd is not None:
+            data["program_cost_usd"] = format_exact_usd(self.reported_usd)
+        if self.cost_mismatch_note():
+            data["cost_difference"] = self.cost_mismatch_note()
+        return data
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Add up tokens by kind."""
+    listed = list(usages)
+    return Usage(
+        *(
+            sum(getattr(usage, kind) for usage in listed)
+            for kind in ("input", "cache_read", "cache_write", "output", "reasoning")
+        )
+    )

@@ -1,0 +1,83 @@
+"""The section ``[discover]``, the discovery passes that it selects, and their worst-case cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from codetaste.core.section import Section
+from codetaste.core.units import Seconds, Usd
+from codetaste.rules.registration import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from decimal import Decimal
+
+    from codetaste.benchmark.instance import Instance
+
+DEFAULT_TOOLS = tuple(f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish"))
+
+
+class DiscoverConfig(Section):
+    """``[discover]``: models and tools of rule discovery, and their budget and limits."""
+
+    models: tuple[str, ...] = Field(min_length=1)
+    """Ids of ``[[models]]``; each model discovers its own set of rules."""
+    tools: tuple[str, ...] = Field(default=DEFAULT_TOOLS, min_length=1)
+    """Import paths of tools, or ``file.py:name`` beside the config file."""
+    budget_usd: Usd | None = None
+    """US dollars for one instance and model, both passes together."""
+    time_limit: Seconds | None = 45 * 60.0
+    """Working time of one instance and model, both passes together. Waiting for a permit, a rate limit or
+    budget does not count."""
+    max_turns: int = Field(default=80, ge=1)
+    """Model calls of one pass."""
+    max_output_tokens: int = Field(default=8192, ge=1024)
+    """The cap of one reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryPass:
+    """One discovery job: an instance, a model and a direction."""
+
+    instance: Instance
+    model_id: str
+    direction: Direction
+    model_label: str
+    """Display name of the model; that of a scripted model says that it is scripted."""
+
+    @property
+    def key(self) -> str:
+        """The job's key."""
+        return f"discover/{self.model_id}/{self.instance.id}/{self.direction.value}"
+
+    @property
+    def sources_key(self) -> str:
+        """The key of the job that checks out the instance's two trees."""
+        return f"sources/{self.instance.id}"
+
+    @property
+    def title(self) -> str:
+        """The job's display name."""
+        return f"{self.instance.id} {self.direction.value} ({self.model_label})"
+
+
+def plan_passes(
+    config: DiscoverConfig, instances: Iterable[Instance], labels: Mapping[str, str]
+) -> tuple[DiscoveryPass, ...]:
+    """List the passes: two for each instance and model; ``labels`` are display names by model id."""
+    return tuple(
+        DiscoveryPass(instance, model_id, direction, labels[model_id])
+        for instance in instances
+        for model_id in dict.fromkeys(config.models)
+        for direction in Direction
+    )
+
+
+def worst_case_usd(config: DiscoverConfig, passes: Iterable[DiscoveryPass]) -> Decimal | None:
+    """Return the maximum cost of ``passes`` under the section's budget; None where it sets none."""
+    if config.budget_usd is None:
+        return None
+    return config.budget_usd * len({(each.model_id, each.instance.id) for each in passes})

@@ -1,0 +1,152 @@
+"""The context that all evaluations of a run share: rules, baselines, the scanner, and a scratch folder."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from anyio import Lock, to_thread
+
+from codetaste.errors import CodetasteError, ConfigError
+from codetaste.evaluation.baseline import RecordedBaseline, read_baseline, read_pseudo_agent_tests
+from codetaste.evaluation.pseudo_agents import PSEUDO_AGENTS
+from codetaste.evaluation.rule_set import RuleSet, parse_rule_set, read_rule_set
+from codetaste.rules.registration import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.config import EvaluateConfig
+    from codetaste.evaluation.metrics import TestCounts
+    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.rules.scan.model import Scanner
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceReference:
+    """The reference data that the predictions at one instance are compared with.
+
+    Attributes:
+        digest: hash of the benchmark's rules and golden patch.
+        baseline: test results on R and R∘X*.
+        tests: the test counts of the pseudo agents, whose predictions are R and R∘X*; None where unknown.
+        problem: why the baseline is unknown; "" if it is known.
+    """
+
+    digest: str
+    baseline: RecordedBaseline
+    tests: Mapping[str, TestCounts | None] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContext:
+    """The context of a run's evaluations.
+
+    Attributes:
+        benchmark: the source of the tasks.
+        out: the run's folder.
+        cache: the folder where trees are cached between runs.
+        config: the section ``[evaluate]``.
+        scanner: matches rules against trees and caches the results.
+        engine_version: version of the rule engine; counts depend on it.
+        engine_label: name and version of the rule engine, as recorded in results.
+        ignore_text: text of the benchmark's ignore file; counts depend on it.
+        references: the reference data of each instance, by instance id.
+        warnings: messages for the user.
+        inference: the context of the trials; None where the run has none.
+    """
+
+    benchmark: Benchmark
+    out: Path
+    cache: Path
+    config: EvaluateConfig
+    scanner: Scanner
+    engine_version: str
+    engine_label: str
+    ignore_text: str
+    references: Mapping[str, InstanceReference]
+    warnings: tuple[str, ...] = ()
+    inference: InferenceContext | None = None
+    _rules: dict[str, RuleSet] = field(default_factory=dict)
+    _locks: dict[str, Lock] = field(default_factory=dict)
+
+    @property
+    def scratch(self) -> Path:
+        """This run's own folder for patched trees, on the same disk as R."""
+        name = sha256(str(self.out.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return self.cache / "predictions" / name
+
+    def require_inference(self) -> InferenceContext:
+        """Return the context of the trials.
+
+        Raises:
+            ConfigError: this context was built without one, which is a bug.
+        """
+        if self.inference is None:
+            raise ConfigError("internal error: a trial is evaluated without an inference context")
+        return self.inference
+
+    def remove_scratch(self) -> None:
+        """Remove what a killed process of this run left; only the process that owns the run may call this."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    async def load_rules(
+        self, task: EvaluationTask, values: Mapping[str, Any], load_text: Callable[[str], Awaitable[str]]
+    ) -> RuleSet:
+        """Return the rules for ``task``, read once for all predictions at an instance.
+
+        Args:
+            task: the evaluation that needs the rules.
+            values: values of the jobs that it needs, by key.
+            load_text: returns a text by its digest.
+
+        Raises:
+            ConfigError: a rule file cannot be read.
+            RuleError: a rule file is malformed.
+            JournalError: the rules of a discovery pass are missing or damaged.
+        """
+        instance = task.instance
+        async with self._locks.setdefault(instance.id, Lock()):
+            if instance.id not in self._rules:
+                if task.pass_keys:
+                    positive, negative = [
+                        (await load_text(values[key]["yaml"])).encode() for key in task.pass_keys
+                    ]
+                    rules = await to_thread.run_sync(parse_rule_set, positive, negative)
+                else:
+                    rules = await to_thread.run_sync(read_rule_set, self.benchmark, instance)
+                self._rules[instance.id] = rules
+            return self._rules[instance.id]
+
+
+def load_references(benchmark: Benchmark, tasks: Iterable[EvaluationTask]) -> dict[str, InstanceReference]:
+    """Read the reference data of the instances of ``tasks``; return it by instance id."""
+    instances = {task.instance.id: task.instance for task in tasks}
+    return {name: _load_reference(benchmark, instance) for name, instance in instances.items()}
+
+
+def _load_reference(benchmark: Benchmark, instance: Instance) -> InstanceReference:
+    paths = [benchmark.rules_path(instance, side) for side in Direction]
+    paths.append(benchmark.golden_path(instance))
+    digest = sha256("\0".join(map(_file_digest, paths)).encode()).hexdigest()
+    try:
+        tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
+        return InstanceReference(digest, read_baseline(benchmark, instance), tests)
+    except CodetasteError as error:
+        return InstanceReference(digest, RecordedBaseline(), problem=str(error))
+
+
+def _file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

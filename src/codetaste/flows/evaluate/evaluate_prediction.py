@@ -1,0 +1,247 @@
+"""Evaluate one prediction: apply it to R, scan and count, and write the result beside the patch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.core.files import write_atomically
+from codetaste.errors import ConfigError, RuleError
+from codetaste.evaluation.activity.counts import write_activity
+from codetaste.evaluation.activity.transcripts import activity_of_trial
+from codetaste.evaluation.baseline import compare_with_baseline
+from codetaste.evaluation.evaluate import Evaluation, EvaluationStatus, evaluate
+from codetaste.evaluation.metrics import ifr
+from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
+from codetaste.evaluation.output.scores_json import scores_to_json
+from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
+from codetaste.evaluation.rule_set import RuleSet
+from codetaste.evaluation.trials.records import GOLDEN
+from codetaste.flows.infer.outputs import (
+    AGENT_CONFIG_FILE,
+    METADATA_FILE,
+    PATCH_FILE,
+    agent_config,
+    output_folder,
+    outputs_root,
+)
+from codetaste.flows.sources import digest_parts
+from codetaste.source.checkout import checkout_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.metrics import TestCounts
+    from codetaste.flows.evaluate.context import EvaluationContext
+    from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.source.checkout import Trees
+
+EVALUATION_FOLDER = "evaluation"
+
+
+def prediction_folder(out: Path, task: EvaluationTask) -> Path:
+    """Return the folder of the prediction; predictions of pseudo agents belong to no track."""
+    if task.trial is not None:
+        return output_folder(out, task.trial)
+    return outputs_root(out) / "pseudo_agents/direct" / task.instance.path / task.agent_id
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationInputs:
+    """The inputs of one evaluation.
+
+    Attributes:
+        values: values of the jobs that it needs, by key.
+        load_text: returns a text by its digest.
+        timestamp: time of the evaluation, ISO 8601.
+    """
+
+    values: Mapping[str, Any]
+    load_text: Callable[[str], Awaitable[str]]
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedPrediction:
+    """The evaluation of one prediction, before its files are written."""
+
+    evaluation: Evaluation
+    patch: bytes
+    metadata: Mapping[str, Any]
+
+
+async def evaluate_prediction(
+    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs
+) -> EvaluatedPrediction:
+    """Evaluate one prediction; no file is left on the disk.
+
+    Raises:
+        SourceError: the trees cannot be checked out.
+        EngineError: the rule engine could not be run at all.
+        JournalError: a text is missing; StorageFull, one of these: no space for the patched tree.
+    """
+    trees = await checkout_trees(context.benchmark.origin(task.instance), context.cache)
+    scratch = context.scratch / digest_parts(task.key)[:16]
+    await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
+    patch = await _patch(task, context, inputs, trees, scratch)
+    problem = ""
+    try:
+        rules = await context.load_rules(task, inputs.values, inputs.load_text)
+    except (ConfigError, RuleError) as error:
+        rules, problem = RuleSet(), "; ".join(str(error).split("\n"))
+    reference = context.references[task.instance.id]
+    tests, tests_problem = await to_thread.run_sync(recorded_test_counts, task, context, patch)
+    evaluation = await evaluate(
+        rules,
+        trees.base,
+        patch,
+        context.scanner,
+        scratch=scratch,
+        exclusions=context.config.exclusions,
+        pass_result=compare_with_baseline(tests, reference.baseline),
+        engine=context.engine_label,
+    )
+    if problem and evaluation.status is EvaluationStatus.NO_RULES:
+        evaluation = replace(evaluation, why=problem)
+    notes = (*evaluation.notes, *filter(None, (tests_problem, reference.problem)))
+    return EvaluatedPrediction(replace(evaluation, notes=notes), patch, _metadata(task, inputs))
+
+
+async def _patch(
+    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, trees: Trees, scratch: Path
+) -> bytes:
+    if task.execution is not None:
+        patch_digest = inputs.values[task.execution.key]["patch"]
+        return (await inputs.load_text(patch_digest)).encode("utf-8", "surrogateescape")
+    if task.agent_id == GOLDEN:
+        return await golden_patch(context.benchmark, task.instance, trees, scratch)
+    return NULL_PATCH
+
+
+def _metadata(task: EvaluationTask, inputs: EvaluationInputs) -> Mapping[str, Any]:
+    """Return ``inference_metadata.json`` of the prediction; a pseudo agent needs no time and no money."""
+    if task.execution is not None:
+        metadata: Mapping[str, Any] = inputs.values[task.execution.key]["metadata"]
+        return metadata
+    at = inputs.timestamp
+    return {
+        "cost_usd": 0.0,
+        "finish_reason": "success",
+        "start_time": at,
+        "finish_time": at,
+        "additional": None,
+    }
+
+
+def recorded_test_counts(
+    task: EvaluationTask, context: EvaluationContext, patch: bytes | None = None
+) -> tuple[TestCounts | None, str]:
+    """Return the recorded test counts of a prediction, and why they cannot be read ("" if they can).
+
+    Test counts of pseudo agents come from the baseline, all others from the file beside the prediction, which
+    counts only if it is about this patch. With ``patch`` None it is compared with the patch file on disk.
+    """
+    if task.trial is None and (known := context.references[task.instance.id].tests.get(task.agent_id)):
+        return known, ""
+    folder = prediction_folder(context.out, task)
+    try:
+        tested = sha256((folder / PATCH_FILE).read_bytes() if patch is None else patch).hexdigest()
+    except OSError:
+        tested = ""
+    try:
+        return read_recorded_tests(folder / EVALUATION_FOLDER, tested), ""
+    except ConfigError as error:
+        return None, str(error)
+
+
+def write_evaluated_prediction(
+    task: EvaluationTask, context: EvaluationContext, result: EvaluatedPrediction, timestamp: str
+) -> dict[str, Any]:
+    """Write all files of an evaluated prediction, and return the job's value for the journal.
+
+    Raises:
+        JournalError: a file cannot be written; StorageFull is one of these.
+    """
+    folder, trial = prediction_folder(context.out, task), task.trial
+    files: dict[str, str] = {}
+    if trial is None:
+        config = pseudo_agent_config(task.agent_id)
+        contents = {
+            PATCH_FILE: result.patch,
+            AGENT_CONFIG_FILE: _json(config),
+            METADATA_FILE: _json(result.metadata),
+        }
+        for name, content in contents.items():
+            write_atomically(folder / name, content)
+            files[name] = sha256(content).hexdigest()
+    else:
+        config = agent_config(trial, context.require_inference())
+        write_activity(folder / EVALUATION_FOLDER, activity_of_trial(context.out, trial.key))
+    written = write_evaluation(
+        folder / EVALUATION_FOLDER,
+        result.evaluation,
+        instance=task.instance,
+        agent_config=config,
+        inference_metadata=result.metadata,
+        instance_metadata=_instance_metadata(context, task.instance),
+        timestamp=timestamp,
+    )
+    files |= {f"{EVALUATION_FOLDER}/{name}": content for name, content in written.items()}
+    return {
+        "status": str(result.evaluation.status),
+        "said": summarize(result.evaluation),
+        "sound": _sound(task, result.evaluation),
+        "scores": scores_to_json(result.evaluation),
+        "files": files,
+        "timestamp": timestamp,
+    }
+
+
+def _instance_metadata(context: EvaluationContext, instance: Instance) -> Mapping[str, Any] | None:
+    try:
+        return context.benchmark.metadata(instance)
+    except ConfigError:
+        return None  # the instance reference has the problem
+
+
+def files_unchanged(folder: Path, files: Mapping[str, str]) -> bool:
+    """Whether the files in ``folder`` still have these SHA-256 digests."""
+    try:
+        return all(
+            sha256((folder / name).read_bytes()).hexdigest() == expected for name, expected in files.items()
+        )
+    except OSError:
+        return False
+
+
+def summarize(evaluation: Evaluation) -> str:
+    """Summarize the scores of a prediction in a few words."""
+    if evaluation.rule_counts is None:
+        why = f": {evaluation.why}" if evaluation.why else ""
+        return f"{evaluation.status.replace('_', ' ')}{why}"
+    rate, passed = ifr(evaluation.rule_counts), evaluation.pass_result.passed
+    words = ["IFR undefined" if rate is None else f"IFR {rate:.2f}"]
+    if evaluation.precision is not None:
+        words.append(f"PREC {evaluation.precision.prec:.2f}")
+    if passed is not None:
+        words.append("PASS" if passed else "tests do not pass")
+    return ", ".join(words)
+
+
+def _sound(task: EvaluationTask, evaluation: Evaluation) -> bool | None:
+    """Whether a pseudo agent has the score that it must have (IFR 1 for X*, 0 for none); None for a trial."""
+    if task.trial is not None:
+        return None
+    rate = None if evaluation.rule_counts is None else ifr(evaluation.rule_counts)
+    return rate == (1.0 if task.agent_id == GOLDEN else 0.0)
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2) + "\n").encode()

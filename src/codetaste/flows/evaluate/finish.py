@@ -1,0 +1,136 @@
+"""Outcomes of evaluations after all jobs have ended, and the files of each evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.errors import CodetasteError, ConfigError, JournalError
+from codetaste.evaluation.trials.read import read_outputs
+from codetaste.evaluation.trials.records import TrialRecords
+from codetaste.flows.agents.result import utc_now
+from codetaste.flows.evaluate.evaluate_prediction import (
+    EvaluationInputs,
+    evaluate_prediction,
+    files_unchanged,
+    prediction_folder,
+    write_evaluated_prediction,
+)
+from codetaste.orchestration.job import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.flows.evaluate.context import EvaluationContext
+    from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.flows.infer.plan import Trial
+    from codetaste.orchestration.job import Outcome
+    from codetaste.orchestration.journal.blobs import Blobs
+
+
+async def finish_evaluations(
+    tasks: Sequence[EvaluationTask],
+    outcomes: Mapping[str, Outcome],
+    trials: Mapping[str, Outcome],
+    context: EvaluationContext,
+    blobs: Blobs,
+) -> dict[str, Outcome]:
+    """Return the outcome of each evaluation, by key.
+
+    A trial that used up its budget or time before its execute step began has an empty patch, which is
+    evaluated here. Evaluations whose files were removed, or overwritten by another config with the same run
+    name, are made again, because their files are too large to be stored in the journal as well.
+
+    Args:
+        tasks: the evaluations of the run.
+        outcomes: the outcomes of all jobs, by key.
+        trials: the outcomes of the trials, by key.
+        context: the context that all evaluations share.
+        blobs: the store of long texts.
+
+    Raises:
+        JournalError: a file cannot be read or written; StorageFull is one of these.
+    """
+    finished: dict[str, Outcome] = {}
+    for task in tasks:
+        outcome = outcomes[task.key]
+        values = {need: outcomes[need].value for need in task.needs}
+        if task.execution is not None:
+            values[task.execution.key] = trials[task.execution.trial.key].value
+        if await _must_evaluate(task, outcome, outcomes, trials, context):
+            value: Any = outcome.value
+            at = value["timestamp"] if outcome.usable else utc_now()
+            inputs = EvaluationInputs(values, blobs.load, at)
+            outcome = await _evaluate_again(task, context, inputs, outcome)
+        finished[task.key] = outcome
+    return finished
+
+
+async def _must_evaluate(
+    task: EvaluationTask,
+    outcome: Outcome,
+    outcomes: Mapping[str, Outcome],
+    trials: Mapping[str, Outcome],
+    context: EvaluationContext,
+) -> bool:
+    if outcome.usable:
+        value: Any = outcome.value
+        folder = prediction_folder(context.out, task)
+        return outcome.resumed and not await to_thread.run_sync(files_unchanged, folder, value["files"])
+    if outcome.status is not Status.SKIPPED or task.execution is None:
+        return False
+    trial = trials[task.execution.trial.key]
+    others = (outcomes[need] for need in task.needs if need != task.execution.key)
+    return trial.usable and trial.value is not None and all(other.usable for other in others)
+
+
+async def _evaluate_again(
+    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, outcome: Outcome
+) -> Outcome:
+    try:
+        result = await evaluate_prediction(task, context, inputs)
+        value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)
+    except JournalError:
+        raise
+    except CodetasteError as error:
+        return replace(outcome, status=Status.FAILED, value=None, cause=error.cause, error=str(error))
+    return replace(outcome, status=Status.DONE, value=value, cause=None, error="")
+
+
+_MAX_NOTES = 5
+
+
+def read_comparison_records(
+    out: Path, benchmark: Benchmark, tasks: Sequence[EvaluationTask], *, references: bool
+) -> tuple[TrialRecords, list[str]]:
+    """Return the records of ``tasks`` in the run folder ``out``, and notes on problems in them.
+
+    Trials left by another config with the same run name are excluded. With ``references``, the pseudo agents
+    at all instances of the trials are included.
+    """
+    try:
+        outputs = read_outputs(out, benchmark)
+    except ConfigError as error:
+        return TrialRecords(), list(error.problems)
+    wanted = {_trial_key(task.trial) for task in tasks if task.trial is not None}
+    instances = {task.instance.id for task in tasks} if references else set()
+    records = tuple(
+        record
+        for record in outputs.records
+        if (record.agent, record.instance, record.track, record.mode, record.attempt) in wanted
+        or (record.pseudo and record.instance in instances)
+    )
+    notes = [str(problem) for problem in outputs.problems[:_MAX_NOTES]]
+    if len(outputs.problems) > _MAX_NOTES:
+        more = len(outputs.problems) - _MAX_NOTES
+        notes.append(f"… and {more} more problems; `codetaste report` lists all of them")
+    return TrialRecords(records, outputs.problems), notes
+
+
+def _trial_key(trial: Trial) -> tuple[str, str, str, str, int]:
+    track = trial.track
+    return trial.agent.id, trial.instance.id, str(track.track), track.mode, trial.attempt

@@ -1,0 +1,114 @@
+"""Evaluation jobs: each applies a prediction to R, scans it and counts (CodeTaste §4.1, Figure 4).
+
+A job costs no money and calls no model. Every patch gets a result with a status: a patch that does not apply
+is scored as such and does not fail the run. A trial without a prediction is not evaluated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.core.hashing import canonical_json
+from codetaste.evaluation import metrics as score
+from codetaste.evaluation.evaluate import EvaluationStatus
+from codetaste.flows.agents.result import utc_now
+from codetaste.flows.evaluate.evaluate_prediction import (
+    EvaluationInputs,
+    evaluate_prediction,
+    recorded_test_counts,
+    write_evaluated_prediction,
+)
+from codetaste.flows.sources import digest_parts, sources_job
+from codetaste.orchestration.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.flows.evaluate.context import EvaluationContext
+    from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.journal import Json
+
+VERSION = 1
+"""Increment it when the flow changes an evaluation's result; the formulas have their own version."""
+_MAX_CONCURRENT = 4
+"""Limit for any number of CPUs: agents and their gateway run in the same process and take precedence."""
+
+
+async def evaluation_jobs(
+    tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: Budget, cpus: int
+) -> list[Job]:
+    """Return the jobs of ``tasks`` and of their sources, under ``budget``, for a host with ``cpus`` CPUs."""
+    fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
+    made: dict[str, Job] = {}
+    for task in tasks:
+        if task.sources_key not in made:
+            made[task.sources_key] = sources_job(
+                task.sources_key, task.instance, context.benchmark, context.cache, budget
+            )
+        made[task.key] = _job(task, context, fingerprints[task.key], budget, max(1.0, cpus / _MAX_CONCURRENT))
+    return list(made.values())
+
+
+def _job(
+    task: EvaluationTask, context: EvaluationContext, fingerprint: str, budget: Budget, cpu: float
+) -> Job:
+    async def run(job: JobContext) -> Json:
+        return await _evaluate(task, context, job)
+
+    return Job(
+        task.key,
+        run,
+        budget,
+        fingerprint=fingerprint,
+        needs=task.needs,
+        resources={"cpu": cpu},
+        title=task.title,
+        costs_nothing=True,
+    )
+
+
+def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -> dict[str, str]:
+    """Fingerprint each evaluation's inputs, except results of other jobs: the patch and discovered rules."""
+    common = (
+        str(VERSION),
+        str(score.METRICS_VERSION),
+        context.engine_version,
+        context.ignore_text,
+        context.config.exclusions,
+    )
+    fingerprints: dict[str, str] = {}
+    for task in tasks:
+        reference, instance = context.references[task.instance.id], task.instance
+        tests, _ = recorded_test_counts(task, context)
+        baseline = canonical_json(
+            [tests and list(astuple(tests)), repr(reference.baseline), reference.problem]
+        )
+        fingerprints[task.key] = digest_parts(
+            *common, instance.commit_hash, instance.golden_commit_hash, reference.digest, baseline
+        )
+    return fingerprints
+
+
+async def _evaluate(task: EvaluationTask, context: EvaluationContext, job: JobContext) -> Json:
+    inputs = EvaluationInputs(job.needs, job.load_text, utc_now())
+    result = await evaluate_prediction(task, context, inputs)
+    with job.cleanup_scope():
+        value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)
+    for note in result.evaluation.notes:
+        job.note(note)
+    return value
+
+
+def describe_evaluation(value: Any) -> str:  # noqa: ANN401 - a job's value
+    """Return the one-line summary in an evaluation's value; "" where there is none."""
+    return "" if value is None else str(value["said"])
+
+
+def is_expected_score(value: Any) -> bool:  # noqa: ANN401 - a job's value
+    """Whether a prediction was scored and, for a pseudo agent, has the score that it must have."""
+    return value is not None and value["status"] == EvaluationStatus.SCORED and value["sound"] is not False

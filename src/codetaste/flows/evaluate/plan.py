@@ -1,0 +1,87 @@
+"""The predictions that a config selects for evaluation.
+
+A prediction belongs to a trial or to a pseudo agent (the golden patch, or no patch).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.flows.infer.plan import StepKind
+from codetaste.rules.registration import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.config import EvaluateConfig
+    from codetaste.flows.infer.plan import Step, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationTask:
+    """One evaluation job: a prediction at an instance. ``execution`` is its step; None for a pseudo agent."""
+
+    instance: Instance
+    agent_id: str
+    execution: Step | None = None
+    rules_model_id: str | None = None
+    """Id of the model that discovers the rules in this run; None for the benchmark's rules."""
+
+    @property
+    def trial(self) -> Trial | None:
+        """The evaluated trial; None for a pseudo agent."""
+        return None if self.execution is None else self.execution.trial
+
+    @property
+    def key(self) -> str:
+        """The job's key."""
+        trial = self.trial
+        return (
+            f"evaluate/{self.agent_id}/{self.instance.id}"
+            if trial is None
+            else f"evaluate/{trial.budget_name}"
+        )
+
+    @property
+    def title(self) -> str:
+        """The job's display name."""
+        trial = self.trial
+        if trial is None:
+            return f"{self.instance.id} scores of {self.agent_id}"
+        return trial.describe(f"{trial.track.name} scores")
+
+    @property
+    def sources_key(self) -> str:
+        """The key of the job that checks out the instance's trees."""
+        return f"sources/{self.instance.id}"
+
+    @property
+    def pass_keys(self) -> tuple[str, ...]:
+        """The keys of the jobs that discover the rules; empty where the benchmark's rules are used."""
+        if self.rules_model_id is None:
+            return ()
+        return tuple(f"discover/{self.rules_model_id}/{self.instance.id}/{side.value}" for side in Direction)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The keys of the jobs that must have a result first."""
+        execution = () if self.execution is None else (self.execution.key,)
+        return (self.sources_key, *execution, *self.pass_keys)
+
+
+def evaluation_tasks(
+    config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
+) -> tuple[EvaluationTask, ...]:
+    """List the evaluations; those of pseudo agents come first, since their predictions need no agent run."""
+    by = config.discovery_model
+    pseudo = (
+        EvaluationTask(instance, agent_id, rules_model_id=by)
+        for instance in (instances if config.references else ())
+        for agent_id in (GOLDEN, NULL)
+    )
+    executions = (step for step in steps if step.kind is StepKind.EXECUTE)
+    trials = (EvaluationTask(step.trial.instance, step.trial.agent.id, step, by) for step in executions)
+    return (*pseudo, *trials)

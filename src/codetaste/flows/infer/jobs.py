@@ -1,0 +1,147 @@
+"""Inference jobs: each trial consists of steps, and each step is a job (CodeTaste §3.5).
+
+A trial's budget and time limit hold for all its steps together: the steps' budgets are children of the
+trial's. A step that has a result is never run again, so a kill between two steps does not pay for a plan
+twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codetaste.agent.loop import LoopSettings
+from codetaste.core.hashing import canonical_json
+from codetaste.flows.agents.runners import loop_settings
+from codetaste.flows.infer.execute_step import execute, execution_prompt
+from codetaste.flows.infer.judge import judge, opening_request, repeated_question
+from codetaste.flows.infer.plan import PLAN_COUNT, StepKind
+from codetaste.flows.infer.plan_step import plan, planning_prompt
+from codetaste.flows.sources import digest_parts, sources_job
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.plan import Step
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.cost import Cost
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.journal import Json
+
+VERSION = 1
+"""Increment it when a change of the flow changes the result of a step with the same prompts and tools."""
+_STEP_FUNCTIONS = {StepKind.PLAN: plan, StepKind.JUDGE: judge, StepKind.EXECUTE: execute}
+_SHARED = "install"
+
+
+def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Budget) -> list[Job]:
+    """Return the jobs of ``steps`` and of the sources and CLI agents that they need, under ``budget``."""
+    made: dict[str, Job] = {}
+    for step in steps:
+        if step.kind is not StepKind.JUDGE:
+            if step.sources_key not in made:
+                made[step.sources_key] = sources_job(
+                    step.sources_key, step.trial.instance, context.benchmark, context.cache, budget
+                )
+            if step.install_key and step.install_key not in made:
+                made[step.install_key] = _install_job(step, context, budget)
+        made[step.key] = _step_job(step, context, trial_budget(step, budget))
+    return list(made.values())
+
+
+def trial_budget(step: Step, budget: Budget) -> Budget:
+    """Return the budget that all steps of the trial share, a child of the flow's ``budget``."""
+    agent = step.trial.agent
+    return budget.child(
+        step.trial.budget_name, BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
+    )
+
+
+def _step_job(step: Step, context: InferenceContext, trial: Budget) -> Job:
+    if step.kind is StepKind.PLAN:
+        # The job's own budget node; the scheduler would create it without limits.
+        trial.child(step.key, BudgetLimits(working_s=step.trial.track.plan_time_limit))
+
+    async def run(job: JobContext) -> Json:
+        return await _STEP_FUNCTIONS[step.kind](step, context, job)
+
+    return Job(
+        step.key,
+        run,
+        trial,
+        fingerprint=_fingerprint(step, context),
+        needs=step.needs,
+        resources={} if step.kind is StepKind.JUDGE else {"sandbox": 1},
+        lane=step.lane,
+        title=step.title,
+        min_cost=_min_cost(step, context),
+    )
+
+
+def _prompt(step: Step, context: InferenceContext) -> str:
+    """Return the prompt of ``step``'s agent; the plan of an execute step is not known yet."""
+    return (
+        planning_prompt(step, context)
+        if step.kind is StepKind.PLAN
+        else execution_prompt(step, context, None)
+    )
+
+
+def _fingerprint(step: Step, context: InferenceContext) -> str:
+    """Fingerprint everything that determines the result of ``step``, except the results that it needs."""
+    trial, agent = step.trial, step.trial.agent
+    common = (str(VERSION), trial.instance.commit_hash, step.kind, context.model_fingerprints[step.model_id])
+    if step.kind is StepKind.JUDGE:
+        request = opening_request(step, context)
+        texts = (request.messages[0].text, repeated_question(PLAN_COUNT))
+        return digest_parts(*common, *texts, str(request.max_output_tokens))
+    task = _prompt(step, context)
+    inputs = (context.sandbox_fingerprint, str(trial.attempt), task)
+    if agent.uses_own_loop:
+        settings = loop_settings(agent, task)
+        tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
+        caps = f"{settings.max_turns} {settings.max_output_tokens}"
+        return digest_parts(
+            *common, *inputs, settings.system, caps, canonical_json(dict(agent.options)), *tools
+        )
+    adapter = context.adapters[agent.id]
+    options = canonical_json(adapter.resolve_options(agent.options))
+    return digest_parts(*common, *inputs, adapter.digest, context.version(agent), options)
+
+
+def _min_cost(step: Step, context: InferenceContext) -> Cost | None:
+    """Return the minimum cost of the first call of ``step``; None where that is unknown."""
+    model = context.models[step.model_id]
+    if step.kind is StepKind.JUDGE:
+        return model.min_cost(opening_request(step, context))
+    agent, task = step.trial.agent, _prompt(step, context)
+    if not agent.uses_own_loop and context.adapters[agent.id].protocol == "none":
+        return None
+    # A CLI agent adds an unknown amount of its own prompt: its first call costs more than this lower bound.
+    settings = (
+        loop_settings(agent, task) if agent.uses_own_loop else LoopSettings(system="", task=task, tools=())
+    )
+    return model.min_cost(settings.build_request(settings.first_messages()))
+
+
+def _install_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
+    agent = step.trial.agent
+    adapter = context.adapters[agent.id]
+    version = context.version(agent)
+
+    async def run(_job: JobContext) -> Json:
+        installed = await context.install_agent(agent)
+        return {"id": installed.id, "digest": installed.digest, "version": installed.version}
+
+    return Job(
+        step.install_key,
+        run,
+        budget,
+        fingerprint=digest_parts(_SHARED, adapter.digest, version),
+        resources={"cpu": 1},
+        title=f"install {adapter.name} {version}",
+        costs_nothing=True,
+        prerequisite_only=True,
+    )

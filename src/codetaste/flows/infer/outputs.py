@@ -1,0 +1,219 @@
+"""The metadata files beside a trial's patch, in the published layout (DESIGN §6)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste import __version__
+from codetaste.core.files import write_atomically
+from codetaste.core.units import format_exact_usd
+from codetaste.flows.agents.result import ERROR, sum_usage
+from codetaste.flows.infer.plan import StepKind
+from codetaste.flows.infer.plan_files import PLAN_FILE, PLAN_FILES
+from codetaste.llm.codec import usage_from_json, usage_to_json
+from codetaste.llm.messages import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.plan import Trial
+    from codetaste.harness.patch.extract import ExtractedPatch
+    from codetaste.orchestration.budget.cost import BudgetSnapshot
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.blobs import Blobs
+
+
+def agent_config(trial: Trial, context: InferenceContext) -> dict[str, Any]:
+    """Return ``agent_config.json`` in the format of the published harness."""
+    agent, model = trial.agent, context.model_configs[trial.agent.model]
+    limits = {"budget_usd": format_exact_usd(agent.budget_usd), "time_limit_s": agent.time_limit}
+    return {
+        "id": agent.id,
+        "agent": {
+            "name": agent.harness if agent.uses_own_loop else context.adapters[agent.id].name,
+            "version": context.version(agent),
+            "provider": "codetaste" if agent.uses_own_loop else context.adapters[agent.id].protocol,
+            "additional": {**limits, "max_turns": agent.max_turns, "options": agent.options},
+        },
+        "model": {
+            "name": model.model,
+            "provider": model.provider,
+            "additional": {"id": model.id, "options": model.options},
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEnd:
+    """How a trial ended.
+
+    Attributes:
+        finish_reason: one of the finish reasons in ``flows/agents/result.py``.
+        finished_at: when it ended, ISO 8601.
+        message: the agent's last message, or why it ended.
+        patch: the extracted patch; None where no agent ran.
+        interruption: why this is a partial prediction and not an outcome; "" for an outcome.
+    """
+
+    finish_reason: str
+    finished_at: str
+    message: str = ""
+    patch: ExtractedPatch | None = None
+    interruption: str = ""
+
+
+def inference_metadata(
+    trial: Trial, context: InferenceContext, steps: Mapping[str, Any], money: BudgetSnapshot, end: TrialEnd
+) -> dict[str, Any]:
+    """Return ``inference_metadata.json`` of a trial; ``steps`` has the results of its finished steps by name.
+
+    ``cost_usd`` is the measured cost of the calls of all steps together; a call of unknown cost counts with
+    the amount that was reserved for it.
+    """
+    patch = end.patch
+    # A plan step has one agent run for each of its attempts.
+    attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
+    usage = sum_usage(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
+    return {
+        "cost_usd": float(money.settled.usd + money.unknown.usd),
+        "finish_reason": end.finish_reason,
+        "start_time": (str(attempts[0]["start_time"]) if attempts else "") or end.finished_at,
+        "finish_time": end.finished_at,
+        "description_type": str(trial.track.track),
+        "mode": trial.track.mode,
+        "additional": {
+            "turns": sum(attempt.get("turns", 0) for attempt in attempts),
+            "tool_calls": sum(attempt.get("tool_calls", 0) for attempt in attempts),
+            "tokens": usage_to_json(usage),
+            "settled_usd": format_exact_usd(money.settled.usd),
+            "unknown_usd": format_exact_usd(money.unknown.usd),
+            "attempt": trial.attempt,
+            "harness": trial.agent.harness,
+            "harness_version": context.version(trial.agent),
+            "codetaste_version": __version__,
+            "box": context.sandboxes.kind,
+            "image": context.sandbox_config.image,
+            "patch_bytes": len(patch.patch) if patch else 0,
+            "patch_files": patch.files if patch else 0,
+            "patch_problem": patch.problem if patch else "",
+            "patch_notes": list(patch.notes) if patch else [],
+            "selected_plan": steps.get(StepKind.JUDGE, {}).get("selected"),
+            "steps": dict(steps),
+            **({"message": end.message} if end.message else {}),
+            **({"interrupted": end.interruption} if end.interruption else {}),
+        },
+    }
+
+
+def without_plans(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step's value without the digests of its plans, which have their own files."""
+    data = {name: item for name, item in value.items() if name != "plans"}
+    if "goes" in data:
+        data["goes"] = [without_plans(attempt) for attempt in data["goes"]]
+    return data
+
+
+PATCH_FILE, METADATA_FILE, AGENT_CONFIG_FILE = (
+    "prediction.diff",
+    "inference_metadata.json",
+    "agent_config.json",
+)
+
+
+def outputs_root(out: Path) -> Path:
+    """Return the folder of all predictions of the run in ``out``."""
+    return out / "outputs"
+
+
+def output_folder(out: Path, trial: Trial) -> Path:
+    """Return the folder of ``trial``'s prediction; attempts after the first have sub-folders of it."""
+    track = trial.track
+    first = outputs_root(out) / track.track / track.mode / trial.instance.path / trial.agent.id
+    return first if trial.attempt == 1 else first / f"attempt-{trial.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The content of all files of one trial. ``metadata`` is ``inference_metadata.json``."""
+
+    patch: bytes
+    metadata: Mapping[str, Any]
+    plans: Sequence[str] = ()
+
+    async def store(self, job: JobContext) -> dict[str, Any]:
+        """Return JSON data with the digests of the long texts, which are stored in the journal's blobs."""
+        return {
+            "patch": await job.store_text(self.patch.decode("utf-8", "surrogateescape")),
+            "plans": [await job.store_text(text) for text in self.plans],
+            "metadata": dict(self.metadata),
+        }
+
+
+async def load_prediction(data: Mapping[str, Any], blobs: Blobs) -> Prediction:
+    """Load the prediction whose JSON data ``Prediction.store`` returned.
+
+    Raises:
+        JournalError: a text is missing or damaged.
+    """
+    patch = (await blobs.load(data["patch"])).encode("utf-8", "surrogateescape")
+    return Prediction(patch, data["metadata"], [await blobs.load(digest) for digest in data["plans"]])
+
+
+async def write_prediction(
+    out: Path, trial: Trial, prediction: Prediction, context: InferenceContext
+) -> None:
+    """Write the files of ``trial``; a file that already has its content is not touched.
+
+    Raises:
+        JournalError: a file cannot be written; StorageFull is one of these.
+    """
+    names = (PLAN_FILE,) if len(prediction.plans) == 1 else PLAN_FILES
+    files = {
+        PATCH_FILE: prediction.patch,
+        **{name: text.encode() for name, text in zip(names, prediction.plans, strict=False)},
+        AGENT_CONFIG_FILE: _json(agent_config(trial, context)),
+        METADATA_FILE: _json(prediction.metadata),
+    }
+    await to_thread.run_sync(_write, output_folder(out, trial), files)
+
+
+async def is_partial(out: Path, trial: Trial) -> bool:
+    """Whether the files of ``trial`` are a partial prediction of an interrupted execute step."""
+    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA_FILE)
+    return metadata is not None and "interrupted" in metadata["additional"]
+
+
+async def has_outcome(out: Path, trial: Trial) -> bool:
+    """Whether the files of ``trial`` are an outcome or a partial prediction, not a record of a failure."""
+    metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA_FILE)
+    return metadata is not None and metadata["finish_reason"] != ERROR
+
+
+def _read_metadata(path: Path) -> dict[str, Any] | None:
+    try:
+        metadata: dict[str, Any] = json.loads(path.read_bytes())
+        _ = metadata["finish_reason"], metadata["additional"].keys()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return metadata
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        try:
+            present = path.read_bytes()
+        except OSError:
+            present = None
+        if present != content:
+            write_atomically(path, content)
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2) + "\n").encode()

@@ -1,0 +1,203 @@
+"""The section ``[[tracks]]``, the trials that it selects, and their steps.
+
+A trial is one attempt of one agent at one instance (CodeTaste §3.5). On the instructed track the agent gets
+the whole description, on the open track only the area to improve. The open track has three modes: *direct*;
+*plan*, where a fresh agent carries out the plan of the first one; *multiplan*, where a judge who gets the
+whole description picks one of five plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, model_validator
+
+from codetaste.benchmark.benchmark import Track
+from codetaste.core.section import Section
+from codetaste.core.units import Seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
+
+    from codetaste.benchmark.instance import Instance
+    from codetaste.harness.config import AgentConfig
+
+PLAN_COUNT = 5
+"""Number of plans in the mode multiplan (CodeTaste, Figure 16)."""
+
+
+class TrackConfig(Section):
+    """``[[tracks]]``: how much of the description the agents get, and whether they plan first."""
+
+    track: Track
+    """"instructed" or "open"."""
+    mode: Literal["direct", "plan", "multiplan"] = "direct"
+    """The instructed track supports only "direct"."""
+    judge: str | None = None
+    """The id of the model that picks one of the five plans of "multiplan"."""
+    attempts: int = Field(default=1, ge=1, le=1000)
+    """Trials of each agent at each instance."""
+    plan_time_limit: Seconds = 30 * 60.0
+    """Working time of all attempts of the plan step together; it also counts towards the trial's limit."""
+    plan_attempts: int = Field(default=3, ge=1, le=3)
+    """Maximum number of attempts at a usable plan."""
+    agents: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Ids of [[agents]]; default is all of them."""
+
+    @model_validator(mode="after")
+    def _check_mode(self) -> Self:
+        if self.track is Track.INSTRUCTED and self.mode != "direct":
+            raise ValueError('the track "instructed" has the mode "direct" only: its description is the plan')
+        if self.mode == "multiplan" and self.judge is None:
+            raise ValueError('the mode "multiplan" needs a judge: the id of one of [[models]]')
+        if self.mode != "multiplan" and self.judge is not None:
+            raise ValueError('only the mode "multiplan" has a judge')
+        return self
+
+    @property
+    def name(self) -> str:
+        """The display name, such as "open/plan"."""
+        return f"{self.track}/{self.mode}"
+
+    def includes(self, agent_id: str) -> bool:
+        """Whether the agent takes part in this track."""
+        return self.agents is None or agent_id in self.agents
+
+
+class StepKind(StrEnum):
+    """The kind of a trial's step."""
+
+    PLAN = "plan"
+    JUDGE = "judge"
+    EXECUTE = "execute"
+
+
+_STEPS = {
+    "direct": (StepKind.EXECUTE,),
+    "plan": (StepKind.PLAN, StepKind.EXECUTE),
+    "multiplan": (StepKind.PLAN, StepKind.JUDGE, StepKind.EXECUTE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One agent, one track and mode, one instance, one attempt (from 1)."""
+
+    agent: AgentConfig
+    track: TrackConfig
+    instance: Instance
+    attempt: int
+    model_labels: Mapping[str, str]
+    """Display names of models by id; that of a scripted model says that it is scripted."""
+
+    @property
+    def budget_name(self) -> str:
+        """The name of the budget that all its steps share."""
+        again = f"/attempt-{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.agent.id}/{self.track.name}/{self.instance.id}{again}"
+
+    @property
+    def key(self) -> str:
+        """The prefix of its jobs' keys."""
+        return f"infer/{self.budget_name}"
+
+    @property
+    def title(self) -> str:
+        """The display name."""
+        return self.describe(self.track.name)
+
+    def describe(self, what: str) -> str:
+        """Return a display name with ``what``, which comes early because the end may be truncated."""
+        again = f", attempt {self.attempt}" if self.attempt > 1 else ""
+        return f"{self.instance.id} {what} by {self.agent_label}{again}"
+
+    @property
+    def agent_label(self) -> str:
+        """The display name of the agent."""
+        label = self.model_labels[self.agent.model]
+        scripted = label.endswith("scripted") and not self.agent.id.endswith("scripted")
+        return f"{self.agent.id}, scripted" if scripted else self.agent.id
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in their order."""
+        return tuple(Step(self, kind) for kind in _STEPS[self.track.mode])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One job of a trial."""
+
+    trial: Trial
+    kind: StepKind
+
+    @property
+    def key(self) -> str:
+        """The job's key."""
+        return f"{self.trial.key}/{self.kind}"
+
+    @property
+    def title(self) -> str:
+        """The job's display name."""
+        track = self.trial.track
+        return self.trial.describe(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model that it calls."""
+        judge = self.trial.track.judge
+        return judge if self.kind is StepKind.JUDGE and judge is not None else self.trial.agent.model
+
+    @property
+    def lane(self) -> str:
+        """The display name of that model; jobs of one model share a lane of the scheduler."""
+        return self.trial.model_labels[self.model_id]
+
+    @property
+    def previous_steps(self) -> tuple[Step, ...]:
+        """The earlier steps of the trial, whose results this one needs."""
+        kinds = _STEPS[self.trial.track.mode]
+        return tuple(Step(self.trial, kind) for kind in kinds[: kinds.index(self.kind)])
+
+    @property
+    def sources_key(self) -> str:
+        """The key of the job that checks out the instance's trees."""
+        return f"sources/{self.trial.instance.id}"
+
+    @property
+    def install_key(self) -> str:
+        """The key of the job that installs the CLI agent; "" for the own agent."""
+        return "" if self.trial.agent.uses_own_loop else f"install/{self.trial.agent.id}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The keys of the jobs that must have a result first."""
+        earlier = tuple(step.key for step in self.previous_steps)
+        if self.kind is StepKind.JUDGE:
+            return earlier
+        return tuple(filter(None, (self.sources_key, self.install_key, *earlier)))
+
+
+def plan_trials(
+    agents: Sequence[AgentConfig],
+    tracks: Sequence[TrackConfig],
+    instances: Iterable[Instance],
+    labels: Mapping[str, str],
+) -> tuple[Trial, ...]:
+    """List the trials: agents × tracks × instances × attempts; ``labels`` are display names by model id."""
+    return tuple(
+        Trial(agent, track, instance, attempt, labels)
+        for instance in instances
+        for track in tracks
+        for agent in agents
+        if track.includes(agent.id)
+        for attempt in range(1, track.attempts + 1)
+    )
+
+
+def with_previous_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Add the earlier steps of the same trials, each before the steps that need it."""
+    return tuple({each.key: each for step in steps for each in (*step.previous_steps, step)}.values())

@@ -1,0 +1,96 @@
+"""A CLI agent's request, parsed as far as its model and its cost depend on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import MalformedRequest
+from codetaste.gateway.prompt import CONVERSATION_KEYS
+from codetaste.llm.messages import Request, ToolSpec
+from codetaste.llm.wire.common.request import (
+    DEFAULT_CAP,
+    WireRequest,
+    cap_of,
+    optional_flag,
+    optional_objects,
+    parse_body,
+    require_object,
+    require_text,
+)
+from codetaste.llm.wire.common.request_cost import separately_billed_features
+from codetaste.llm.wire.openai_chat.client import CAP_NAMES
+from codetaste.llm.wire.protocols import SERVER_CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.gateway.session import GatewaySession
+    from codetaste.gateway.upstream import GatewayModel
+    from codetaste.llm.wire.common.request import ProtocolName
+
+_CAPS = {"anthropic": ("max_tokens",), "openai": ("max_output_tokens",), "openai-chat": CAP_NAMES}
+_ANY_TOOL = ToolSpec("", "", {})
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRequest:
+    """A CLI agent's request.
+
+    Attributes:
+        wire: its body.
+        model: the model that answers.
+        headers: names in lower case; headers that contain the token are left out.
+        query: the URL's query string.
+    """
+
+    wire: WireRequest
+    model: GatewayModel
+    headers: Mapping[str, str]
+    query: str
+
+
+def parse_request(
+    access: GatewaySession, data: bytes, headers: Mapping[str, str], query: str
+) -> GatewayRequest | None:
+    """Parse a CLI agent's request; None if the job may not use the model.
+
+    Raises:
+        MalformedRequest: the body is invalid.
+    """
+    try:
+        body = require_object(parse_body(data), "the body")
+        model = access.model_for(require_text(body.get("model"), "model"))
+        if model is None:
+            return None
+        if model.upstream is None:
+            wire = SERVER_CODECS[access.protocol].read_request(body)
+        else:
+            wire = _parse_forwarded(access.protocol, body)
+    except RecursionError as error:
+        raise MalformedRequest("the body is nested too deeply") from error
+    without_token = {name: value for name, value in headers.items() if access.token not in value}
+    return GatewayRequest(wire, model, without_token, query)
+
+
+def _parse_forwarded(protocol: ProtocolName, body: dict[str, Any]) -> WireRequest:
+    """Parse the fields that decide model and cost; the provider validates all others."""
+    cap = cap_of(body, _CAPS[protocol])
+    thinking = body.get("thinking")
+    require_object(body.get("stream_options") or {}, "stream_options")
+    request = Request(
+        system="",
+        messages=(),
+        tools=(_ANY_TOOL,) if optional_objects(body.get("tools"), "tools") else (),
+        max_output_tokens=cap or DEFAULT_CAP,
+        options={"thinking": thinking} if isinstance(thinking, dict) else {},
+    )
+    return WireRequest(
+        protocol=protocol,
+        body=body,
+        request=request,
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
+        cap=cap,
+        separately_billed=separately_billed_features(body, CONVERSATION_KEYS[protocol]),
+    )

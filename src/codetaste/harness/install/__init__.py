@@ -1,0 +1,1 @@
+"""Installed releases of CLI agents."""

@@ -1,0 +1,1 @@
+"""The patch that an agent leaves."""

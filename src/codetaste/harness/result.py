@@ -1,0 +1,85 @@
+"""The result of an agent's run, with one of the published finish reasons.
+
+A run is a success only if exit code, last event and last message agree: CLI agents exit with 0 on errors of
+their provider, on signals, and on limits of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from codetaste.harness.manifest import AgentManifest
+    from codetaste.harness.output import ReportedResult
+    from codetaste.llm.messages import Usage
+    from codetaste.sandbox.base import CommandResult
+
+FinishReason = Literal["success", "timeout", "execution_error", "error", "unknown", "budget_exceeded"]
+_STDERR_CHARS = 4000
+_SIGNALLED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """How an agent ended, and the numbers that it reports; None is a number that it does not report.
+
+    Attributes:
+        finish_reason: as in the published ``inference_metadata.json``.
+        problem: why the run is not a success, in one line.
+        exit_code: None if the agent was killed.
+        turns: replies of its model.
+        tool_calls: number of tool calls.
+        usage: tokens, as the agent counts them.
+        cost_usd: the cost that the agent reports, in US dollars; never the billed cost.
+        message: its last message, shortened.
+        stderr: the end of its standard error.
+        wall_s: its running time, in seconds.
+        stream_bytes: bytes of its standard output.
+    """
+
+    finish_reason: FinishReason
+    problem: str = ""
+    exit_code: int | None = None
+    turns: int | None = None
+    tool_calls: int | None = None
+    usage: Usage | None = None
+    cost_usd: Decimal | None = None
+    message: str = ""
+    stderr: str = ""
+    wall_s: float = 0.0
+    stream_bytes: int = 0
+
+
+def result_of_exit(
+    completed: CommandResult, reported: ReportedResult, manifest: AgentManifest
+) -> tuple[FinishReason, str]:
+    """Return the finish reason of an agent that exited by itself, and in one line why it is not a success."""
+    code = completed.exit_code
+    message = one_line(reported.message or stderr_tail(completed))
+    meaning = manifest.exit_codes.get(str(code), "")
+    if reported.outcome == "budget":
+        return "budget_exceeded", "it reached its own cost limit"
+    if reported.outcome == "error" or reported.problem:
+        failure = message or meaning or "it reported a failure"
+        return "error", failure if reported.outcome == "error" else one_line(reported.problem)
+    if code is None or code < 0 or code > _SIGNALLED:
+        return "execution_error", meaning or f"it was killed ({code}): {message}"
+    if code:
+        return "execution_error", ": ".join(filter(None, (f"it exited with {code}", meaning, message)))
+    if manifest.ends and reported.outcome != "success":
+        return "unknown", "it exited with 0, but reported no result"
+    return "success", ""
+
+
+def stderr_tail(completed: CommandResult | None) -> str:
+    """Return the end of the agent's standard error."""
+    return completed.stderr.decode(errors="replace")[-_STDERR_CHARS:] if completed else ""
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Return ``text`` in one line of at most ``limit`` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

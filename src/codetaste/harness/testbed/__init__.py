@@ -1,0 +1,1 @@
+"""What a sandbox holds before the agent starts."""

@@ -1,0 +1,101 @@
+"""Build models from the config's ``[[models]]`` entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.llm.config import ModelConfig
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price_table import price_mismatch_checker, price_of
+from codetaste.llm.ratelimit.registry import LimiterRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from codetaste.llm.config import ModelConfig
+    from codetaste.llm.messages import Request
+    from codetaste.llm.model import Model
+
+    Prepare = Callable[[Request], Awaitable[None]]
+
+
+def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Model:
+    """Build the model that ``config`` describes; the caller closes it.
+
+    Args:
+        config: one entry of ``[[models]]``.
+        base_dir: the folder of the config file; paths in the config are relative to it.
+        record_dir: the folder for the ledger of a scripted or replayed model in this run.
+
+    Raises:
+        ConfigError: a script or a cassette does not exist, or a key is not set.
+    """
+    # SDKs are slow to import: each is imported only if it is used.
+    if config.cassette is not None:
+        from codetaste.llm.providers.cassette import Cassette  # noqa: PLC0415
+        from codetaste.llm.providers.replay import ReplayModel  # noqa: PLC0415
+
+        inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
+        cassette = Cassette.at(base_dir / config.cassette, config.id)
+        if config.mode == "replay":
+            cassette.check_exists()
+        return ReplayModel(
+            config.id,
+            config.model,
+            cassette,
+            inner=inner,
+            mode=config.mode,
+            ledger=record_dir / f"{config.id}.replay.jsonl",
+        )
+    return _build_live(config, base_dir, record_dir)
+
+
+def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
+    if config.provider == "anthropic":
+        from codetaste.llm.providers.anthropic import anthropic_model as remote  # noqa: PLC0415
+    elif config.provider == "openai":
+        from codetaste.llm.providers.openai import openai_model as remote  # noqa: PLC0415
+    elif config.provider == "openai-chat":
+        from codetaste.llm.providers.openai import openai_chat_model as remote  # noqa: PLC0415
+    else:
+        return _build_scripted(config, base_dir, record_dir)
+    from codetaste.llm.providers.sdk_client import api_key_for  # noqa: PLC0415
+
+    return remote(
+        config.id,
+        config.model,
+        api_key=api_key_for(config),
+        base_url=config.address,
+        timeout_s=config.timeout,
+        read_timeout_s=config.silence,
+    )
+
+
+def _build_scripted(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
+    from codetaste.llm.providers.scripted import ScriptedModel, load_script  # noqa: PLC0415
+
+    script = load_script(config.model, base_dir=base_dir, model_id=config.id)
+    ledger = record_dir / f"{config.id}.ledger.jsonl"
+    return ScriptedModel(config.id, script, price=price_of(config), ledger=ledger)
+
+
+def build_metered_model(
+    config: ModelConfig, *, base_dir: Path, record_dir: Path, limiters: LimiterRegistry | None = None
+) -> MeteredModel:
+    """Build the metered model of one ``[[models]]`` entry; the caller closes it.
+
+    ``limiters`` are those of the run: models with the same provider, address, key and name share one.
+
+    Raises:
+        ConfigError: as ``build_model``.
+    """
+    return MeteredModel(
+        build_model(config, base_dir=base_dir, record_dir=record_dir),
+        price_of(config),
+        (limiters or LimiterRegistry()).limiter_for(config),
+        options=config.options,
+        max_output_tokens=config.max_output_tokens,
+        price_mismatch=price_mismatch_checker(config),
+    )

@@ -1,0 +1,1 @@
+"""Paid, journalled model calls."""

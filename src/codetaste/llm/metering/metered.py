@@ -1,0 +1,289 @@
+"""``MeteredModel``: every call is paid from a job's budget, journalled, and never bought twice.
+
+Acquire a permit → reserve (durable) → call → settle, with reply and cost in one journal line. So no job holds
+money while it waits for a permit or a rate limit, and none holds either during a back-off. A call that may
+have been billed, but whose cost is unknown, stays charged at its reservation; the reservation of a call that
+was certainly not billed is released.
+"""
+
+from __future__ import annotations
+
+import random
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from codetaste.errors import Cause, ModelError
+from codetaste.llm.metering.call import call_model
+from codetaste.llm.metering.call_cost import (
+    PricedRequest,
+    cap_to_budget,
+    min_cost,
+    plausible_cost,
+    price_request,
+)
+from codetaste.llm.metering.prompt_bound import PromptBound
+from codetaste.llm.metering.reply_record import load_reply, reply_record
+from codetaste.llm.ratelimit.retries import CallRetries
+from codetaste.orchestration.budget.cost import Cost
+from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_up
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from codetaste.llm.messages import Reply, Request, Usage
+    from codetaste.llm.model import Model
+    from codetaste.llm.price import Price
+    from codetaste.llm.ratelimit.limiter import Permit, RateLimiter
+    from codetaste.orchestration.budget.reservation import Reservation
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.paid_call import PaidCall
+    from codetaste.orchestration.retry import RetryRule
+
+    Prepare = Callable[[Request], Awaitable[None]]
+
+
+_TURNS = 8
+"""How often a permit is released for lack of money before a job waits for money while holding a permit."""
+
+
+class TokenBound(Protocol):
+    """Bounds the tokens of prompts."""
+
+    def tokens(self, request: Request) -> int:
+        """Return an upper bound of the prompt tokens of ``request``."""
+        ...
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Store the provider's count."""
+        ...
+
+
+class MeteredModel:
+    """A ``Model`` behind a price, a limiter, a budget and a journal; shared by all jobs that use the model.
+
+    Args:
+        model: the backend that answers.
+        price: None counts tokens only, and raises under a budget in dollars.
+        limiter: gives one permit per request; never held while a job waits or works.
+        options: the model's own settings; those of a request override them.
+        max_output_tokens: an upper limit to every request's cap.
+        retries: how often each cause is retried.
+        rng: for the jitter of the back-off.
+        price_mismatch: returns why the price may not apply to the model named in a reply, "" if it does.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        price: Price | None,
+        limiter: RateLimiter,
+        *,
+        options: Mapping[str, Any] | None = None,
+        max_output_tokens: int | None = None,
+        retries: Mapping[Cause, RetryRule] = RETRY_TABLE,
+        rng: random.Random | None = None,
+        price_mismatch: Callable[[str], str] = lambda _name: "",
+    ) -> None:
+        self.model, self.price, self.limiter = model, price, limiter
+        self._options, self._max_output_tokens = dict(options or {}), max_output_tokens
+        self._retries, self._price_mismatch = retries, price_mismatch
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self.bound: TokenBound = PromptBound()
+        self._prepare: Prepare | None = None
+
+    @property
+    def id(self) -> str:
+        """The model's id in the config."""
+        return self.model.id
+
+    def min_cost(self, request: Request) -> Cost:
+        """Return the minimum cost of a call for ``request``: its prompt and the shortest useful reply."""
+        request = self._effective_request(request)
+        return min_cost(request, self.bound.tokens(request), self.price)
+
+    async def complete(self, request: Request, *, ctx: JobContext, name: str) -> Reply:
+        """Answer ``request`` as effect ``name`` of the job, from the journal or by a paid call.
+
+        Raises:
+            BudgetExceeded: the remaining budget does not cover the shortest useful reply; no call was made.
+            ModelError: no reply after all retries that its cause allows.
+            JournalError: the run directory cannot be written, for example ``StorageFull``.
+        """
+        request = self._effective_request(request)
+        reply = await load_reply(ctx, name) or await self._recover(ctx, name)
+        if reply is None:
+            reply = await self._call_with_retries(request, ctx, name)
+        self.bound.learn(request, reply)
+        return reply
+
+    def with_backend(self, model: Model, bound: TokenBound, meanwhile: Prepare | None = None) -> MeteredModel:
+        """Return this model with the same price, limiter and retries, but with backend ``model``.
+
+        Args:
+            model: has the same id; forwards requests that another program has written.
+            bound: bounds the prompts.
+            meanwhile: runs while a reservation is written to disk; with it, settlements are not awaited.
+        """
+        other = copy(self)
+        other.model, other.bound, other._prepare = model, bound, meanwhile  # noqa: SLF001 - of the same class
+        return other
+
+    async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
+        """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
+        await self._recover(ctx, name)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()
+
+    def _effective_request(self, request: Request) -> Request:
+        cap = min(request.max_output_tokens, self._max_output_tokens or request.max_output_tokens)
+        return replace(request, max_output_tokens=cap, options={**self._options, **request.options})
+
+    async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
+        """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
+        found: Reply | None = None
+        for paid in ctx.unsettled_calls(name):
+            reply = await self.model.lookup(paid.call)
+            if reply is None:
+                if self.model.has_ledger:
+                    await paid.settle(Cost())
+                continue
+            if found is None:
+                await self._settle(reply, ctx, name, paid)
+                found = reply
+            elif (cost := self._cost(reply.usage, paid.granted)) is not None:
+                await paid.settle(cost)
+        return found
+
+    async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
+        """Call the model, with as many retries as the causes of its failures allow."""
+        priced = price_request(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
+        attempts = CallRetries(self.limiter, self._retries, rng=self._rng)
+        while True:
+            try:
+                return await self._attempt(priced, ctx, name)
+            except ModelError as error:
+                if is_given_up(error):
+                    raise
+                wait_s = attempts.wait_s(error)
+                if wait_s is None:
+                    raise mark_given_up(error) from error.__cause__
+                ctx.note_retry(self.id, error, wait_s or self.limiter.statistics().paused_s)
+                if wait_s:
+                    why = error.cause.value.replace("_", " ")
+                    with ctx.waiting(f"{self.id}: {why}", keep_clock_running=not error.overloaded):
+                        await anyio.sleep(wait_s)
+            if (reply := await self._recover(ctx, name)) is not None:
+                return reply
+
+    async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:
+        note: Json = {
+            "model": self.id,
+            "prompt": priced.prompt_tokens,
+            "output": priced.request.max_output_tokens,
+        }
+        while True:
+            permit, reservation = await self._acquire(priced, ctx)
+            try:
+                request = cap_to_budget(priced, reservation.granted, self.price)
+                ready = self._prepare and partial(self._prepare, request)
+                async with await ctx.start_call(name, reservation, note, meanwhile=ready) as paid:
+                    if not permit.valid:
+                        paid.release()  # a pause began or the limit fell while the reservation was written
+                        continue
+                    self._note_lowered(priced, request, ctx)
+                    reply = await self._ask(request, ctx, paid, permit)
+                    # A deadline that expires now must not lose a paid reply.
+                    with ctx.cleanup_scope():
+                        await self._settle(reply, ctx, name, paid, request)
+                    return reply
+            finally:
+                permit.release()
+
+    async def _acquire(self, priced: PricedRequest, ctx: JobContext) -> tuple[Permit, Reservation]:
+        """Return a permit and the money for one request.
+
+        Neither is held during a wait for the other, so that jobs with a small budget do not block the permits
+        of others. Only after ``_TURNS`` attempts does a job wait for money while holding a permit. This ends,
+        because every job that holds money then also holds a permit.
+
+        Raises:
+            BudgetExceeded: the budget can never cover the request.
+            RateLimited: the provider is given up.
+        """
+        permit = await self.limiter.acquire(lambda: self._waiting(ctx))
+        try:
+            for _ in range(_TURNS):
+                if (now := ctx.try_hold(priced.max_cost, priced.min_cost)) is not None:
+                    return permit, now
+                permit.release()
+                reservation = await ctx.hold(priced.max_cost, priced.min_cost)
+                if (free := self.limiter.acquire_nowait()) is not None:
+                    return free, reservation
+                reservation.release()
+                permit = await self.limiter.acquire(lambda: self._waiting(ctx))
+            return permit, await ctx.hold(priced.max_cost, priced.min_cost)
+        except BaseException:
+            permit.release()
+            raise
+
+    def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
+        why = self.limiter.wait_reason
+        return ctx.waiting(f"{self.id}: {why}" if why else f"a slot of {self.id}")
+
+    async def _ask(self, request: Request, ctx: JobContext, paid: PaidCall, permit: Permit) -> Reply:
+        """Send the request, and report the outcome to the limiter and the budget."""
+        try:
+            reply = await call_model(self.model, request, ctx, paid, self._cost)
+        except ModelError as error:
+            if error.unbilled:
+                paid.release()
+            if error.overloaded:
+                rule = self._retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
+                self._notify(permit.refused(error, rule), ctx)
+            raise
+        self._notify(permit.succeeded(), ctx)
+        return reply
+
+    def _notify(self, change: str, ctx: JobContext) -> None:
+        """Journal how the limiter has adapted, if it has."""
+        if change:
+            ctx.note(change)
+            ctx.note_capacity(f"model {self.id}", self.limiter.statistics().limit)
+
+    def _note_lowered(self, priced: PricedRequest, request: Request, ctx: JobContext) -> None:
+        requested, cap = priced.request.max_output_tokens, request.max_output_tokens
+        if cap < requested:
+            ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {requested}")
+
+    async def _settle(
+        self, reply: Reply, ctx: JobContext, name: str, paid: PaidCall, request: Request | None = None
+    ) -> None:
+        """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
+        if mismatch := self._price_mismatch(reply.model):
+            ctx.note(f"{self.id}: {mismatch}")
+        cost = self._cost(reply.usage, paid.granted)
+        value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
+        if cost is not None:
+            if not cost <= paid.granted:
+                ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
+            await paid.settle(cost, value, deferrable=self._prepare is not None)
+            return
+        # The reply is valid although its cost is unknown: the reservation stays charged.
+        problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"
+        ctx.note(f"{self.id}: the provider reported {problem} for {paid.call}; charged ${paid.granted.usd}")
+
+        async def recorded() -> Json:
+            return value
+
+        await ctx.effect(name, recorded)
+
+    def _cost(self, usage: Usage | None, granted: Cost) -> Cost | None:
+        return plausible_cost(usage, granted, self.price)

@@ -1,0 +1,150 @@
+"""Upper bound of the tokens of a prompt, computed before the call (docs: reserve, then settle).
+
+No tokenizer makes more tokens than there are bytes, and a provider's own count of an earlier part of the
+conversation is more exact. So the bound is: the provider's count for the longest prefix that it has reported,
+plus the bytes of the rest, plus an allowance for what the provider adds around it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeVar
+
+from codetaste.core.hashing import canonical_json
+from codetaste.llm.codec import message_to_json, tool_to_json, value_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from codetaste.llm.messages import Message, Reply, Request, Usage
+
+
+TOKENS_PER_CALL = 1024
+"""Tokens that a provider may add to every prompt, such as its instructions for tool use."""
+
+TOKENS_PER_MESSAGE = 32
+
+TOKENS_PER_TOOL = 64
+"""Tokens that a provider may add around each message and each tool."""
+
+_MESSAGES = 4_000
+"""Measured messages kept in memory; an evicted one is measured again."""
+
+
+def wire_size(message: Message) -> int:
+    """Return an upper bound of the UTF-8 bytes of ``message`` in any wire format."""
+    written = message_to_json(replace(message, raw=None))
+    neutral = len(canonical_json(written))
+    raw = 0 if message.raw is None else len(canonical_json(value_to_json(message.raw.blocks)))
+    return max(neutral, raw)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A message with its digest and an upper bound of its tokens."""
+
+    message: Message
+    digest: bytes
+    size: int
+
+
+class PromptBound:
+    """Bounds prompts by the counts that the provider has reported for earlier calls of one model."""
+
+    def __init__(self) -> None:
+        self._reported = PrefixCounts()
+        self._measured: OrderedDict[int, _Measured] = OrderedDict()
+
+    def tokens(self, request: Request) -> int:
+        """Return an upper bound of the prompt tokens of ``request``."""
+        return self._reported.tokens(self._prefixes(request))
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Store the provider's count for ``request`` and its reply, if it is plausible."""
+        usage = reply.usage
+        # A count that is not plausible enough to settle a call must not bound the next one.
+        if usage is None or not is_plausible_usage(usage, self.tokens(request), request.max_output_tokens):
+            return
+        *_, whole = self._prefixes(request)
+        key = sha256(whole.key + self._measure(reply.message).digest).digest()
+        self._reported.learn(key, usage.prompt + usage.output)
+
+    def _prefixes(self, request: Request) -> Iterator[PrefixKey]:
+        """Yield the prefixes of the conversation, from no message to all messages."""
+        tools = [tool_to_json(tool) for tool in request.tools]
+        head = canonical_json([value_to_json(request.system), tools, value_to_json(request.options)])
+        key, size = sha256(head.encode()).digest(), TOKENS_PER_CALL + len(head) + TOKENS_PER_TOOL * len(tools)
+        yield PrefixKey(key, size)
+        for message in request.messages:
+            measured = self._measure(message)
+            key = sha256(key + measured.digest).digest()
+            size += measured.size
+            yield PrefixKey(key, size)
+
+    def _measure(self, message: Message) -> _Measured:
+        """Measure each message object once; the next turns of the conversation contain the same objects."""
+        found = self._measured.get(id(message))
+        if found is None or found.message is not message:
+            written = canonical_json(message_to_json(message))
+            found = _Measured(
+                message, sha256(written.encode()).digest(), TOKENS_PER_MESSAGE + wire_size(message)
+            )
+        remember_recent(self._measured, id(message), found, _MESSAGES)
+        return found
+
+
+_K = TypeVar("_K")
+
+_V = TypeVar("_V")
+
+PLAUSIBLE_FACTOR = 2
+"""A reported usage is implausible above this many times the upper bound of the call."""
+
+_CONVERSATIONS = 20_000
+"""Prefixes kept in memory; an evicted one is bounded by its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixKey:
+    """A conversation up to some message: ``key`` identifies it, ``size`` bounds its tokens by its bytes."""
+
+    key: bytes
+    size: int
+
+
+class PrefixCounts:
+    """The token counts that the provider of one model has reported, by prefix key."""
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
+
+    def tokens(self, prefixes: Iterable[PrefixKey]) -> int:
+        """Return an upper bound of a conversation's tokens, given all its prefixes, shortest first."""
+        bound = base = last = 0
+        for prefix in prefixes:
+            counted = self._counts.get(prefix.key)
+            if counted is not None:
+                bound, base = counted, prefix.size
+            last = prefix.size
+        return bound + last - base
+
+    def learn(self, key: bytes, tokens: int) -> None:
+        """Store the provider's count for the conversation ``key``."""
+        remember_recent(self._counts, key, tokens, _CONVERSATIONS)
+
+
+def is_plausible_usage(usage: Usage, prompt: int, output: int) -> bool:
+    """Whether a reported usage is plausible for a call bounded by ``prompt`` and ``output`` tokens."""
+    if not all(type(count) is int and count >= 0 for count in (usage.prompt, usage.output)):
+        return False
+    return 0 < usage.prompt <= PLAUSIBLE_FACTOR * prompt and usage.output <= PLAUSIBLE_FACTOR * output
+
+
+def remember_recent(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:
+    """Put ``value`` into an LRU cache of at most ``most`` entries."""
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > most:
+        memory.popitem(last=False)

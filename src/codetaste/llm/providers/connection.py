@@ -1,0 +1,246 @@
+"""One HTTP call to a provider through its official SDK client, independent of the protocol.
+
+``providers/sdk_client.py`` configures the client; ``wire/`` encodes requests and decodes replies.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.llm.wire.common.http import one_line, read_json, redact
+from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from httpx2 import Response
+
+    from codetaste.llm.messages import Reply
+
+_CLOSING_S = 5.0
+_DRAIN_S = 0.25
+"""How long to wait for the end of the body after a complete reply, so that the connection can be reused."""
+_EXCERPT_BYTES = 4096
+
+
+class StreamDecoder(Protocol):
+    """Decodes a streamed reply."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply is complete."""
+        ...
+
+    def feed(self, data: str) -> None:
+        """Take the data of one event."""
+        ...
+
+    def reply(self) -> Reply:
+        """Return the complete reply, or raise the reason why there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDecoder:
+    """Decodes the HTTP response to one request.
+
+    Attributes:
+        stream_decoder: returns the decoder of a streamed reply, given the provider's request id.
+        whole_reply: decodes a reply that was not streamed from its parsed body and the provider's request id.
+        error_from: turns an error status, its parsed body and its headers into an exception.
+        request_id_header: the header with the provider's request id.
+    """
+
+    stream_decoder: Callable[[str], StreamDecoder]
+    whole_reply: Callable[[Any, str], Reply]
+    error_from: Callable[[int, Any, Mapping[str, str]], ModelError]
+    request_id_header: str
+
+
+class SdkClient(Protocol):
+    """The common interface of the official SDK clients."""
+
+    @property
+    def post(self) -> Callable[..., Awaitable[Any]]:
+        """Send a request."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class Connection:
+    """An SDK client with a time limit per call.
+
+    Args:
+        client: reads nothing from the environment and retries nothing.
+        stream_class: the SDK's class for a stream.
+        headers: sent with every request in addition to the SDK's own.
+        secret: the API key, which is redacted from error messages.
+        timeout_s: time limit of one call.
+    """
+
+    def __init__(
+        self,
+        client: SdkClient,
+        stream_class: type[Any],
+        *,
+        headers: Mapping[str, Any] | None = None,
+        secret: str,
+        timeout_s: float,
+    ) -> None:
+        self._client, self._stream_class = client, stream_class
+        self._headers = {"content-type": "application/json", **(headers or {})}
+        self._secret, self._timeout_s = secret, timeout_s
+
+    async def ask(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        decoder: ReplyDecoder,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Post ``body`` once and read the complete reply.
+
+        Raises:
+            ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
+        """
+        # Encoded here and not by the SDK: exactly what was priced is sent, with raw blocks unchanged.
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        with anyio.move_on_after(self._timeout_s) as scope:
+            try:
+                return await self._ask(path, text.encode("utf-8", "replace"), decoder, headers or {})
+            except ModelError as error:
+                # The error message may quote parts of the request.
+                error.args = (redact(self._secret, str(error)),)
+                raise
+        if scope.cancelled_caught:
+            raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
+        raise AssertionError("unreachable")
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _ask(
+        self, path: str, content: bytes, decoder: ReplyDecoder, headers: Mapping[str, str]
+    ) -> Reply:
+        import httpx2  # noqa: PLC0415 - heavy
+
+        try:
+            stream = await self._client.post(
+                path,
+                cast_to=object,
+                content=content,
+                options={"headers": {**self._headers, **headers}},
+                stream=True,
+                stream_cls=self._stream_class,
+            )
+        except Exception as error:
+            # The errors of the SDKs have no common class, but the same attributes.
+            if isinstance(response := getattr(error, "response", None), httpx2.Response):
+                raise self._refusal(response, decoder) from None
+            if hasattr(error, "request"):
+                raise connection_error(error.__cause__ or error) from error
+            raise
+        try:
+            return await self._read(stream.response, decoder)
+        finally:
+            with anyio.move_on_after(_CLOSING_S, shield=True):
+                await stream.close()
+
+    async def _read(self, response: Response, decoder: ReplyDecoder) -> Reply:
+        """Read a successful response: an event stream or one JSON message."""
+        import httpx2  # noqa: PLC0415 - heavy
+
+        name = response.headers.get(decoder.request_id_header, "")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        try:
+            async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
+                if kind == "text/event-stream":
+                    return await _read_stream(chunks, decoder.stream_decoder(name))
+                wanted = kind == "application/json"
+                body = await _read_whole(chunks, max_bytes=MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
+        except httpx2.TimeoutException as error:
+            raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise ModelUnavailable(
+                f"the connection was lost in the middle of the reply ({describe_exception(error)})"
+            ) from error
+        if not wanted:
+            excerpt = one_line(body.decode("utf-8", "replace"))
+            raise MalformedReply(f"not a reply but {kind or 'an unknown content type'}: {excerpt}")
+        try:
+            text = body.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedReply("the reply is not UTF-8") from error
+        return decoder.whole_reply(read_json(text), name)
+
+    def _refusal(self, response: Response, decoder: ReplyDecoder) -> ModelError:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        text = response.content.decode("utf-8", "replace")
+        try:
+            body = read_json(text)
+        except MalformedReply:
+            body = text
+        return decoder.error_from(response.status_code, body, headers)
+
+
+async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:
+    events = SseParser()
+    async for chunk in chunks:
+        for data in events.feed(chunk):
+            decoder.feed(data)
+            if decoder.complete:
+                reply = decoder.reply()
+                await _drain(chunks)
+                return reply
+    return decoder.reply()
+
+
+async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
+    """Read the rest of the body after a complete reply; whatever it is, the reply is valid."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_DRAIN_S, shield=True):
+        async for _ in chunks:
+            pass
+
+
+async def _read_whole(chunks: AsyncGenerator[bytes, None], *, max_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > max_bytes:
+            if max_bytes == MAX_REPLY_BYTES:
+                raise MalformedReply("the reply does not come to an end; it was not read further")
+            break
+    return bytes(body[:max_bytes])
+
+
+def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 - httpx types it as an iterator
+    generator: AsyncGenerator[bytes, None] = chunks
+    return generator
+
+
+def connection_error(cause: BaseException) -> ModelUnavailable:
+    """Return the error for a request without a response; unbilled if it was certainly never sent."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+    what = "cannot be reached" if unsent else "was lost before it answered"
+    return ModelUnavailable(f"the provider {what} ({describe_exception(cause)})", unbilled=unsent)
+
+
+def describe_exception(error: BaseException) -> str:
+    """Return the class name of an exception and its message, in one line."""
+    message = one_line(str(error))
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

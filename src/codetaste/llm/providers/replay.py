@@ -1,0 +1,164 @@
+"""Provider "replay": replays a recorded conversation with a model, or records one.
+
+- ``replay``: every reply comes from the cassette; a request that is not recorded raises ``CassetteMiss``.
+- ``record``: every request goes to the model, and the replies are written to the cassette.
+- ``record-missing``: only requests that are not recorded go to the model, and their replies are added.
+
+Identical requests are answered in the order of their recording. Which call of this run got which recorded
+reply is written to a ledger before the reply is used, so that a killed run resumes at the same place and can
+look its replies up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from codetaste.core.jsonl import JsonlFile
+from codetaste.errors import CassetteMiss
+from codetaste.llm.providers.cassette import RequestKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.llm.config import CassetteMode
+    from codetaste.llm.messages import Reply, Request
+    from codetaste.llm.model import Model
+    from codetaste.llm.providers.cassette import Cassette
+
+
+class ReplayModel:
+    """A model that answers from a cassette, from ``inner``, or from both.
+
+    Args:
+        model_id: the model's id in the config.
+        model: the provider's name of the model; part of each recorded request.
+        cassette: the recording.
+        inner: the model to record; None if there is only the recording.
+        mode: how the cassette is used; must be "replay" without ``inner``.
+        ledger: the file that records which reply each call of this run got.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        model: str,
+        cassette: Cassette,
+        *,
+        inner: Model | None,
+        mode: CassetteMode,
+        ledger: Path,
+    ) -> None:
+        if inner is None and mode != "replay":
+            raise ValueError(f"mode {mode!r} needs a model to record")
+        self._id, self._model, self._cassette, self._inner, self._mode = (
+            model_id,
+            model,
+            cassette,
+            inner,
+            mode,
+        )
+        self._ledger = JsonlFile(ledger)
+        self._answered: dict[str, tuple[str, int]] = {}
+        self._next: dict[str, int] = {}
+        self._loaded = False
+        self._lock = anyio.Lock()
+
+    @property
+    def id(self) -> str:
+        """The model's id in the config."""
+        return self._id
+
+    @property
+    def has_ledger(self) -> bool:
+        """True for a recording alone, which charges nothing; otherwise that of the recorded model."""
+        return self._inner is None or self._inner.has_ledger
+
+    async def complete(self, request: Request, *, call: str) -> Reply:
+        """Answer from the cassette, or call the model and record its reply, depending on the mode.
+
+        Raises:
+            CassetteMiss: this request was not recorded; with the difference from the most similar one.
+            ModelError: raised by the recorded model.
+            JournalError: the cassette or the ledger cannot be read or written.
+        """
+        await self._load()
+        if call in self._answered:
+            key, nth = self._answered[call]
+            known = self._cassette.reply(key, nth)
+            if known is not None:
+                return known
+        request_key = RequestKey.from_request(self._model, request)
+        reply = self._recorded(request_key, request)
+        nth = self._take(request_key.key) if reply is not None else -1
+        if reply is None:
+            reply = await self._ask_inner(request_key, request, call)
+            nth = self._take(request_key.key)
+            await self._cassette.add(request_key, nth, reply)
+        self._answered[call] = (request_key.key, nth)
+        await self._ledger.append([{"call": call, "key": request_key.key, "nth": nth}])
+        return reply
+
+    async def lookup(self, call: str) -> Reply | None:
+        """Return the reply to an earlier ``call``, from this run's ledger or that of the recorded model."""
+        await self._load()
+        if call in self._answered:
+            return self._cassette.reply(*self._answered[call])
+        return None if self._inner is None else await self._inner.lookup(call)
+
+    async def aclose(self) -> None:
+        """Close the recorded model."""
+        if self._inner is not None:
+            await self._inner.aclose()
+
+    async def _load(self) -> None:
+        async with self._lock:
+            if self._loaded:
+                return
+            await self._cassette.load()
+            for line in await anyio.to_thread.run_sync(list, self._ledger.read()):
+                if {"call", "key", "nth"} <= line.keys():
+                    self._answered[line["call"]] = (line["key"], line["nth"])
+                    self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
+            self._loaded = True
+
+    def _recorded(self, request_key: RequestKey, request: Request) -> Reply | None:
+        """Return the next recorded reply, unless the mode is "record"."""
+        if self._mode == "record":
+            return None
+        reply = self._cassette.reply(request_key.key, self._next.get(request_key.key, 0))
+        if reply is not None:
+            self._check_cap(reply, request)
+        return reply
+
+    async def _ask_inner(self, request_key: RequestKey, request: Request, call: str) -> Reply:
+        if self._inner is None or self._mode == "replay":
+            raise self._miss(request_key)
+        return await self._inner.complete(request, call=call)
+
+    def _take(self, key: str) -> int:
+        """Return the number of this request among identical ones, and count it."""
+        nth = self._next.get(key, 0)
+        self._next[key] = nth + 1
+        return nth
+
+    def _check_cap(self, recorded: Reply, request: Request) -> None:
+        """Raise if the model could not have given this reply under the cap of ``request``."""
+        output = None if recorded.usage is None else recorded.usage.output
+        if output is not None and output > request.max_output_tokens:
+            raise CassetteMiss(
+                f"model {self._id}: the recorded reply has {output} output tokens, and the budget has room "
+                f"for {request.max_output_tokens}; raise the budget, or record anew"
+            )
+
+    def _miss(self, request_key: RequestKey) -> CassetteMiss:
+        times = self._cassette.count(request_key.key)
+        if times:
+            where = f"this request was recorded {times} times and was made once more"
+        else:
+            where = self._cassette.describe_mismatch(request_key)
+        return CassetteMiss(
+            f'model {self._id}: not in the cassette: {where}; record it with mode = "record-missing"'
+        )

@@ -1,0 +1,257 @@
+"""Provider "scripted": a Python function computes each reply from the conversation.
+
+Like a real provider it has a price and keeps a bill: the ledger has one line per answered call, written to
+disk before the reply is returned. So budgets apply, an interrupted call can be looked up, and a test can
+compare the bill with the run's accounts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+import anyio.to_thread
+
+from codetaste.core.hashing import canonical_json
+from codetaste.core.imports import load_object
+from codetaste.core.jsonl import JsonlFile
+from codetaste.errors import CodetasteError, ConfigError, JournalError, ModelRefused
+from codetaste.llm.codec import (
+    message_to_json,
+    reply_from_json,
+    reply_to_json,
+    request_to_json,
+    usage_to_json,
+)
+from codetaste.llm.messages import Block, Message, Reply, StopReason, TextBlock, ToolCall, ToolResult, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from codetaste.errors import ModelError
+    from codetaste.llm.messages import Request
+    from codetaste.llm.price import Price
+
+BYTES_PER_TOKEN = 4
+"""The tokenizer of a scripted model; roughly right for real tokenizers on source code."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedReply:
+    """A reply with everything that a script can set.
+
+    Attributes:
+        content: text or blocks of the reply.
+        stop: why it ends; by default derived from the content.
+        usage: billed tokens; by default counted from bytes. None: counted and billed, but not reported.
+        latency_s: seconds between the bill and the reply.
+        fault: raised instead of the reply, after billing it, like a connection lost in mid-reply.
+    """
+
+    content: str | Block | Sequence[Block]
+    stop: StopReason | None = None
+    usage: Usage | Literal["counted"] | None = "counted"
+    latency_s: float = 0.0
+    fault: ModelError | None = None
+
+
+ScriptOutput = ScriptedReply | Reply | Message | Block | Sequence[Block] | str
+if TYPE_CHECKING:
+    Script = Callable[[Request], ScriptOutput | Awaitable[ScriptOutput]]
+
+
+def load_script(path: str, *, base_dir: Path, model_id: str) -> Script:
+    """Import the function that a config names.
+
+    Raises:
+        ConfigError: it does not exist or is not callable.
+    """
+    try:
+        script: Script = load_object(path, base_dir=base_dir)
+    except ConfigError as error:
+        raise ConfigError(*(f"models[{model_id}].model: {problem}" for problem in error.problems)) from error
+    if not callable(script):
+        raise ConfigError(f"models[{model_id}].model: {path} is not a function of a request")
+    return script
+
+
+class ScriptedModel:
+    """A model whose replies a function computes. Only one instance at a time may use a ledger."""
+
+    def __init__(self, model_id: str, script: Script, *, price: Price | None, ledger: Path) -> None:
+        self._id = model_id
+        self._script = script
+        self._name = f"scripted:{getattr(script, '__name__', type(script).__name__)}"
+        self._price = price
+        self._ledger = JsonlFile(ledger)
+        self._billed: set[str] | None = None
+        self._loading = anyio.Lock()
+
+    @property
+    def id(self) -> str:
+        """The model's id in the config."""
+        return self._id
+
+    @property
+    def has_ledger(self) -> bool:
+        """True: the ledger has every billed call."""
+        return True
+
+    async def complete(self, request: Request, *, call: str) -> Reply:
+        """Return the script's reply; a call that was billed before gets the same reply without a new bill.
+
+        Raises:
+            ModelError: the script raised it.
+            ModelRefused: the script failed, or did not return a reply.
+            JournalError: the ledger cannot be written.
+        """
+        known = await self.lookup(call)
+        if known is not None:
+            return known
+        scripted = await self._run_script(request)
+        reply, billed = self._reply(request, scripted, call)
+        await self._bill(call, reply, billed)
+        await anyio.sleep(scripted.latency_s)
+        if scripted.fault is not None:
+            raise scripted.fault
+        return reply
+
+    async def lookup(self, call: str) -> Reply | None:
+        """Return the reply to an earlier ``call`` from the ledger."""
+        async with self._loading:
+            if self._billed is None:
+                lines = await anyio.to_thread.run_sync(list, self._ledger.read())
+                self._billed = {line["call"] for line in lines if "call" in line}
+        if call not in self._billed:
+            return None
+        return await anyio.to_thread.run_sync(self._find, call)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _run_script(self, request: Request) -> ScriptedReply:
+        try:
+            output: Any = self._script(request)
+            if inspect.isawaitable(output):
+                output = await output
+        except CodetasteError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ModelRefused(
+                f"the script of model {self._id!r} failed: {_describe_error(error)}"
+            ) from error
+        return self._as_reply(output)
+
+    def _as_reply(self, output: Any) -> ScriptedReply:  # noqa: ANN401 - a script may return anything
+        match output:
+            case ScriptedReply():
+                return output
+            case Reply():
+                return ScriptedReply(output.message.content, output.stop, output.usage)
+            case Message():
+                return ScriptedReply(output.content)
+            case str() | TextBlock() | ToolCall() | ToolResult() | Sequence():
+                return ScriptedReply(output)
+        raise ModelRefused(
+            f"the script of model {self._id!r} returned {type(output).__name__}, which is not a reply"
+        )
+
+    def _reply(self, request: Request, scripted: ScriptedReply, call: str) -> tuple[Reply, Usage]:
+        """Return the reply and the billed usage, which the reply need not report."""
+        content = self._content(scripted.content)
+        stop = scripted.stop or (
+            StopReason.TOOL_USE if any(isinstance(block, ToolCall) for block in content) else StopReason.END
+        )
+        message = Message("assistant", content)
+        if isinstance(scripted.usage, Usage):
+            return Reply(message, stop, scripted.usage, self._name, call), scripted.usage
+        cap = request.max_output_tokens
+        if _tokens(_content_json(message)) > cap:
+            message, stop = _truncate(message, cap), StopReason.LENGTH
+        counted = Usage(
+            input=_tokens(canonical_json(request_to_json(request))),
+            output=min(cap, _tokens(_content_json(message))),
+        )
+        return Reply(message, stop, None if scripted.usage is None else counted, self._name, call), counted
+
+    def _content(self, content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - a script may return anything
+        if isinstance(content, str):
+            return (TextBlock(content),) if content else ()
+        blocks = content if isinstance(content, Sequence) else (content,)
+        for block in blocks:
+            if not isinstance(block, TextBlock | ToolCall):
+                raise ModelRefused(
+                    f"the script of model {self._id!r} put {type(block).__name__} into a reply; "
+                    "a reply consists of Text and ToolCall"
+                )
+        return tuple(blocks)
+
+    async def _bill(self, call: str, reply: Reply, usage: Usage) -> None:
+        cost = None if self._price is None else str(self._price.cost_usd(usage))
+        line = {
+            "call": call,
+            "usage": usage_to_json(usage),
+            "cost_usd": cost,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "reply": reply_to_json(reply),
+        }
+        await self._ledger.append([line])
+        if self._billed is not None:
+            self._billed.add(call)
+
+    def _find(self, call: str) -> Reply | None:
+        for line in self._ledger.read():
+            if line.get("call") == call:
+                try:
+                    return reply_from_json(line["reply"])
+                except (KeyError, TypeError, ValueError) as error:
+                    raise JournalError(
+                        f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
+                    ) from error
+        return None
+
+
+def _describe_error(error: BaseException) -> str:
+    """Describe an error with the line of the script that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _content_json(message: Message) -> str:
+    return canonical_json(message_to_json(message)["content"])
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // BYTES_PER_TOKEN)
+
+
+def _truncate(message: Message, cap: int) -> Message:
+    """Truncate ``message`` to ``cap`` tokens; a tool call that does not fit is marked as cut off."""
+    left = cap * BYTES_PER_TOKEN
+    fitting: list[Block] = []
+    for block in message.content:
+        size = len(_content_json(Message("assistant", (block,))))
+        if size > left:
+            fitting.extend(_truncate_block(block, left))
+            break
+        fitting.append(block)
+        left -= size
+    return Message("assistant", tuple(fitting))
+
+
+def _truncate_block(block: Block, left: int) -> list[Block]:
+    if isinstance(block, TextBlock):
+        text = block.text[:left]
+        while text and len(canonical_json(text)) > left:
+            text = text[: len(text) * 3 // 4]
+        return [TextBlock(text)] if text else []
+    if isinstance(block, ToolCall):
+        return [replace(block, arguments={}, fault="the reply was cut off inside this call")]
+    return []

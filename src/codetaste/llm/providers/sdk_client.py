@@ -1,0 +1,121 @@
+"""Build official SDK clients with explicit settings; nothing is read from the environment.
+
+No key, address, header, proxy or log setting comes from the environment unless a config names it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from codetaste.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Iterator
+
+    from httpx2 import AsyncClient, Timeout
+
+    from codetaste.llm.config import ModelConfig
+
+
+CONNECT_TIMEOUT_S = 30.0
+
+READ_TIMEOUT_S = 300.0
+"""Default for the longest time without any byte from a provider."""
+
+
+def api_key_for(config: ModelConfig) -> str:
+    """Return the API key of a ``[[models]]`` entry from its environment variable; "" if it needs none.
+
+    Raises:
+        ConfigError: the variable is not set, or its value cannot be a key.
+    """
+    name = config.provider_key_env
+    if name is None:
+        return ""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise ConfigError(f"models[{config.id}].api_key_env: the environment variable {name} is not set")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ConfigError(f"models[{config.id}].api_key_env: the value of {name} is not an API key")
+    return key
+
+
+@contextmanager
+def without_env(prefix: str) -> Iterator[None]:
+    """Hide environment variables that begin with ``prefix`` while an SDK is imported and its client built."""
+    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith(prefix)}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def read_timeout(timeout_s: float, read_timeout_s: float) -> Timeout:
+    """Return the httpx timeouts for calls that may take ``timeout_s`` seconds in total."""
+    import httpx2  # noqa: PLC0415 - heavy
+
+    return httpx2.Timeout(min(timeout_s, read_timeout_s), connect=min(timeout_s, CONNECT_TIMEOUT_S))
+
+
+def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
+    """Create the httpx client for an SDK; proxy and SSL environment variables are ignored.
+
+    Only TLS connections, which are expensive to open, are kept alive. Plain HTTP servers such as llama.cpp's
+    close the connection after a streamed reply although they announce keep-alive; a call sent at that moment
+    is lost, and it is unknown whether it was billed.
+    """
+    import httpx2  # noqa: PLC0415 - heavy
+
+    secure = base_url.lower().startswith("https:")
+    return httpx2.AsyncClient(
+        base_url=base_url,
+        timeout=timeout,
+        # Permits bound the requests in flight, so the pool needs no limit of its own.
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32 if secure else 0),
+        trust_env=False,
+        follow_redirects=False,
+        event_hooks={"response": [limit_error_body]},
+        verify=trust_store() if secure else False,
+    )
+
+
+def trust_store() -> ssl.SSLContext:
+    """Return a TLS context that trusts the system's CAs (SSL_CERT_FILE included) and certifi's bundle."""
+    import ssl  # noqa: PLC0415 - only for https
+
+    import certifi  # noqa: PLC0415 - only for https
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+MAX_ERROR_BYTES = 1024 * 1024
+"""Larger than any provider's error message."""
+
+
+async def limit_error_body(response: httpx2.Response) -> None:
+    """Truncate the body of an error response to ``MAX_ERROR_BYTES``; an httpx response hook."""
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _TruncatedStream(response.stream)
+
+
+class _TruncatedStream(httpx2.AsyncByteStream):
+    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+        self._whole = whole
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_ERROR_BYTES
+        async for chunk in self._whole:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()

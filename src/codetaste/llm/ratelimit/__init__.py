@@ -1,0 +1,1 @@
+"""Permits and back-off."""

@@ -1,0 +1,312 @@
+"""Anthropic Messages protocol, client side: encode requests; decode replies, usage and errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
+from codetaste.llm.messages import (
+    Message,
+    ProviderBlocks,
+    Reply,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from codetaste.llm.wire.common.http import error_for_status, one_line, retry_after_s
+from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from codetaste.errors import ModelError
+    from codetaste.llm.messages import Block, Request, ToolSpec
+
+PROTOCOL = "anthropic"
+
+_STOPS = {
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_use": StopReason.TOOL_USE,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "refusal": StopReason.REFUSAL,
+    "pause_turn": StopReason.OTHER,
+}
+STOP_REASONS = {
+    StopReason.END: "end_turn",
+    StopReason.TOOL_USE: "tool_use",
+    StopReason.LENGTH: "max_tokens",
+    StopReason.REFUSAL: "refusal",
+    StopReason.OTHER: "pause_turn",
+}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_TOO_LONG = "exceed_context_size_error"
+"""The error type of llama.cpp's server."""
+_NOT_CACHEABLE = frozenset({"thinking", "redacted_thinking"})
+# The provider looks for a cache entry some twenty blocks back: two moving breakpoints cover long turns.
+_MOVING_BREAKPOINTS = 2
+
+
+def request_body(request: Request, model: str) -> dict[str, Any]:
+    """Return the body of a streamed request to ``model``.
+
+    Two options are not sent as such: ``cache_control`` is the marker to put at up to four places of the
+    prompt (a table, or false for none), and ``betas`` is sent in a header. Tools in the options are added to
+    those of the request.
+    """
+    options = {
+        name: value for name, value in request.options.items() if name not in {"cache_control", "betas"}
+    }
+    marker = request.options.get("cache_control", {"type": "ephemeral"})
+    tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
+    messages = [wired for message in request.messages if (wired := wire_message(message))["content"]]
+    body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens, "stream": True}
+    if tools:
+        body |= {"tools": tools, "tool_choice": {"type": "auto"}}
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system}]
+    body["messages"] = messages
+    if marker:
+        _mark(body, dict(marker))
+    return body | options
+
+
+def wire_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool in the format of this protocol."""
+    if tool.raw is not None and tool.raw.protocol == PROTOCOL:
+        return dict(tool.raw.blocks[0])
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+
+
+def wire_message(message: Message) -> dict[str, Any]:
+    """Return a message in the format of this protocol; one with a third role is in ``raw`` as a whole."""
+    match message.raw:
+        case ProviderBlocks(protocol=protocol, blocks=({"role": _, "content": _} as whole,)) if (
+            protocol == PROTOCOL
+        ):
+            return dict(whole)
+    return {"role": message.role, "content": message_blocks(message)}
+
+
+def message_blocks(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks of a message; the provider's own blocks are returned unchanged if it has them."""
+    if message.raw is not None and message.raw.protocol == PROTOCOL:
+        blocks = [_repaired(dict(block)) for block in message.raw.blocks]
+    else:
+        # Results come first: the protocol requires them directly after their calls.
+        ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
+        blocks = [_block(block) for block in ordered]
+    # The provider may send empty texts, but does not accept them.
+    return [block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()]
+
+
+def _block(block: Block) -> dict[str, Any]:
+    match block:
+        case TextBlock(text):
+            return {"type": "text", "text": text}
+        case ToolCall(call_id, name, arguments):
+            return {
+                "type": "tool_use",
+                "id": call_id,
+                "name": valid_tool_name(name),
+                "input": dict(arguments),
+            }
+        case ToolResult(call_id, content, is_error):
+            result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
+            if content.strip():
+                result["content"] = content
+            return {**result, "is_error": True} if is_error else result
+
+
+def _repaired(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of a reply as the provider accepts it back; a well-formed one is unchanged."""
+    if block.get("type") != "tool_use":
+        return block
+    given = block.get("input")
+    return {
+        **block,
+        "name": valid_tool_name(block.get("name")),
+        "input": given if isinstance(given, dict) else {},
+    }
+
+
+def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
+    """Put the cache marker after the tools, after the system prompt, and after the last messages."""
+    if body.get("tools"):
+        body["tools"] = [*body["tools"][:-1], {**body["tools"][-1], "cache_control": marker}]
+    if "system" in body:
+        body["system"][-1]["cache_control"] = marker
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    for message in users[-_MOVING_BREAKPOINTS:]:
+        *before, last = message["content"]
+        if last.get("type") not in _NOT_CACHEABLE:
+            message["content"] = [*before, {**last, "cache_control": marker}]
+
+
+def usage_from(reported: object) -> Usage | None:
+    """Return the usage that the provider reported, or None if it is missing or malformed."""
+    if not hasattr(reported, "get"):
+        return None
+    details = reported.get("output_tokens_details")
+    counts = {
+        "input": reported.get("input_tokens"),
+        "cache_read": reported.get("cache_read_input_tokens") or 0,
+        "cache_write": reported.get("cache_creation_input_tokens")
+        or _cache_writes(reported.get("cache_creation")),
+        "output": reported.get("output_tokens"),
+        "reasoning": (details.get("thinking_tokens") if hasattr(details, "get") else 0) or 0,
+    }
+    if not all(type(count) is int and count >= 0 for count in counts.values()):
+        return None
+    usage = Usage(**counts)
+    # No prompt is empty: a count of zero means that nothing was counted.
+    return usage if usage.prompt else None
+
+
+def wire_usage(usage: Usage | None) -> dict[str, Any]:
+    """Return a usage in the format of this protocol; an unknown one is zero, which no client accepts."""
+    counted = usage or Usage()
+    reported: dict[str, Any] = {
+        "input_tokens": counted.input,
+        "cache_creation_input_tokens": counted.cache_write,
+        "cache_read_input_tokens": counted.cache_read,
+        "output_tokens": counted.output,
+    }
+    if counted.reasoning:
+        reported["output_tokens_details"] = {"thinking_tokens": counted.reasoning}
+    return reported
+
+
+def _cache_writes(by_lifetime: object) -> int:
+    """Return the sum of the tokens written to the cache for five minutes and for an hour."""
+    if not hasattr(by_lifetime, "get"):
+        return 0
+    counts = [by_lifetime.get(f"ephemeral_{life}_input_tokens") or 0 for life in ("5m", "1h")]
+    return sum(counts) if all(isinstance(count, int) for count in counts) else -1
+
+
+def stop_from(reason: object) -> StopReason:
+    """Return why a reply ended; an unknown reason is ``OTHER``."""
+    return _STOPS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
+
+
+def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
+    """Decode a reply that was not streamed.
+
+    Raises:
+        ModelError: the response is an error or malformed.
+    """
+    if not isinstance(message, dict) or message.get("type") == "error":
+        raise error_in_stream(message, started=False)
+    return reply_from(message, request_id=request_id, taken=taken)
+
+
+def reply_from(
+    message: Mapping[str, Any],
+    *,
+    request_id: str = "",
+    faults: Mapping[int, str] | None = None,
+    taken: Collection[str] = (),
+) -> Reply:
+    """Decode a complete response message.
+
+    Args:
+        message: the response, with the provider's blocks.
+        request_id: the provider's id of the request.
+        faults: errors in the arguments of tool calls, by the index of their block.
+        taken: ids of earlier tool calls; a call with such an id, or none, gets a new one.
+
+    Raises:
+        MalformedReply: it has no content.
+    """
+    blocks = message.get("content")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise MalformedReply(f"a reply without content: {one_line(str(dict(message)))}")
+    blocks = [*blocks]
+    calls = [place for place, block in enumerate(blocks) if block.get("type") == "tool_use"]
+    distinct = unique_call_ids([blocks[place].get("id") for place in calls], taken)
+    for place, call_id in zip(calls, distinct, strict=True):
+        blocks[place] = {**blocks[place], "id": call_id}
+    content = tuple(_neutral(blocks, faults or {}))
+    raw = ProviderBlocks(PROTOCOL, tuple(blocks)) if blocks else None
+    model = message.get("model")
+    return Reply(
+        message=Message("assistant", content, raw),
+        stop=stop_from(message.get("stop_reason")),
+        usage=usage_from(message.get("usage")),
+        model=model if isinstance(model, str) else "",
+        request_id=request_id or str(message.get("id") or ""),
+    )
+
+
+def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> Iterable[Block]:
+    for place, block in enumerate(blocks):
+        if block.get("type") == "text":
+            yield TextBlock(str(block.get("text", "")))
+        elif block.get("type") == "tool_use":
+            call = read_call(block["id"], block.get("name"), block.get("input"))
+            yield replace(call, fault=faults.get(place, call.fault))
+
+
+def error_from(
+    status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
+) -> ModelError:
+    """Return the error for a response with an error status.
+
+    Args:
+        status: the HTTP status.
+        body: parsed JSON, or text.
+        headers: of the response, names in lower case.
+        now: the current time, for a Retry-After that is a date.
+    """
+    wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
+    text, code = _message_and_code(body)
+    message = one_line(text)
+    if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not help here
+        return ModelRefused(f"HTTP {status}: {message} (a spending limit of the account is reached)")
+    if _part(_part(body, "error"), "type") == _TOO_LONG:
+        return ModelRefused(f"HTTP {status}: {message} (the conversation is too long for the model)")
+    return error_for_status(status, message, wait_s=wait_s)
+
+
+def error_in_stream(body: object, *, started: bool) -> ModelError:
+    """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
+    kind = _part(_part(body, "error"), "type")
+    message = one_line(_message_and_code(body)[0])
+    error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {message}" if kind else message)
+    if not started:
+        return error
+    if isinstance(error, ModelRefused):
+        return ModelUnavailable(f"the reply broke off: {error}")
+    error.unbilled = False
+    return error
+
+
+def _message_and_code(body: object) -> tuple[str, str]:
+    """Return the provider's error message, and its code for the cause or ""."""
+    error = _part(body, "error")
+    message, code = _part(error, "message"), _part(_part(error, "details"), "error_code")
+    if isinstance(message, str):
+        return message, str(code or "")
+    text = body if isinstance(body, str) else "" if body is None else str(body)
+    return ("an HTML page" if "<html" in text.lower() else text), ""
+
+
+def _part(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
+    return value.get(name) if isinstance(value, dict) else None

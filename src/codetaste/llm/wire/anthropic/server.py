@@ -1,0 +1,193 @@
+"""Anthropic Messages protocol, server side: decode requests."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolResult, ToolSpec
+from codetaste.llm.wire.anthropic.client import PROTOCOL, STOP_REASONS, message_blocks, wire_tool, wire_usage
+from codetaste.llm.wire.common.request import (
+    DEFAULT_CAP,
+    WireRequest,
+    cap_of,
+    optional_flag,
+    optional_objects,
+    options_of,
+    require_object,
+    require_objects,
+    require_text,
+)
+from codetaste.llm.wire.common.request_cost import content_text, separately_billed_features
+from codetaste.llm.wire.common.sse import format_event, split_text
+from codetaste.llm.wire.common.tool_calls import read_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.llm.messages import Block, Reply
+
+
+CAP_NAMES = ("max_tokens",)
+
+_READ = ("model", "max_tokens", "stream", "messages", "system", "tools")
+
+_WRITTEN = {"tool_choice": {"type": "auto"}}
+
+
+def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
+    """Read the parsed body of a request.
+
+    Raises:
+        MalformedRequest: it is malformed; the message has one line.
+    """
+    body = require_object(body, "the body")
+    messages = require_objects(body.get("messages"), "messages")
+    tools = optional_objects(body.get("tools"), "tools")
+    cap = cap_of(body, CAP_NAMES)
+    # The client sets cache markers itself; more of them would exceed the provider's limit.
+    options = options_of(body, _READ, _WRITTEN) | {"cache_control": False}
+    if built_in := [tool for tool in tools if not _is_own(tool)]:
+        options["tools"] = built_in
+    system, blocks = _system(body.get("system"))
+    if blocks is not None:
+        options["system"] = blocks
+    request = Request(
+        system=system,
+        messages=tuple(_message(data, f"messages[{place}]") for place, data in enumerate(messages)),
+        tools=tuple(_tool(tool, "tools") for tool in tools if _is_own(tool)),
+        max_output_tokens=cap or DEFAULT_CAP,
+        options=options,
+    )
+    return WireRequest(
+        protocol="anthropic",
+        body=body,
+        request=request,
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
+        cap=cap,
+        separately_billed=separately_billed_features(body, "messages"),
+    )
+
+
+def _is_own(tool: Mapping[str, Any]) -> bool:
+    """Whether the client runs the tool itself and defines its parameters."""
+    return tool.get("type") in (None, "custom")
+
+
+def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
+    schema = tool.get("input_schema")
+    neutral = ToolSpec(
+        require_text(tool.get("name"), f"{where}.name"),
+        str(tool.get("description") or ""),
+        schema if isinstance(schema, dict) else {},
+    )
+    if wire_tool(neutral) == tool:
+        return neutral
+    return ToolSpec(neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (tool,)))
+
+
+def _system(system: object) -> tuple[str, list[dict[str, Any]] | None]:
+    """Return the text of the system prompt, and its blocks if they contain more than the text."""
+    if system is None or isinstance(system, str):
+        return system or "", None
+    blocks = require_objects(system, "system")
+    text = "\n\n".join(str(block.get("text") or "") for block in blocks)
+    return text, None if blocks == [{"type": "text", "text": text}] else blocks
+
+
+def _message(data: Mapping[str, Any], where: str) -> Message:
+    content = data.get("content")
+    if isinstance(content, str):
+        blocks = [{"type": "text", "text": content}]
+    else:
+        blocks = optional_objects(content, f"{where}.content")
+    role = require_text(data.get("role"), f"{where}.role")
+    neutral = Message("assistant" if role == "assistant" else "user", tuple(_neutral(blocks, where)))
+    if role != neutral.role:
+        # Clients also send "system" messages in mid-conversation, which have no neutral form.
+        return replace(neutral, raw=ProviderBlocks(PROTOCOL, ({**data, "content": blocks},)))
+    exact = message_blocks(neutral) == blocks
+    return neutral if exact else replace(neutral, raw=ProviderBlocks(PROTOCOL, tuple(blocks)))
+
+
+def _neutral(blocks: list[dict[str, Any]], where: str) -> Iterator[Block]:
+    for block in blocks:
+        match block.get("type"):
+            case "text":
+                yield TextBlock(str(block.get("text") or ""))
+            case "tool_use":
+                call_id = require_text(block.get("id"), f"{where}: the id of a tool_use")
+                yield read_call(call_id, block.get("name"), block.get("input"))
+            case "tool_result":
+                call_id = require_text(block.get("tool_use_id"), f"{where}: the id of a tool_result")
+                yield ToolResult(
+                    call_id, content_text(block.get("content")), is_error=block.get("is_error") is True
+                )
+            case "image" | "document":
+                yield TextBlock(content_text([block]))
+            case _:
+                pass
+
+
+REQUEST_ID_HEADER = "request-id"
+
+PING = format_event({"type": "ping"}, name="ping")
+"""A keep-alive event, valid between any two events."""
+
+
+def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
+    """Return the body of a reply that is not streamed.
+
+    Args:
+        reply: the model's answer.
+        wire: the request.
+        name: the id of this reply; letters, digits and dashes.
+    """
+    stop = {"stop_reason": STOP_REASONS[reply.stop], "stop_sequence": None}
+    blocks = message_blocks(reply.message)
+    return {**_head(wire, name), "content": blocks, **stop, "usage": wire_usage(reply.usage)}
+
+
+def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
+    """Yield the events of a streamed reply; arguments as ``write_reply``."""
+    return (format_event(event, name=event["type"]) for event in _events(reply, wire, name))
+
+
+def _events(reply: Reply, wire: WireRequest, name: str) -> Iterator[dict[str, Any]]:
+    usage = wire_usage(reply.usage)
+    begun = {"stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 0}}
+    yield {"type": "message_start", "message": {**_head(wire, name), "content": [], **begun}}
+    yield {"type": "ping"}
+    for index, block in enumerate(message_blocks(reply.message)):
+        start, deltas = _split_block(block)
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    delta = {"stop_reason": STOP_REASONS[reply.stop], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+def _head(wire: WireRequest, name: str) -> dict[str, Any]:
+    return {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": wire.model}
+
+
+def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the initial form of a block, and the deltas that complete it."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            deltas = [{"type": "text_delta", "text": piece} for piece in split_text(text)]
+            cited = [{"type": "citations_delta", "citation": each} for each in block.get("citations") or ()]
+            return {**block, "text": ""} | ({"citations": []} if cited else {}), deltas + cited
+        case {"type": "thinking", "thinking": str(text)}:
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(text)]
+            signature = {"type": "signature_delta", "signature": str(block.get("signature") or "")}
+            return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
+        case {"type": "tool_use" | "server_tool_use", "input": given}:
+            text = json.dumps(given, ensure_ascii=False)
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(text)]
+            return {**block, "input": {}}, deltas
+    return block, []

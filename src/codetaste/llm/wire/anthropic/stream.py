@@ -1,0 +1,129 @@
+"""Decode a streamed reply of the Anthropic Messages protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import ModelUnavailable
+from codetaste.llm.wire.anthropic.client import error_in_stream, reply_from, usage_from
+from codetaste.llm.wire.common.http import take_event
+from codetaste.llm.wire.common.tool_calls import read_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from codetaste.llm.messages import Reply, Usage
+
+# By kind of delta: the field of the block that grows, and the field of the delta with the text.
+_APPENDED = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
+
+
+class AnthropicStreamDecoder:
+    """Takes events in order; the reply is complete after ``message_stop``."""
+
+    def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
+        self._request_id, self._taken = request_id, taken
+        self._message: dict[str, Any] | None = None
+        self._usage: dict[str, Any] = {}
+        self._final_usage = False
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._grown: dict[tuple[int, str], list[str]] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._complete = False
+
+    @property
+    def started(self) -> bool:
+        """Whether the provider has begun a reply, which it may bill."""
+        return self._message is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply is complete."""
+        return self._complete
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage reported so far; until the end, the output count is an estimate."""
+        return usage_from(self._usage)
+
+    def feed(self, data: str) -> None:
+        """Take the data of one event.
+
+        Raises:
+            ModelError: the provider reports an error.
+            MalformedReply: the event is malformed.
+        """
+        take_event(data, self._take)
+
+    def reply(self) -> Reply:
+        """Return the complete reply.
+
+        Raises:
+            ModelUnavailable: the stream ended early.
+        """
+        if self._message is None:
+            raise ModelUnavailable("the connection was closed before the reply began")
+        if not self._complete:
+            raise ModelUnavailable("the connection was lost in the middle of the reply")
+        faults: dict[int, str] = {}
+        blocks = []
+        for (index, target), texts in self._grown.items():
+            self._blocks[index][target] = "".join(texts)
+        for place, (index, block) in enumerate(sorted(self._blocks.items())):
+            if index in self._arguments:
+                arguments, fault = read_arguments("".join(self._arguments[index]))
+                block["input"] = arguments
+                if fault is not None:
+                    faults[place] = fault
+            blocks.append(block)
+        # Without the final count the output is only an estimate, so the cost is unknown.
+        usage = self._usage if self._final_usage else None
+        message = {**self._message, "content": blocks, "usage": usage}
+        return reply_from(message, request_id=self._request_id, faults=faults, taken=self._taken)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["type"]:
+            case "message_start":
+                self._message = dict(event["message"])
+                self._count(self._message.get("usage"))
+            case "content_block_start":
+                self._blocks[int(event["index"])] = dict(event["content_block"])
+            case "content_block_delta":
+                self._add(int(event["index"]), event["delta"])
+            case "message_delta":
+                self._end(event)
+            case "message_stop":
+                self._complete = True
+            case "error":
+                raise error_in_stream(event, started=self.started)
+            case _:
+                pass
+
+    def _add(self, index: int, delta: dict[str, Any]) -> None:
+        block, kind = self._blocks[index], delta["type"]
+        if kind in _APPENDED:
+            target, source = _APPENDED[kind]
+            # ``"" +`` raises for anything but a text. The pieces, maybe thousands, are joined at the end.
+            begun = [("" + (block.get(target) or ""))]
+            self._grown.setdefault((index, target), begun).append("" + delta[source])
+        elif kind == "input_json_delta":
+            self._arguments.setdefault(index, []).append("" + delta["partial_json"])
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+
+    def _end(self, event: dict[str, Any]) -> None:
+        if self._message is None:
+            raise ValueError("message_delta before message_start")
+        self._message.update(event.get("delta") or {})
+        usage = event.get("usage")
+        self._count(usage)
+        self._final_usage = isinstance(usage, dict) and usage.get("output_tokens") is not None
+
+    def _count(self, usage: object) -> None:
+        """Replace older counts by newer ones, which are running totals."""
+        if isinstance(usage, dict):
+            self._usage.update({name: count for name, count in usage.items() if count is not None})

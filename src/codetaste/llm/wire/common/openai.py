@@ -1,0 +1,240 @@
+"""Decode the errors of OpenAI's protocols, Responses and Chat Completions, and of compatible servers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from codetaste.errors import ModelRefused, ModelUnavailable
+from codetaste.llm.messages import Usage
+from codetaste.llm.wire.common.http import error_for_status, one_line, retry_after_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.errors import ModelError
+
+
+_QUOTA = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached", "usage_not_included"}
+)
+"""Codes that waiting does not resolve, although their status is 429."""
+
+_OVERLOADED = frozenset({"server_is_overloaded", "slow_down", "overloaded_error", "overloaded"})
+
+_STATUS = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "data_residency_mismatch": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+}
+
+_PERMANENT = re.compile(r"invalid_|image_|unsupported_|.*_policy(_violation)?$")
+"""Codes of errors that a retry does not resolve."""
+
+_HINTS = {
+    "context_length_exceeded": "the conversation is too long for the model",
+    "exceed_context_size_error": "the conversation is too long for the model",
+    "include": "the model has no reasoning to return: set options.include = []",
+    "max_tokens": 'the server expects the other name: set options.output_cap = "max_completion_tokens"',
+    "max_completion_tokens": 'the server expects the other name: set options.output_cap = "max_tokens"',
+}
+"""By code, type or invalid parameter."""
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+
+_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+_TRY_AGAIN = re.compile(rf"try again in ((?:{_DURATION.pattern})+)", re.IGNORECASE)
+
+_LONGEST_WAIT_S = 3600.0
+
+_TOO_MANY = 429
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """The error in a response: its message, and the server's names for the cause."""
+
+    message: str
+    code: str = ""
+    kind: str = ""
+    param: str = ""
+    status: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the cause, the most exact one first."""
+        return tuple(name for name in (self.code, self.kind) if name)
+
+
+def parse_error_body(body: object) -> ErrorBody:
+    """Decode an error in any of the forms that servers use: ``{"error": {…}}``, flat, or plain text."""
+    error = _part(body, "error") or body
+    if not isinstance(error, dict):
+        text = error if isinstance(error, str) else "" if error is None else str(error)
+        return ErrorBody("an HTML page" if "<html" in text.lower() else text)
+    message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
+    code = error.get("code")
+    status = code if type(code) is int and 400 <= code < 600 else None  # noqa: PLR2004 - error statuses
+    kind = error.get("type")
+    return ErrorBody(
+        message if isinstance(message, str) else str(message),
+        code=code if isinstance(code, str) else "",
+        # "error" is the type of the event, not a cause.
+        kind=kind if isinstance(kind, str) and kind != "error" else "",
+        param=str(error.get("param") or ""),
+        status=status,
+    )
+
+
+def error_from(
+    status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
+) -> ModelError:
+    """Return the error for a response with an error status.
+
+    Args:
+        status: the HTTP status.
+        body: parsed JSON, or text.
+        headers: of the response, names in lower case.
+        now: the current time, for a Retry-After that is a date.
+    """
+    failure = parse_error_body(body)
+    wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
+    if wait_s is None and status == _TOO_MANY:
+        wait_s = _reset_s(headers) or _wait_in_message_s(failure.message)
+    return _error(status, failure, wait_s)
+
+
+def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelError:
+    """Return the error for an error with status 200, in a stream or instead of a reply.
+
+    Args:
+        body: the event, or the whole response.
+        accepted: whether the provider had accepted the request, so that it may bill it.
+        started: whether a part of the reply had arrived.
+    """
+    failure = parse_error_body(body)
+    error = _error(_status_of(failure), failure, _wait_in_message_s(failure.message))
+    if started and isinstance(error, ModelRefused) and not _QUOTA & {*failure.names}:
+        return ModelUnavailable(f"the reply broke off: {error}")
+    if accepted:
+        error.unbilled = False
+    return error
+
+
+def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
+    name = next((name for name in failure.names if name not in failure.message), "")
+    message = one_line(f"{name}: {failure.message}" if name and failure.message else name or failure.message)
+    if _QUOTA & {*failure.names}:
+        return ModelRefused(
+            f"HTTP {status}: {message} (the account's quota is used up; waiting does not help)"
+        )
+    if _OVERLOADED & {*failure.names} and status != _TOO_MANY:
+        return ModelUnavailable(
+            f"HTTP {status}: {message}", unbilled=True, overloaded=True, retry_after_s=wait_s
+        )
+    error = error_for_status(status, message, wait_s=wait_s)
+    hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
+    if hint and isinstance(error, ModelRefused):
+        return ModelRefused(f"HTTP {status}: {message} ({hint})")
+    return error
+
+
+def _status_of(failure: ErrorBody) -> int:
+    """Return the status that an error in a stream would have had as a response."""
+    if failure.status is not None:
+        return failure.status
+    known = next((_STATUS[name] for name in failure.names if name in _STATUS), None)
+    if known is not None:
+        return known
+    if _QUOTA & {*failure.names}:
+        return _TOO_MANY
+    return 400 if any(_PERMANENT.match(name) for name in failure.names) else 500
+
+
+def _reset_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until exhausted limits are reset, from ``x-ratelimit-reset-*``."""
+    waits = [
+        wait_s
+        for name in ("requests", "tokens")
+        if headers.get(f"x-ratelimit-remaining-{name}", "").strip() == "0"
+        and (wait_s := _seconds(headers.get(f"x-ratelimit-reset-{name}", ""))) is not None
+    ]
+    return max(waits, default=None)
+
+
+def _wait_in_message_s(message: str) -> float | None:
+    """Return the wait in a message like "Please try again in 1.2s"."""
+    found = _TRY_AGAIN.search(message)
+    return None if found is None else _seconds(found.group(1))
+
+
+def _seconds(text: str) -> float | None:
+    """Parse a duration such as "6m0s", "20ms" or "1.2s"; the result is at most an hour."""
+    parts = _DURATION.findall(text[:100])
+    if not parts:
+        return None
+    return min(sum(float(count) * _UNIT_S[unit] for count, unit in parts), _LONGEST_WAIT_S)
+
+
+def _part(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def usage_from(reported: object) -> Usage | None:
+    """Return the usage that the provider reported, or None if it is missing, malformed or inconsistent.
+
+    Decodes both Responses (``input_tokens``, ``output_tokens``) and Chat Completions (``prompt_tokens``,
+    ``completion_tokens``). The prompt count includes cache reads and writes. Servers that exclude reasoning
+    from the completion count include it in the total, and bill it.
+    """
+    if not isinstance(reported, dict):
+        return None
+    sides = ("input", "output") if "input_tokens" in reported else ("prompt", "completion")
+    prompt, output = (_count(reported.get(f"{side}_tokens")) for side in sides)
+    of_prompt, of_output = (_details(reported.get(f"{side}_tokens_details")) for side in sides)
+    read = _count(of_prompt.get("cached_tokens", reported.get("prompt_cache_hit_tokens")) or 0)
+    written = _count(of_prompt.get("cache_write_tokens") or 0)
+    reasoning = _count(of_output.get("reasoning_tokens") or 0)
+    if prompt is None or output is None or read is None or written is None or reasoning is None:
+        return None
+    output = max(output, (_count(reported.get("total_tokens")) or 0) - prompt)
+    # No prompt is empty: a count of zero means that nothing was counted.
+    if not prompt or read + written > prompt or reasoning > output:
+        return None
+    return Usage(prompt - read - written, read, written, output, reasoning)
+
+
+def wire_usage(usage: Usage | None, prompt: Literal["input", "prompt"]) -> dict[str, Any] | None:
+    """Return a usage in the format of Responses (``prompt`` is "input") or Chat Completions ("prompt")."""
+    if usage is None:
+        return None
+    output = "output" if prompt == "input" else "completion"
+    return {
+        f"{prompt}_tokens": usage.prompt,
+        f"{prompt}_tokens_details": {
+            "cached_tokens": usage.cache_read,
+            "cache_write_tokens": usage.cache_write,
+        },
+        f"{output}_tokens": usage.output,
+        f"{output}_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.total,
+    }
+
+
+def _details(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    """Return a count, or None for any other value, such as a float, a boolean or a negative number."""
+    return value if type(value) is int and value >= 0 else None

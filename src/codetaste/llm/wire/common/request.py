@@ -1,0 +1,160 @@
+"""A request that a CLI agent sends to the gateway as if it were a provider.
+
+Fields that determine the model, the length of the reply or its cost must be well formed; all others may have
+any form, since they change with the versions of the agents. The body is preserved and forwarded to a real
+provider; scripts, cassettes and transcripts use the neutral form.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from codetaste.errors import MalformedReply, MalformedRequest
+from codetaste.llm.wire.common.http import one_line, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from codetaste.llm.messages import Request
+
+ProtocolName = Literal["anthropic", "openai", "openai-chat"]
+
+DEFAULT_CAP = 32_000
+"""Cap of a reply if the client sets none; providers would allow the maximum of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A decoded request.
+
+    Attributes:
+        protocol: of the request.
+        body: the parsed body. Forward it by ``capped_body``, never the received bytes: these may contain a
+            key twice, and only one of the values was checked.
+        request: the neutral form. Encoding it in the same protocol loses nothing.
+        model: the client's name for the model.
+        stream: whether the reply is to be streamed.
+        cap: the output cap of the client, None if it sets none (``request`` then has ``DEFAULT_CAP``).
+        separately_billed: the names of features that cost more than the counted tokens.
+        freeform: the tools that take a text instead of arguments.
+        include_usage: whether a streamed completion is to end with its usage.
+    """
+
+    protocol: ProtocolName
+    body: Mapping[str, Any]
+    request: Request
+    model: str
+    stream: bool
+    cap: int | None
+    separately_billed: tuple[str, ...] = ()
+    freeform: frozenset[str] = frozenset()
+    include_usage: bool = True
+
+    @property
+    def is_agent_turn(self) -> bool:
+        """Whether this is an agent's turn; a call without tools is a side call, such as for a title."""
+        return bool(self.request.tools or self.request.options.get("tools"))
+
+
+def parse_body(data: bytes) -> Any:  # noqa: ANN401 - JSON data
+    """Parse a request's body.
+
+    Raises:
+        MalformedRequest: it is not JSON that can be forwarded.
+    """
+    try:
+        return read_json(data.decode())
+    except UnicodeDecodeError:
+        raise MalformedRequest("the body is not UTF-8") from None
+    except MalformedReply as error:
+        raise MalformedRequest(f"the body is {error}") from None
+
+
+def require_object(value: object, where: str) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises:
+        MalformedRequest: it is not an object; ``where`` names its place in the message.
+    """
+    if not isinstance(value, dict):
+        raise _wrong(where, "an object", value)
+    return value
+
+
+def require_objects(value: object, where: str) -> list[dict[str, Any]]:
+    """Return a list of JSON objects.
+
+    Raises:
+        MalformedRequest: it is not a list of objects.
+    """
+    if not isinstance(value, list):
+        raise _wrong(where, "a list", value)
+    return [require_object(item, f"{where}[{place}]") for place, item in enumerate(value)]
+
+
+def optional_objects(value: object, where: str) -> list[dict[str, Any]]:
+    """Return a list of JSON objects, an empty one for null.
+
+    Raises:
+        MalformedRequest: it is not a list of objects.
+    """
+    return [] if value is None else require_objects(value, where)
+
+
+def require_text(value: object, where: str) -> str:
+    """Return a string that is not blank.
+
+    Raises:
+        MalformedRequest: it is blank or not a string.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(where, "a text", value)
+    return value
+
+
+def optional_flag(value: object, where: str) -> bool:
+    """Return a boolean; null is false.
+
+    Raises:
+        MalformedRequest: it is not a boolean.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise _wrong(where, "true or false", value)
+    return bool(value)
+
+
+def cap_of(body: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    """Return the smallest output cap among the keys ``names``, None if there is none.
+
+    Raises:
+        MalformedRequest: a cap is not a whole number above 0.
+    """
+    caps = []
+    for name in names:
+        cap = body.get(name)
+        if cap is None:
+            continue
+        if type(cap) is not int or cap < 1:
+            raise _wrong(name, "a whole number above 0", cap)
+        caps.append(cap)
+    return min(caps, default=None)
+
+
+def options_of(body: Mapping[str, Any], read: Iterable[str], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a body that are not in ``read`` and differ from the encoder's in ``written``."""
+    known = frozenset(read)
+    return {
+        name: value
+        for name, value in body.items()
+        if name not in known and not (name in written and written[name] == value)
+    }
+
+
+def _wrong(where: str, wanted: str, value: object) -> MalformedRequest:
+    try:
+        found = json.dumps(value)[:80]
+    except (TypeError, ValueError, RecursionError):
+        found = type(value).__name__
+    return MalformedRequest(f"{where}: must be {wanted}, not {one_line(found)}")

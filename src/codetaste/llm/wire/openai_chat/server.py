@@ -1,0 +1,233 @@
+"""Chat Completions protocol, server side: decode requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolSpec
+from codetaste.llm.wire.common.openai import wire_usage
+from codetaste.llm.wire.common.request import (
+    DEFAULT_CAP,
+    WireRequest,
+    cap_of,
+    optional_flag,
+    optional_objects,
+    options_of,
+    require_object,
+    require_objects,
+    require_text,
+)
+from codetaste.llm.wire.common.request_cost import content_text, separately_billed_features
+from codetaste.llm.wire.common.sse import format_event, split_text
+from codetaste.llm.wire.common.tool_calls import (
+    FREEFORM_INPUT,
+    arguments_to_json,
+    parse_result_text,
+    read_call,
+    valid_tool_name,
+)
+from codetaste.llm.wire.openai_chat.client import (
+    CAP_NAMES,
+    FINISH_REASONS,
+    PROTOCOL,
+    REASONING,
+    wire_messages,
+    wire_tool,
+)
+from codetaste.llm.wire.openai_chat.stream import DONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.llm.messages import Block, Reply
+
+
+_READ = ("model", *CAP_NAMES, "stream", "stream_options", "messages", "tools")
+
+_WRITTEN = {"tool_choice": "auto"}
+
+_USAGE = "include_usage"
+
+
+def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
+    """Read the parsed body of a request.
+
+    Raises:
+        MalformedRequest: it is malformed; the message has one line.
+    """
+    body = require_object(body, "the body")
+    data = require_objects(body.get("messages"), "messages")
+    tools = optional_objects(body.get("tools"), "tools")
+    cap = cap_of(body, CAP_NAMES)
+    options = options_of(body, _READ, _WRITTEN)
+    of_stream = require_object(body.get("stream_options") or {}, "stream_options")
+    if more := {name: value for name, value in of_stream.items() if name != _USAGE}:
+        options["stream_options"] = more
+    if built_in := [tool for tool in tools if not _is_own(tool)]:
+        options["tools"] = built_in
+    system, data = _system(data)
+    request = Request(
+        system=system,
+        messages=tuple(_messages(data)),
+        tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
+        max_output_tokens=cap or DEFAULT_CAP,
+        options=options,
+    )
+    return WireRequest(
+        protocol="openai-chat",
+        body=body,
+        request=request,
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
+        cap=cap,
+        separately_billed=separately_billed_features(body, "messages"),
+        include_usage=optional_flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
+    )
+
+
+def _is_own(tool: Mapping[str, Any]) -> bool:
+    """Whether the client runs the tool itself and defines its parameters."""
+    return bool(tool.get("type", "function") == "function")
+
+
+def _tool(tool: Mapping[str, Any]) -> ToolSpec:
+    function = require_object(tool.get("function"), "tools: function")
+    schema = function.get("parameters")
+    neutral = ToolSpec(
+        require_text(function.get("name"), "tools: function.name"),
+        str(function.get("description") or ""),
+        schema if isinstance(schema, dict) else {},
+    )
+    if wire_tool(neutral) == tool:
+        return neutral
+    return ToolSpec(
+        neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (dict(tool),))
+    )
+
+
+def _system(data: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the system prompt, if it is one text at the beginning, and the other messages."""
+    match data:
+        case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
+            return text, rest
+    return "", data
+
+
+def _messages(data: list[dict[str, Any]]) -> Iterator[Message]:
+    """Yield one message for each of the model's, and one for all messages between two of these."""
+    for by_model, group in groupby(data, lambda each: each.get("role") == "assistant"):
+        for messages in ([each] for each in group) if by_model else ([*group],):
+            content = tuple(block for each in messages for block in _blocks(each))
+            neutral = Message("assistant" if by_model else "user", content)
+            exact = wire_messages(neutral) == messages
+            yield neutral if exact else replace(neutral, raw=ProviderBlocks(PROTOCOL, tuple(messages)))
+
+
+def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
+    content = message.get("content")
+    if require_text(message.get("role"), "messages: role") == "tool":
+        call_id = require_text(message.get("tool_call_id"), "messages: tool_call_id")
+        yield parse_result_text(call_id, content_text(content))
+        return
+    if isinstance(content, str):
+        yield TextBlock(content)
+    else:
+        yield from (
+            TextBlock(content_text([part])) for part in optional_objects(content, "messages: content")
+        )
+    for call in optional_objects(message.get("tool_calls"), "messages: tool_calls"):
+        call_id = require_text(call.get("id"), "messages: the id of a tool call")
+        function, freeform = call.get("function"), call.get("custom")
+        if isinstance(freeform, dict):
+            yield read_call(call_id, freeform.get("name"), {FREEFORM_INPUT: freeform.get("input")})
+        else:
+            function = function if isinstance(function, dict) else {}
+            yield read_call(call_id, function.get("name"), function.get("arguments"))
+
+
+REQUEST_ID_HEADER = "x-request-id"
+
+PING = b": ping\n\n"
+"""A keep-alive comment, valid between any two events."""
+
+END = f"data: {DONE}\n\n".encode()
+"""The last event of a stream."""
+
+
+def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
+    """Return the body of a reply that is not streamed.
+
+    Args:
+        reply: the model's answer.
+        wire: the request.
+        name: the id of this reply; letters, digits and dashes.
+    """
+    choice = {"index": 0, "message": _message(reply.message), "logprobs": None}
+    usage = wire_usage(reply.usage, "prompt")
+    return {
+        **_head(wire, name, "chat.completion"),
+        "choices": [{**choice, "finish_reason": FINISH_REASONS[reply.stop]}],
+        **({} if usage is None else {"usage": usage}),
+    }
+
+
+def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
+    """Yield the events of a streamed reply; arguments as ``write_reply``."""
+    head = _head(wire, name, "chat.completion.chunk")
+    yield _chunk(head, {"role": "assistant", "content": ""})
+    for delta in _deltas(_message(reply.message)):
+        yield _chunk(head, delta)
+    yield _chunk(head, {}, FINISH_REASONS[reply.stop])
+    # A client that did not request usage may not understand a chunk without a choice.
+    if wire.include_usage and reply.usage is not None:
+        yield format_event({**head, "choices": [], "usage": wire_usage(reply.usage, "prompt")})
+    yield END
+
+
+def _head(wire: WireRequest, name: str, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{name}", "object": kind, "created": int(time()), "model": wire.model}
+
+
+def _chunk(head: dict[str, Any], delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return format_event({**head, "choices": [choice]})
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """Return the message of a completion: the provider's own if there is one."""
+    if message.raw is not None and message.raw.protocol == PROTOCOL and len(message.raw.blocks) == 1:
+        return {"content": None, **message.raw.blocks[0]}
+    texts = [block.text for block in message.content if isinstance(block, TextBlock) and block.text]
+    wired: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
+    if message.tool_calls:
+        wired["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {
+                    "name": valid_tool_name(call.name),
+                    "arguments": arguments_to_json(call.arguments),
+                },
+            }
+            for call in message.tool_calls
+        ]
+    return wired
+
+
+def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name in (*REASONING[:2], "content", "refusal"):
+        if isinstance(text := message.get(name), str):
+            yield from ({name: piece} for piece in split_text(text))
+        elif text is not None:
+            yield {name: text}
+    if details := message.get(REASONING[2]):
+        yield {REASONING[2]: details}
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        function = call["function"]
+        begun = {**call, "index": index, "function": {**function, "arguments": ""}}
+        yield {"tool_calls": [begun]}
+        for piece in split_text(str(function.get("arguments") or "")):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}

@@ -1,0 +1,177 @@
+"""Decode a streamed reply of the Chat Completions protocol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from codetaste.errors import ModelUnavailable
+from codetaste.llm.wire.common.http import take_event
+from codetaste.llm.wire.common.openai import error_in_stream, usage_from
+from codetaste.llm.wire.common.tool_calls import read_arguments
+from codetaste.llm.wire.openai_chat.client import REASONING, content_texts, is_error, reply_from
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from codetaste.llm.messages import Reply, Usage
+
+DONE = "[DONE]"
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call under construction. ``extra`` has fields that the server adds, such as signatures."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether its arguments are a complete object."""
+        ended = bool(self.arguments) and self.arguments[-1].rstrip().endswith("}")
+        return ended and read_arguments("".join(self.arguments))[1] is None
+
+    def wire(self) -> dict[str, Any]:
+        """Return the call in the format of a reply that was not streamed."""
+        function = {"name": self.name, "arguments": "".join(self.arguments)}
+        return {**self.extra, "id": self.id, "type": "function", "function": function}
+
+
+class ChatStreamDecoder:
+    """Takes chunks in order; the reply is complete once a chunk has a finish reason."""
+
+    def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
+        self._request_id, self._taken = request_id, taken
+        self._head: dict[str, Any] | None = None
+        self._texts: dict[str, list[str]] = {}
+        self._details: list[Any] = []
+        self._calls: list[_Call] = []
+        self._finish: str | None = None
+        self._usage: object = None
+        self._counted: object = None
+        self._complete = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the provider has ended the stream; some never do."""
+        return self._complete
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage that the provider has reported so far."""
+        return usage_from(self._counted)
+
+    def feed(self, data: str) -> None:
+        """Take the data of one event.
+
+        Raises:
+            ModelError: the provider reports an error.
+            MalformedReply: the chunk is malformed.
+        """
+        if data.strip() == DONE:
+            self._complete = True
+            return
+        take_event(data, self._take)
+
+    def reply(self) -> Reply:
+        """Return the complete reply.
+
+        Raises:
+            ModelUnavailable: the stream ended early.
+        """
+        if self._head is None:
+            raise ModelUnavailable("the connection was lost before the reply began")
+        if self._finish is None:
+            raise ModelUnavailable("the connection was lost in the middle of the reply")
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        message |= {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if self._details:
+            message["reasoning_details"] = self._details
+        if self._calls:
+            message["tool_calls"] = [call.wire() for call in self._calls]
+        return reply_from(
+            message,
+            self._finish,
+            self._head,
+            usage=self._usage,
+            request_id=self._request_id,
+            taken=self._taken,
+        )
+
+    def _take(self, chunk: dict[str, Any]) -> None:
+        if is_error(chunk):
+            accepted = self._head is not None
+            raise error_in_stream(chunk, accepted=accepted, started=accepted)
+        self._head = {
+            **(self._head or {}),
+            **{name: chunk[name] for name in ("id", "model") if chunk.get(name)},
+        }
+        # With some servers counts are running totals: those with or after the finish reason are final.
+        usage = chunk.get("usage")
+        for choice in chunk.get("choices") or ():
+            # Only one reply was requested; any other choice is ignored.
+            if choice.get("index") in {None, 0}:
+                self._add(choice.get("delta") or {})
+                if isinstance(reason := choice.get("finish_reason"), str) and reason:
+                    self._finish = reason
+                usage = usage or choice.get("usage")
+        self._counted = usage or self._counted
+        if self._finish is not None and usage is not None:
+            self._usage = usage
+
+    def _add(self, delta: dict[str, Any]) -> None:
+        for name in ("content", "refusal", *REASONING[:2]):
+            if delta.get(name) is not None:
+                self._texts.setdefault(name, []).extend(content_texts(delta[name]))
+        for detail in delta.get(REASONING[2]) or ():
+            self._add_detail(detail)
+        for call in delta.get("tool_calls") or ():
+            self._add_to_call(call)
+
+    def _add_detail(self, detail: dict[str, Any]) -> None:
+        """Add a piece of reasoning; the texts of pieces with the same index are joined."""
+        last = self._details[-1] if self._details else None
+        if last is None or "index" not in detail or last.get("index") != detail["index"]:
+            self._details.append(dict(detail))
+            return
+        for name, value in detail.items():
+            joined = name in {"text", "summary", "data"} and isinstance(last.get(name), str)
+            last[name] = last[name] + value if joined and isinstance(value, str) else value
+
+    def _add_to_call(self, delta: dict[str, Any]) -> None:
+        function, call_id = delta.get("function") or {}, delta.get("id") or ""
+        complete = bool(function.get("name") and function.get("arguments"))
+        call = self._find_call(delta.get("index"), call_id, complete=complete)
+        call.id = call.id or str(call_id)
+        # Usually sent once; some servers repeat it with each piece.
+        call.name = call.name or str(function.get("name") or "")
+        arguments = function.get("arguments")
+        if arguments is not None:
+            call.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        known = {"index", "id", "type", "function"}
+        call.extra.update({name: value for name, value in delta.items() if name not in known})
+
+    def _find_call(self, index: object, call_id: str, *, complete: bool) -> _Call:
+        """Return the call that a piece belongs to: by index if the server sends one, by id, or the last.
+
+        Several complete calls may have the same index or id; ``complete`` marks a piece that is a whole call.
+        """
+        number = index if type(index) is int else None
+        if number is not None:
+            same = [call for call in self._calls if call.index == number]
+        else:
+            same = [call for call in self._calls if call.id == call_id] if call_id else self._calls
+        call = same[-1] if same else None
+        if (
+            call is None
+            or (call_id and call.id and call_id != call.id)
+            or (complete and call.name and call.whole)
+        ):
+            call = _Call(number)
+            self._calls.append(call)
+        return call

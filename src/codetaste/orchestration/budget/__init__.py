@@ -1,0 +1,1 @@
+"""Nested budgets: reserve before a call, settle after it."""

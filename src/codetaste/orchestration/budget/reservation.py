@@ -1,0 +1,220 @@
+"""Reservations of money for single calls, and the queue of requests that wait for money.
+
+A reservation is committed at a node and all its ancestors at once. Requests that must wait are granted in
+order: each claims what it waits for, so that a later request cannot take it, and later requests that do not
+compete with it may pass.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import BudgetExceeded
+from codetaste.orchestration.budget.cost import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.cost import PriorCharges
+
+_ZERO = Cost()
+
+
+class ReservationState(Enum):
+    """State of a reservation."""
+
+    RESERVED = auto()
+    UNKNOWN = auto()
+    RELEASED = auto()
+    SETTLED = auto()
+
+
+class Reservation:
+    """Money reserved for one call. ``settle``, ``mark_unknown`` or ``release`` it; the first of them counts.
+
+    One thing may still follow: an unknown or released call that turns out to have been billed can be settled
+    later. A settlement is final.
+    """
+
+    __slots__ = ("_state", "_tree", "budget", "granted")
+
+    def __init__(
+        self, budget: Budget, granted: Cost, state: ReservationState, tree: ReservationQueue
+    ) -> None:
+        self.granted = granted
+        self.budget, self._state, self._tree = budget, state, tree
+
+    @property
+    def open(self) -> bool:
+        """Whether the reservation is neither settled, unknown nor released."""
+        return self._state is ReservationState.RESERVED
+
+    def settle(self, cost: Cost) -> None:
+        """Charge the cost of the call, even if that is more than was reserved."""
+        if self._state is not ReservationState.SETTLED:
+            self._move(ReservationState.SETTLED, cost.check())
+
+    def mark_unknown(self) -> None:
+        """Keep the reservation charged: the call was sent and its cost is unknown."""
+        if self._state is ReservationState.RESERVED:
+            self._move(ReservationState.UNKNOWN, _ZERO)
+
+    def release(self) -> None:
+        """Free all of it: the call was certainly never sent."""
+        if self._state is ReservationState.RESERVED:
+            self._move(ReservationState.RELEASED, _ZERO)
+
+    def _move(self, state: ReservationState, cost: Cost) -> None:
+        before, self._state = self._state, state
+        for node in self.budget.chain:
+            if before is ReservationState.RESERVED:
+                node.reserved -= self.granted
+            elif before is ReservationState.UNKNOWN:
+                node.unknown -= self.granted
+            if state is ReservationState.UNKNOWN:
+                node.unknown += self.granted
+            elif state is ReservationState.SETTLED:
+                node.settled += cost
+        self._tree.grant_waiting(self.budget)
+
+
+class ReservationRequest:
+    """A request for money; ``target`` is what it would get if everything in flight cost nothing."""
+
+    __slots__ = ("answered", "budget", "least", "refusal", "reservation", "target", "wanted")
+
+    def __init__(self, budget: Budget, wanted: Cost, least: Cost) -> None:
+        self.budget, self.wanted, self.least = budget, wanted, least
+        self.answered = anyio.Event()
+        self.target = wanted
+        self.reservation: Reservation | None = None
+        self.refusal: BudgetExceeded | None = None
+
+    def resolve_target(self) -> bool:
+        """Set ``target`` to the most that can ever fit; below ``least``: set ``refusal``, return False."""
+        usd, tokens = self.wanted.usd, self.wanted.tokens
+        tightest = {"usd": self.budget, "tokens": self.budget}
+        for node in self.budget.chain:
+            spent, limits = node.settled + node.unknown, node.limits
+            if limits.usd is not None and usd > 0 and limits.usd - spent.usd < usd:
+                usd, tightest["usd"] = limits.usd - spent.usd, node
+            if limits.tokens is not None and tokens > 0 and limits.tokens - spent.tokens < tokens:
+                tokens, tightest["tokens"] = limits.tokens - spent.tokens, node
+        self.target = Cost(usd, tokens)
+        if self.least <= self.target and usd >= 0 and tokens >= 0:
+            return True
+        node = tightest["usd" if usd < self.least.usd or usd < 0 else "tokens"]
+        self.refusal = BudgetExceeded(_refusal(self, node))
+        return False
+
+    def fits(self, ahead: Mapping[Budget, Cost]) -> bool:
+        """Whether ``target`` fits now, beside money in flight and earlier requests' claims (``ahead``)."""
+        for node in self.budget.chain:
+            limits, target = node.limits, self.target
+            taken = node.settled + node.unknown + node.reserved + ahead.get(node, _ZERO) + target
+            if limits.usd is not None and target.usd and taken.usd > limits.usd:
+                return False
+            if limits.tokens is not None and target.tokens and taken.tokens > limits.tokens:
+                return False
+        return True
+
+    def grant(self, tree: ReservationQueue) -> None:
+        """Commit ``target`` at the node and all its ancestors."""
+        for node in self.budget.chain:
+            node.reserved += self.target
+        self.reservation = Reservation(self.budget, self.target, ReservationState.RESERVED, tree)
+
+
+class ReservationQueue:
+    """State shared by the nodes of one budget tree: the requests that wait for money, in order.
+
+    ``on_change`` is called with each node whose money, limits or claims have changed; it must not request
+    money.
+    """
+
+    __slots__ = ("_ahead", "_waiters", "on_change", "prior")
+
+    def __init__(self, prior: Mapping[tuple[str, ...], PriorCharges]) -> None:
+        self.prior = prior
+        self._waiters: dict[ReservationRequest, None] = {}
+        self._ahead: dict[Budget, Cost] = {}
+        self.on_change: Callable[[Budget], None] = _ignore
+
+    def queued_claims(self, node: Budget) -> Cost:
+        """Return the sum of the claims of waiting requests at ``node``."""
+        return self._ahead.get(node, _ZERO)
+
+    def submit(self, request: ReservationRequest) -> None:
+        """Answer the request now, or append it to the queue."""
+        if not self._answer(request):
+            self._waiters[request] = None
+        self.on_change(request.budget)
+
+    def try_grant(self, request: ReservationRequest) -> None:
+        """Grant the request only if it need not wait; otherwise it claims nothing."""
+        if request.resolve_target() and request.fits(self._ahead):
+            request.grant(self)
+            self.on_change(request.budget)
+
+    def withdraw(self, request: ReservationRequest) -> None:
+        """Drop a request whose caller went away, and release what it may have been granted meanwhile."""
+        if request.reservation is not None:
+            request.reservation.release()
+        elif request in self._waiters:
+            del self._waiters[request]
+            self.grant_waiting(request.budget)
+
+    def grant_waiting(self, moved: Budget) -> None:
+        """Answer waiting requests, in order, after a change at ``moved``; the others keep their claims."""
+        self._ahead = {}
+        changed = [moved]
+        for request in tuple(self._waiters):
+            if self._answer(request):
+                del self._waiters[request]
+                request.answered.set()
+                changed.append(request.budget)
+            elif self._taken(request.budget.chain[0]):
+                break  # no later request can pass: thousands of waiting requests cost no more than a few
+        for budget in changed:
+            self.on_change(budget)
+
+    def _taken(self, root: Budget) -> bool:
+        """Whether all dollars of the run are spent, in flight, or claimed by waiting requests."""
+        taken = root.settled + root.unknown + root.reserved + self._ahead.get(root, _ZERO)
+        return root.limits.usd is not None and taken.usd >= root.limits.usd
+
+    def _answer(self, request: ReservationRequest) -> bool:
+        if not request.resolve_target():
+            return True
+        if request.fits(self._ahead):
+            request.grant(self)
+            return True
+        for node in request.budget.chain:
+            self._ahead[node] = self._ahead.get(node, _ZERO) + request.target
+        return False
+
+
+def _ignore(_: Budget) -> None:
+    """Do nothing: the default ``on_change``."""
+
+
+def _refusal(request: ReservationRequest, node: Budget) -> str:
+    least, limits = request.least, node.limits
+    parts: list[str] = []
+    spent = node.settled + node.unknown
+    if limits.usd is not None:
+        left_usd = max(limits.usd - spent.usd, _ZERO.usd)
+        parts.append(f"at least ${least.usd} asked, ${left_usd} left of ${limits.usd}")
+    if limits.tokens is not None:
+        left_tokens = max(limits.tokens - spent.tokens, 0)
+        parts.append(f"at least {least.tokens} tokens asked, {left_tokens} left of {limits.tokens}")
+    return f"budget of {format_path(node.path)}: " + "; ".join(parts)
+
+
+def format_path(path: tuple[str, ...]) -> str:
+    """Format a node's path for messages: "infer/trial-1", or "the run" for the root."""
+    return "/".join(path) or "the run"

@@ -1,0 +1,1 @@
+"""The append-only journal and the state that is folded from it."""

@@ -1,0 +1,271 @@
+"""State of a run folded from its journal lines: results, effects, calls and money.
+
+The same fold serves a resume (all lines of earlier sessions), the running session (its own lines as it writes
+them) and ``codetaste status`` (the journal of a run that another process owns).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from codetaste.errors import JournalError
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from codetaste.orchestration.journal.journal import Json
+
+_K = TypeVar("_K")
+_LIVE = {"queued", "running", "retrying"}
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """One reserved call. Its ``state`` is reserved, unknown, released or settled."""
+
+    call: str
+    key: str
+    fingerprint: str
+    effect: str
+    path: tuple[str, ...]
+    granted: Cost
+    note: Json = None
+    state: str = "reserved"
+    cost: Cost = field(default_factory=Cost)
+    session: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEnd:
+    """How an attempt at (key, fingerprint) ended; ``limits`` are those of the budget chain at that time."""
+
+    status: str
+    value: Json
+    cause: str | None
+    error: str
+    limits: Json
+
+
+@dataclass(slots=True)
+class JobHistory:
+    """One job over all sessions. ``state`` is queued, running, retrying, interrupted or a ``Status``."""
+
+    title: str = ""
+    lane: str = ""
+    needs: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    state: str = "queued"
+    attempts: int = 0
+    error: str = ""
+    retries: Counter[str] = field(default_factory=Counter)
+    waits: Counter[str] = field(default_factory=Counter)
+    effects: dict[str, dict[str, Json]] = field(default_factory=dict)
+    recorded_ends: dict[str, RecordedEnd] = field(default_factory=dict)
+
+
+class History:
+    """State after all lines read so far; ``limits`` are the latest limits of the whole run."""
+
+    def __init__(self, lines: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.sessions = 0
+        self.limits = BudgetLimits()
+        self.draining = False
+        self.jobs: dict[str, JobHistory] = {}
+        self.calls: dict[str, CallRecord] = {}
+        self.clocks: dict[tuple[str, ...], tuple[float, float]] = {}
+        # Calls sent and not settled: (job key, fingerprint) → effect → call.
+        self._open: dict[tuple[str, str], dict[str, dict[str, CallRecord]]] = {}
+        self._serials: Counter[str] = Counter()
+        for line in lines:
+            self.apply(line)
+
+    def apply(self, line: Mapping[str, Any]) -> None:
+        """Fold one more line into the state; an unknown event changes nothing.
+
+        Raises:
+            JournalError: the line is malformed.
+        """
+        fold = _FOLDS.get(line["event"])
+        if fold is None:
+            return
+        try:
+            fold(self, line)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise JournalError(
+                f"a damaged {line['event']!r} line in the journal: {str(line)[:200]}"
+            ) from error
+
+    def job(self, key: str) -> JobHistory:
+        """Return the history of job ``key``, created empty if there is none."""
+        history = self.jobs.get(key)
+        if history is None:
+            history = self.jobs[key] = JobHistory()
+        return history
+
+    def next_call_name(self, key: str, effect: str) -> str:
+        """Return the name of the next call made for ``effect``, unique in the run."""
+        stem = f"{key}/{effect}"
+        return f"{stem}#{self._serials[stem] + 1}"
+
+    def unsettled_calls(self, key: str, fingerprint: str, effect: str) -> tuple[CallRecord, ...]:
+        """Return the calls for ``effect`` that were neither settled nor released, oldest first."""
+        return tuple(self._open.get((key, fingerprint), {}).get(effect, {}).values())
+
+    def unsettled_effects(self, key: str, fingerprint: str) -> tuple[str, ...]:
+        """Return the effects of a job that have calls neither settled nor released."""
+        return tuple(self._open.get((key, fingerprint), {}))
+
+    def has_progress(self, key: str, fingerprint: str) -> bool:
+        """Whether the job has effects or unsettled calls to continue from."""
+        return bool(self.job(key).effects.get(fingerprint)) or (key, fingerprint) in self._open
+
+    def charges(self, by: Callable[[CallRecord], _K]) -> tuple[dict[_K, Cost], dict[_K, Cost]]:
+        """Return settled and unknown costs (in flight counts as unknown), each summed by ``by(call)``."""
+        settled: dict[_K, Cost] = {}
+        unknown: dict[_K, Cost] = {}
+        for call in self.calls.values():
+            key = by(call)
+            if call.state == "settled":
+                settled[key] = settled.get(key, Cost()) + call.cost
+            elif call.state != "released":
+                unknown[key] = unknown.get(key, Cost()) + call.granted
+        return settled, unknown
+
+    def prior_charges(self) -> dict[tuple[str, ...], PriorCharges]:
+        """Return the charges and clocks of each path, from which a new session starts."""
+        settled, unknown = self.charges(lambda call: call.path)
+        return {
+            path: PriorCharges(
+                settled.get(path, Cost()), unknown.get(path, Cost()), *self.clocks.get(path, (0.0, 0.0))
+            )
+            for path in {*settled, *unknown, *self.clocks}
+        }
+
+    def _session(self, line: Mapping[str, Any]) -> None:
+        self.sessions += 1
+        self.limits = _limits(line.get("limits"))
+        self.draining = False
+        for job in self.jobs.values():
+            job.waits.clear()
+            if job.state in _LIVE:
+                job.state = "interrupted"
+
+    def _limits(self, line: Mapping[str, Any]) -> None:
+        self.limits = _limits(line["limits"])
+
+    def _job(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.title, job.lane, job.needs = line["title"], line["lane"], tuple(line["needs"])
+        job.path, job.state = tuple(line["path"]), "queued"
+
+    def _rerun(self, line: Mapping[str, Any]) -> None:
+        """Discard what was recorded of the job; its costs still count."""
+        job = self.job(line["key"])
+        job.effects.clear()
+        job.recorded_ends.clear()
+        for at in [at for at in self._open if at[0] == line["key"]]:
+            del self._open[at]
+
+    def _started(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.state, job.attempts = "running", line["attempt"]
+
+    def _retry(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.state, job.error = "retrying", line["error"]
+        job.retries[line["cause"]] += 1
+        job.waits.clear()
+
+    def _wait(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).waits[line["what"]] += 1
+
+    def _waited(self, line: Mapping[str, Any]) -> None:
+        waits = self.job(line["key"]).waits
+        waits[line["what"]] -= 1
+        if waits[line["what"]] <= 0:
+            del waits[line["what"]]
+
+    def _resumed(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).state = line["status"]
+
+    def _ended(self, line: Mapping[str, Any]) -> None:
+        key, fingerprint, status = line["key"], line["fingerprint"], line["status"]
+        job = self.job(key)
+        job.state, job.error = status, line.get("error", "")
+        job.waits.clear()
+        if status in {"done", "budget_exceeded", "timeout"}:
+            value, cause = line.get("value"), line.get("cause")
+            job.recorded_ends[fingerprint] = RecordedEnd(status, value, cause, job.error, line.get("limits"))
+        if status == "done":
+            job.effects.pop(fingerprint, None)
+
+    def _effect(self, line: Mapping[str, Any]) -> None:
+        effects = self.job(line["key"]).effects.setdefault(line["fingerprint"], {})
+        effects.setdefault(line["name"], line["value"])
+
+    def _reserved(self, line: Mapping[str, Any]) -> None:
+        key, fingerprint, effect, name = line["key"], line["fingerprint"], line["effect"], line["call"]
+        granted = Cost(Decimal(line["usd"]), line["tokens"])
+        call = CallRecord(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
+        call.session = self.sessions
+        self.calls[name] = call
+        self._serials[f"{key}/{effect}"] += 1
+        self._open.setdefault((key, fingerprint), {}).setdefault(effect, {})[name] = call
+
+    def _settled(self, line: Mapping[str, Any]) -> None:
+        call = self.calls[line["call"]]
+        if call.state == "settled":
+            return
+        current = self._close(call)
+        call.state, call.cost = "settled", Cost(Decimal(line["usd"]), line["tokens"])
+        if "value" in line and current:
+            effects = self.job(call.key).effects.setdefault(call.fingerprint, {})
+            effects.setdefault(call.effect, line["value"])
+
+    def _released(self, line: Mapping[str, Any]) -> None:
+        call = self.calls[line["call"]]
+        if call.state != "settled":
+            self._close(call)
+            call.state = "released"
+
+    def _unknown(self, line: Mapping[str, Any]) -> None:
+        call = self.calls[line["call"]]
+        if call.state == "reserved":
+            call.state = "unknown"
+
+    def _clock(self, line: Mapping[str, Any]) -> None:
+        for path, wall_s, working_s in line["nodes"]:
+            self.clocks[tuple(path)] = (wall_s, working_s)
+
+    def _drain(self, _line: Mapping[str, Any]) -> None:
+        self.draining = True
+
+    def _close(self, call: CallRecord) -> bool:
+        """Remove ``call`` from the open calls; returns whether it was made since the job's last rerun."""
+        effects = self._open.get((call.key, call.fingerprint), {})
+        calls = effects.get(call.effect, {})
+        current = calls.pop(call.call, None) is not None
+        if current and not calls:
+            del effects[call.effect]
+        if current and not effects:
+            del self._open[call.key, call.fingerprint]
+        return current
+
+
+def _limits(row: Any) -> BudgetLimits:  # noqa: ANN401 - JSON
+    """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
+    usd, tokens, wall_s, working_s = row or (None,) * 4
+    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
+
+
+_EVENTS = (
+    "session limits job rerun started retry wait waited resumed ended effect "
+    "reserved settled released unknown clock drain"
+)
+_FOLDS: dict[str, Callable[[History, Mapping[str, Any]], None]] = {
+    event: getattr(History, f"_{event}") for event in _EVENTS.split()
+}

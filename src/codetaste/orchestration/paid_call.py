@@ -1,0 +1,86 @@
+"""``PaidCall``: one call that costs money, from its reservation to its settlement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codetaste.orchestration.journal.journal import json_copy
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from codetaste.orchestration.budget.cost import Cost
+    from codetaste.orchestration.budget.reservation import Reservation
+    from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.journal.recorder import RunRecorder
+
+
+class PaidCall:
+    """A call with reserved money, used as ``async with``: unless settled or released it ends as unknown.
+
+    ``call`` names this call in the run and stays the same after a resume; ``granted`` is its maximum cost;
+    ``note`` is the note of the reservation.
+    """
+
+    __slots__ = ("_record", "_reservation", "call", "granted", "key", "note")
+
+    def __init__(
+        self, record: RunRecorder, key: str, call: str, reservation: Reservation, note: Json
+    ) -> None:
+        self.key, self.call, self.note = key, call, note
+        self.granted: Cost = reservation.granted
+        self._record, self._reservation = record, reservation
+
+    @property
+    def open(self) -> bool:
+        """Whether the call may still be in flight: neither settled, released nor unknown."""
+        return self._reservation.open
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Not awaited, so that a cancellation cannot interrupt it: the line is queued and soon durable. If it
+        # is lost, a reservation without a settlement means the same.
+        self.mark_unknown()
+
+    async def settle(self, cost: Cost, value: Json = None, *, deferrable: bool = False) -> None:
+        """Charge the cost of the call, and record ``value`` as its effect unless that is None.
+
+        Both are one line of the journal, durable on return. If the effect was recorded before, the first
+        value stays. A ``deferrable`` line does not trigger a write of its own (see ``Journal.queue``).
+
+        Raises:
+            StorageFull: neither is durable. The reservation will count as unknown in the next session.
+        """
+        value = json_copy(value)
+        self._reservation.settle(cost)
+        line: dict[str, Json] = {
+            "event": "settled",
+            "call": self.call,
+            "usd": str(cost.usd),
+            "tokens": cost.tokens,
+        }
+        if value is not None:
+            line["value"] = value
+        self._record.drop_call(self.call)
+        self._record.publish_money_change(self.key, self._reservation.budget)
+        await self._record.write(line, deferrable=deferrable)
+
+    def release(self) -> None:
+        """Free the reserved money: the call was certainly never sent, or certainly not billed."""
+        if self._reservation.open:
+            self._reservation.release()
+            self._record.drop_call(self.call)
+            self._record.note({"event": "released", "call": self.call})
+            self._record.publish_money_change(self.key, self._reservation.budget)
+
+    def mark_unknown(self) -> None:
+        """Keep the reservation charged: the call was sent and its cost is unknown."""
+        if self._reservation.open:
+            self._reservation.mark_unknown()
+            self._record.note({"event": "unknown", "call": self.call})
+            self._record.publish_money_change(self.key, self._reservation.budget)

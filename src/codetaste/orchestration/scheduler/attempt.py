@@ -1,0 +1,128 @@
+"""Run one attempt at a job, and turn the way it ends into an ``AttemptResult``."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import Cause, CodetasteError
+from codetaste.orchestration.events import JobStarted
+from codetaste.orchestration.job import JobContext, Status
+from codetaste.orchestration.journal.journal import Json, json_copy
+from codetaste.orchestration.retry import is_given_up
+from codetaste.orchestration.scheduler.earmarks import missing_funds
+from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.orchestration.job import Job
+    from codetaste.orchestration.journal.recorder import RunRecorder
+
+
+def unaffordable(entry: ScheduledJob, record: RunRecorder) -> AttemptResult | None:
+    """Return the result of a job that its budget can never pay for; None when it may start.
+
+    A job with recorded progress may always continue: replaying costs nothing, and it can still return a
+    partial result.
+    """
+    return None if has_progress(entry, record) else exhausted_by(entry)
+
+
+def has_progress(entry: ScheduledJob, record: RunRecorder) -> bool:
+    """Whether the journal holds progress that the job can continue from."""
+    return record.history.has_progress(entry.job.key, entry.fingerprint)
+
+
+def exhausted_by(entry: ScheduledJob) -> AttemptResult | None:
+    """Return the result of a job whose time or money is used up before it starts; None if enough is left."""
+    if entry.budget.clock.time_left_s() <= 0:
+        return AttemptResult(Status.TIMEOUT, cause=Cause.DEADLINE, error="not started: no time is left")
+    exhausted = "" if entry.job.costs_nothing else missing_funds(entry) or entry.budget.describe_exhausted()
+    if exhausted:
+        return AttemptResult(Status.BUDGET_EXCEEDED, cause=Cause.BUDGET, error=f"not started: {exhausted}")
+    return None
+
+
+async def run_attempt(entry: ScheduledJob, needs: Mapping[str, Json], record: RunRecorder) -> AttemptResult:
+    """Run the job once. It is cancelled when it exceeds its deadline by the clean-up grace."""
+    key = entry.job.key
+    number = record.history.job(key).attempts + 1
+    record.note({"event": "started", "key": key, "attempt": number})
+    record.publish(JobStarted(key, number))
+    context = JobContext(
+        key=key,
+        attempt=number,
+        fingerprint=entry.fingerprint,
+        budget=entry.budget,
+        needs=needs,
+        record=record,
+    )
+    verdict = AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="cancelled")
+    with entry.cancel_scope, entry.budget.deadline(grace_s=record.grace.seconds) as deadline:
+        verdict = await _run(entry.job, context)
+    stopped = verdict.status in {Status.FAILED, Status.CANCELLED}
+    if stopped and entry.cancel_scope.cancel_called:
+        return AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error)
+    if stopped and deadline.cancel_called:
+        return AttemptResult(Status.TIMEOUT, cause=Cause.DEADLINE, error="stopped: time limit exceeded")
+    return verdict
+
+
+async def _run(job: Job, context: JobContext) -> AttemptResult:
+    try:
+        value = json_copy(await job.run(context))
+    except anyio.get_cancelled_exc_class() as error:
+        if anyio.current_effective_deadline() == -math.inf:
+            raise
+        # The job itself was not cancelled: the exception escaped from a scope cancelled inside it.
+        return _fault(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # one failing job must not stop the others
+        return _result_of_error(error)
+    early = context.early_end
+    if early is None:
+        return AttemptResult(Status.DONE, value)
+    return AttemptResult(_status(early), value, early.cause, _one_line(early))
+
+
+def _result_of_error(error: BaseException) -> AttemptResult:
+    """Classify by the first unexpected exception in ``error``, else by its first exception."""
+    leaves = list(_leaves(error))
+    faults = [leaf for leaf in leaves if not isinstance(leaf, CodetasteError)]
+    if faults:
+        return _fault(error, shown=faults[0])
+    first = leaves[0]
+    cause = first.cause if isinstance(first, CodetasteError) else Cause.FAULT
+    retry_after_s = getattr(first, "retry_after_s", None)
+    return AttemptResult(
+        _status(first), None, cause, _one_line(first), retry_after_s=retry_after_s, final=is_given_up(first)
+    )
+
+
+def _fault(error: BaseException, *, shown: BaseException | None = None) -> AttemptResult:
+    shown = shown or error
+    text = f"{type(shown).__name__}: {_one_line(shown)}"
+    trace = "".join(traceback.format_exception(error))
+    return AttemptResult(Status.FAILED, None, Cause.FAULT, text, traceback=trace, final=True)
+
+
+def _status(error: BaseException) -> Status:
+    cause = getattr(error, "cause", None)
+    return {Cause.BUDGET: Status.BUDGET_EXCEEDED, Cause.DEADLINE: Status.TIMEOUT}.get(
+        cause or Cause.FAULT, Status.FAILED
+    )
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _leaves(part)
+    else:
+        yield error
+
+
+def _one_line(error: BaseException) -> str:
+    return "; ".join(str(error).split("\n"))

@@ -1,0 +1,46 @@
+"""A job in this session, and the end of one attempt at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.errors import Cause
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.job import Job, Outcome, Status
+    from codetaste.orchestration.journal.journal import Json
+
+
+@dataclass(slots=True, eq=False)
+class ScheduledJob:
+    """A job of this session and its progress. ``budget`` is the job's own node."""
+
+    job: Job
+    budget: Budget
+    resources: Mapping[str, float]
+    needs_left: int = 0
+    dependents: list[ScheduledJob] = field(default_factory=list)
+    fingerprint: str = ""
+    failures: int = 0
+    cancel_scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    waiting_since: float = 0.0
+    outcome: Outcome | None = None
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """How an attempt ended; the scheduler decides afterwards whether to retry."""
+
+    status: Status
+    value: Json = None
+    cause: Cause | None = None
+    error: str = ""
+    traceback: str = ""
+    retry_after_s: float | None = None
+    final: bool = False

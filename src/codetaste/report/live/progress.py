@@ -1,0 +1,112 @@
+"""The progress of a run, updated from its events and displayed by ``report/live/display.py``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codetaste.orchestration.budget.cost import BudgetSnapshot
+from codetaste.orchestration.events import (
+    CallRetrying,
+    Draining,
+    JobFinished,
+    JobQueued,
+    JobRetrying,
+    JobStarted,
+    MoneyChanged,
+    Note,
+    WaitEnded,
+    WaitStarted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codetaste.orchestration.events import Event
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """The state of one job. ``waits`` has its current wait reasons and their start (monotonic seconds)."""
+
+    key: str
+    title: str
+    lane: str
+    state: str = "queued"
+    started_s: float | None = None
+    ended_s: float | None = None
+    attempt: int = 0
+    last_note: str = ""
+    error: str = ""
+    resumed: bool = False
+    money: BudgetSnapshot = field(default_factory=BudgetSnapshot)
+    waits: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """The state of a run, updated by ``observe``."""
+
+    jobs: dict[str, JobProgress] = field(default_factory=dict)
+    root: BudgetSnapshot = field(default_factory=BudgetSnapshot)
+    earlier_wall_s: float = 0.0
+    """Wall seconds of the run's earlier sessions, which count towards its time limit."""
+    stop_reason: str = ""
+    limiter_summary: Callable[[], Sequence[str]] = tuple
+    """Returns one line for each concurrency limit: how many permits are in use."""
+    clock: Callable[[], float] = time.monotonic
+
+    def observe(self, event: Event) -> None:
+        """Update the state from one event."""
+        match event:
+            case JobQueued():
+                self.jobs[event.key] = JobProgress(event.key, event.title or event.key, event.lane)
+            case JobStarted():
+                job = self._job(event.key)
+                job.state, job.attempt, job.started_s = "running", event.attempt, self.clock()
+            case JobRetrying():
+                job = self._job(event.key)
+                job.state, job.error = "retrying", event.error
+            case JobFinished():
+                job = self._job(event.key)
+                job.state, job.error, job.resumed = str(event.status), event.error, event.resumed
+                job.money, job.ended_s = event.cost, self.clock()
+                job.waits.clear()
+            case MoneyChanged():
+                self._update_money(event)
+            case WaitStarted():
+                self._job(event.key).waits[event.what] = self.clock()
+            case WaitEnded():
+                self._job(event.key).waits.pop(event.what, None)
+            case Note() | CallRetrying() if event.key:
+                self._job(event.key).last_note = event.text
+            case Draining():
+                self.stop_reason = event.why
+            case _:
+                pass
+
+    def _update_money(self, event: MoneyChanged) -> None:
+        self.root = event.root
+        if event.key:
+            self._job(event.key).money = event.node
+
+    def in_state(self, *states: str) -> list[JobProgress]:
+        """Return the jobs in any of ``states``, in the order in which they were added."""
+        return [job for job in self.jobs.values() if job.state in states]
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of jobs by state."""
+        numbers: dict[str, int] = {}
+        for job in self.jobs.values():
+            numbers[job.state] = numbers.get(job.state, 0) + 1
+        return numbers
+
+    def _job(self, key: str) -> JobProgress:
+        return self.jobs.setdefault(key, JobProgress(key, key, ""))
+
+
+def printable(text: str, limit: int = 300) -> str:
+    """Make untrusted text safe for one line of a terminal: no control characters, limited length."""
+    flat = "".join(char if char.isprintable() else " " for char in text)
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

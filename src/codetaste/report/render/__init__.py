@@ -1,0 +1,1 @@
+"""Tables in each format."""

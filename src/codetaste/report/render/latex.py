@@ -1,0 +1,170 @@
+"""LaTeX output in the paper's style: booktabs, a section for each agent, ± in a column of its own.
+
+The output needs the package booktabs and works with any engine: characters without a glyph in pdfTeX are
+written as their code points.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from codetaste.report.live.progress import printable
+from codetaste.report.statistics.measures import Unit
+from codetaste.report.table import caption, format_cell
+
+if TYPE_CHECKING:
+    from codetaste.report.table import Cell, Column, Row, Table
+
+_MAX_TEXT = 500
+_DASHES = re.compile(r"-(?=-)")
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "`": "{`}",
+    '"': r"{\char34}",
+    "–": r"\textendash{}",
+    "…": r"\ldots{}",
+    "±": r"$\pm$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "⁺": r"$^{+}$",
+    "⁻": r"$^{-}$",
+    "∘": r"$\circ$",
+}
+"""Characters that LaTeX reads as commands, that form ligatures, or that would be arguments of a ``\\``."""
+_LATIN = frozenset(map(chr, range(0xC0, 0x100))) - set("ÐðÞþ×÷")
+"""Letters that all TeX encodings have."""
+
+
+def render_latex(table: Table) -> str:
+    r"""Return a table as a float with ``\caption`` and ``\label``; one without rows is a comment."""
+    if not table.rows:
+        return "\n".join(f"% {printable(line, _MAX_TEXT)}" for line in (caption(table), *table.notes))
+    split = [_is_split(table, position) for position in range(len(table.columns))]
+    spec = "".join(_spec(column, two) for column, two in zip(table.columns, split, strict=True))
+    width = len(split) + sum(split)
+    lines = [
+        r"\begin{table}[htbp]",
+        rf"  \caption{{{escape(_title(table))}.}}",
+        rf"  \label{{tab:{_label(table)}}}",
+        r"  \centering\small",
+        rf"  \begin{{tabular}}{{{spec}}}",
+        r"    \toprule",
+        *_heads(table, split),
+        r"    \midrule",
+        *_body(table, split, width),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        *(rf"  \par\footnotesize {escape(note)}." for note in table.notes),
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def _title(table: Table) -> str:
+    title = table.title[:1].upper() + table.title[1:]
+    return f"{title} ({table.aggregation})" if table.aggregation else title
+
+
+def escape(text: str) -> str:
+    """Escape a text for LaTeX, so that it is typeset literally."""
+    flat = unicodedata.normalize("NFC", printable(text, _MAX_TEXT))
+    return _DASHES.sub("-{}", "".join(_glyph(char) for char in flat))
+
+
+def _glyph(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isascii() or char in _LATIN:
+        return char
+    return f"{{[}}U+{ord(char):04X}{{]}}"
+
+
+def _is_split(table: Table, position: int) -> bool:
+    """Whether a column has intervals, whose second parts are set in a column of their own."""
+    return any(format_cell(row.cells[position], table.columns[position])[1] for row in table.rows)
+
+
+def _spec(column: Column, two: bool) -> str:
+    if column.unit is Unit.TEXT:
+        return "l"
+    return "r@{}l" if two else "r"
+
+
+def _heads(table: Table, split: list[bool]) -> list[str]:
+    lines = []
+    if any(column.over for column in table.columns):
+        cells, rules, at = [], [], 1
+        for over, same in groupby(zip(table.columns, split, strict=True), key=lambda pair: pair[0].over):
+            span = sum(1 + two for _, two in same)
+            cells.append(rf"\multicolumn{{{span}}}{{c}}{{{escape(over)}}}")
+            if over:
+                rules.append(rf"\cmidrule(lr){{{at}-{at + span - 1}}}")
+            at += span
+        lines += [f"    {' & '.join(cells)} \\\\", f"    {' '.join(rules)}"]
+    headers = [_head(column, two) for column, two in zip(table.columns, split, strict=True)]
+    return [*lines, f"    {' & '.join(headers)} \\\\"]
+
+
+def _head(column: Column, two: bool) -> str:
+    title = column.latex or escape(column.title)
+    if column.sign:
+        title = f"{title} ({escape(column.sign)})"
+    return rf"\multicolumn{{2}}{{c}}{{{title}}}" if two else f"{{{title}}}"
+
+
+def _body(table: Table, split: list[bool], width: int) -> list[str]:
+    lines: list[str] = []
+    section = None
+    for row in table.rows:
+        if table.section and row.section != section:
+            if section is not None:
+                lines.append(r"    \addlinespace")
+            section = row.section
+            lines.append(rf"    \multicolumn{{{width}}}{{l}}{{{escape(section)}}} \\")
+        lines.append(f"    {' & '.join(_cells(table, row, split))} \\\\")
+    return lines
+
+
+def _cells(table: Table, row: Row, split: list[bool]) -> list[str]:
+    cells = []
+    for position, (cell, column, two) in enumerate(zip(row.cells, table.columns, split, strict=True)):
+        indent = r"\quad " if position == 0 and table.section else ""
+        first, second = _split_cell(cell, column)
+        cells.append(indent + first)
+        if two:
+            cells.append(second)
+    return cells
+
+
+def _split_cell(cell: Cell, column: Column) -> tuple[str, str]:
+    first, second = format_cell(cell, column)
+    if second.startswith(" ± "):
+        return escape(first), rf"\,$\pm$\,{escape(second[3:])}"
+    if second:
+        return escape(first), rf"\,{escape(second.strip())}"
+    negative = column.unit is not Unit.TEXT and first.startswith("-")
+    return (f"$-${escape(first[1:])}" if negative else escape(first)), ""
+
+
+def _label(table: Table) -> str:
+    return "-".join(part for part in (table.name, *table.aggregation.split()) if part)

@@ -1,0 +1,163 @@
+"""Merge the trials of several runs and published outputs, and note duplicates and invalid values.
+
+An agent id in two runs means one agent, unless both runs have the same trial of it. Then the runs repeat the
+same work, so the agent is listed once for each run, with the run's name, and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.report.statistics import measures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.evaluation.trials.records import TrialRecord
+
+_Key = tuple[str, str, str, str, int]
+
+REFERENCE_TITLES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
+"""Titles of the pseudo agents in the paper's tables."""
+_CHECKED = (
+    measures.IFR,
+    measures.IFR_PLUS,
+    measures.IFR_MINUS,
+    measures.PREC,
+    measures.PREC_PLUS,
+    measures.PREC_MINUS,
+    measures.COST,
+    measures.TIME,
+)
+_TRACKS = {"instructed": 0, "open": 1}
+_MODES = {"direct": 0, "plan": 1, "multiplan": 2}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TrackMode:
+    """A track with a mode."""
+
+    track: str
+    mode: str
+
+    @property
+    def title(self) -> str:
+        """The title in the paper: "Instructed", "Open Plan"."""
+        if (self.track, self.mode) == ("instructed", "direct"):
+            return "Instructed"
+        return f"{self.track} {self.mode}".strip().title()
+
+
+def track_mode_of(record: TrialRecord) -> TrackMode:
+    """Return the track and mode of a trial."""
+    return TrackMode(record.track, record.mode)
+
+
+def track_mode_order(lane: TrackMode) -> tuple[int, str, int, str]:
+    """Return the sort key for the paper's order: instructed, open; direct, plan, multiplan."""
+    return (
+        _TRACKS.get(lane.track, len(_TRACKS)),
+        lane.track,
+        _MODES.get(lane.mode, len(_MODES)),
+        lane.mode,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MergedTrials:
+    """Trials with unique agent names and without duplicates.
+
+    ``agents`` has the trials of agents, ``pseudo`` those of the golden and the null agent, one for each
+    instance.
+    """
+
+    agents: tuple[TrialRecord, ...]
+    pseudo: tuple[TrialRecord, ...]
+    track_modes: tuple[TrackMode, ...]
+    """The tracks and modes that occur, in the paper's order."""
+    notes: tuple[str, ...]
+
+    @property
+    def agent_names(self) -> list[str]:
+        """The names of the agents, in the order of their first trials."""
+        return list(dict.fromkeys(record.agent for record in self.agents))
+
+
+def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
+    """Merge the records of one or more runs."""
+    notes: list[str] = []
+    real: list[TrialRecord] = []
+    pseudo: dict[tuple[str, str], TrialRecord] = {}
+    for record in records:
+        if record.pseudo:
+            _add_pseudo(record, pseudo, notes)
+        else:
+            real.append(record)
+    agents = _with_run_names(_without_duplicates(real, notes), notes)
+    notes += _invalid_values([*agents, *pseudo.values()])
+    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
+    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
+
+
+def _invalid_values(records: list[TrialRecord]) -> list[str]:
+    """Return a note on each value that is not finite, or not in 0..1 although it is a fraction."""
+    return [
+        f"{_describe(record)}: {measure.title} is {value}, which is left out"
+        for record in records
+        for measure in _CHECKED
+        if (value := measure.value(record)) is not None and not measure.accepts(value)
+    ]
+
+
+def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:
+    """Add a record of a pseudo agent, which every run has for its instances; note values that differ."""
+    key = (record.agent, record.instance)
+    first = added.setdefault(key, record)
+    if first.ifr is None and record.ifr is not None:
+        added[key] = record
+    elif first.ifr != record.ifr and record.ifr is not None:
+        notes.append(
+            f"{record.agent} of {record.instance} has IFR {first.ifr} in {first.run} and {record.ifr} in"
+            f" {record.run}: the first counts"
+        )
+
+
+def _key(record: TrialRecord) -> _Key:
+    return (record.agent, record.track, record.mode, record.instance, record.attempt)
+
+
+def _describe(record: TrialRecord) -> str:
+    again = f", attempt {record.attempt}" if record.attempt > 1 else ""
+    return f"{record.agent} on {record.instance} ({track_mode_of(record).title}{again})"
+
+
+def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
+    """Remove trials that one run has twice, and note them."""
+    seen: dict[tuple[str, _Key], TrialRecord] = {}
+    for record in records:
+        first = seen.setdefault((record.run, _key(record)), record)
+        if first is not record:
+            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
+    return list(seen.values())
+
+
+def _with_run_names(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
+    """Add the run's name to agents of whom two runs have the same trial, and note them."""
+    runs: defaultdict[_Key, list[TrialRecord]] = defaultdict(list)
+    for record in records:
+        runs[_key(record)].append(record)
+    twice: defaultdict[str, list[list[TrialRecord]]] = defaultdict(list)
+    for same in runs.values():
+        if len(same) > 1:
+            twice[same[0].agent].append(same)
+    for agent, cases in twice.items():
+        names = " and ".join(dict.fromkeys(record.run for same in cases for record in same))
+        more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+        notes.append(f"{_describe(cases[0][0])}{more}: in {names}; {agent} is listed separately for each run")
+    return [
+        replace(record, agent=f"{record.agent} ({record.run})") if record.agent in twice else record
+        for record in records
+    ]

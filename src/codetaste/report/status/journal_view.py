@@ -1,0 +1,221 @@
+"""Times, waits, causes, tokens, prices and capacities of a run, folded from its journal for status output.
+
+States, calls and money are folded by ``orchestration/journal/history.py``, so that status and resume always
+agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from codetaste.orchestration.journal.history import History
+
+RATE_WINDOW_S = 300.0
+_YEAR_9999 = 253_370_764_800.0
+MAX_NOTES = 20
+USAGE_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
+
+
+def wait_kind(what: str) -> str:
+    """Remove the number of seconds from a wait's reason, because it differs between waits of one kind."""
+    return re.sub(r", \d+ s$", "", what)
+
+
+@dataclass(slots=True)
+class JobTimes:
+    """Times and waits of one job. ``since`` is the start of its state; times are seconds of the epoch."""
+
+    since: float = 0.0
+    started_at: float | None = None
+    ended_at: float | None = None
+    cause: str | None = None
+    retry_delay_s: float = 0.0
+    waits: dict[str, list[float]] = field(default_factory=dict)
+    waited_s: Counter[str] = field(default_factory=Counter)
+    retries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Retries by model ("" for the job itself) and cause."""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    notes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """One session of the run: its start and its process."""
+
+    at: float
+    pid: int
+    host: str
+
+
+@dataclass(slots=True)
+class CallTimes:
+    """When a call was reserved and answered, and its tokens by kind."""
+
+    sent_at: float
+    answered_at: float | None = None
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+class JournalView:
+    """The view; ``apply`` takes the journal's lines in order, each after ``history`` has applied it."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.jobs: dict[str, JobTimes] = {}
+        self.calls: dict[str, CallTimes] = {}
+        self.sessions: list[SessionInfo] = []
+        self.prices: dict[str, Mapping[str, Any]] = {}
+        self.limits: dict[str, Any] = {}
+        """The limits in force, by config key."""
+        self.capacities: dict[str, float] = {}
+        self.stop_reason = ""
+        self.clock_at = 0.0
+        self.last_at = 0.0
+        self.notes: deque[str] = deque(maxlen=MAX_NOTES)
+        self.recent_settlements: deque[tuple[float, Decimal]] = deque()
+        """Recently settled costs, with their times."""
+
+    def apply(self, line: Mapping[str, Any]) -> None:
+        """Apply one more line; an unknown event only advances the time."""
+        at = line.get("t")
+        self.last_at = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last_at
+        fold = _FOLDS.get(line["event"])
+        if fold is not None:
+            fold(self, line)
+
+    def job(self, key: str) -> JobTimes:
+        """Return the entry of job ``key``, which is created if necessary."""
+        times = self.jobs.get(key)
+        if times is None:
+            times = self.jobs[key] = JobTimes(self.last_at)
+        return times
+
+    def settled_since(self, at: float) -> Decimal:
+        """Return the dollars settled since the time ``at``, which must be within the window."""
+        return sum((usd for when, usd in self.recent_settlements if when >= at), Decimal(0))
+
+    def _session(self, line: Mapping[str, Any]) -> None:
+        self.sessions.append(SessionInfo(self.last_at, line.get("pid", 0), str(line.get("host", ""))))
+        self.stop_reason, self.clock_at = "", self.last_at
+        self.capacities.clear()
+        self.limits = {}
+        for job in self.jobs.values():
+            job.waits.clear()
+
+    def _job(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since, job.resumed = self.last_at, False
+        job.resources = line.get("resources") or {}
+
+    def _started(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since = job.started_at = self.last_at
+        job.ended_at = job.cause = None
+
+    def _retry(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since, job.retry_delay_s, job.cause = self.last_at, line["delay_s"], line["cause"]
+        job.retries["", line["cause"]] += 1
+        job.waits.clear()
+
+    def _again(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).retries[line["model"], line["cause"]] += 1
+
+    def _wait(self, line: Mapping[str, Any]) -> None:
+        self.job(line["key"]).waits.setdefault(line["what"], []).append(self.last_at)
+
+    def _waited(self, line: Mapping[str, Any]) -> None:
+        job, what = self.job(line["key"]), line["what"]
+        job.waited_s[wait_kind(what)] += line["waited_s"]
+        begun = job.waits.get(what, [])
+        if begun:
+            begun.pop(0)
+        if not begun:
+            job.waits.pop(what, None)
+
+    def _ended(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since = job.ended_at = self.last_at
+        job.cause = line.get("cause")
+        job.waits.clear()
+
+    def _resumed(self, line: Mapping[str, Any]) -> None:
+        job = self.job(line["key"])
+        job.since, job.resumed = self.last_at, True
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        (self.job(line["key"]).notes if line["key"] else self.notes).append(str(line["text"]))
+
+    def _reserved(self, line: Mapping[str, Any]) -> None:
+        self.calls[line["call"]] = CallTimes(self.last_at)
+
+    def _settled(self, line: Mapping[str, Any]) -> None:
+        self._note_answer(line["call"], line.get("value"))
+        self.recent_settlements.append((self.last_at, Decimal(line["usd"])))
+        while self.recent_settlements[0][0] < self.last_at - RATE_WINDOW_S:
+            self.recent_settlements.popleft()
+
+    def _effect(self, line: Mapping[str, Any]) -> None:
+        value = line["value"]
+        if isinstance(value, dict) and isinstance(value.get("call"), str):
+            self._note_answer(value["call"], value)  # a reply of unknown cost
+
+    def _note_answer(self, call: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        times = self.calls.get(call)
+        if times is not None:
+            times.answered_at = self.last_at
+            times.usage = usage_in(value)
+
+    def _price(self, line: Mapping[str, Any]) -> None:
+        self.prices[str(line["model"])] = line
+
+    def _obeyed(self, line: Mapping[str, Any]) -> None:
+        self.limits = dict(line["limits"])
+        for name, value in self.limits.items():
+            if (resource := _resource(name)) and value is not None:
+                self.capacities[resource] = float(value)
+
+    def _capacity(self, line: Mapping[str, Any]) -> None:
+        self.capacities[str(line["resource"])] = float(line["capacity"])
+
+    def _clock(self, _line: Mapping[str, Any]) -> None:
+        self.clock_at = self.last_at
+
+    def _drain(self, line: Mapping[str, Any]) -> None:
+        self.stop_reason = str(line["why"])
+
+
+def _resource(name: str) -> str:
+    """Return the resource whose capacity the limit ``name`` sets; "" for money and time."""
+    if name.startswith("models."):
+        return f"model {name.removeprefix('models.').removesuffix('.max_concurrency')}"
+    return {"run.concurrency": "jobs", "sandbox.max": "sandbox"}.get(name, "")
+
+
+def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
+    """Return the tokens by kind in the record of a reply; empty where the record has none."""
+    if not isinstance(value, dict):
+        return {}
+    usage = value.get("usage")
+    if usage is None and isinstance(value.get("reply"), dict):
+        usage = value["reply"].get("usage")
+    if not isinstance(usage, dict):
+        return {}
+    return {kind: usage[kind] for kind in USAGE_KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
+
+
+_EVENTS = (
+    "session job started retry again wait waited ended resumed note reserved settled effect price obeyed "
+    "capacity clock drain"
+)
+_FOLDS: dict[str, Callable[[JournalView, Mapping[str, Any]], None]] = {
+    event: getattr(JournalView, f"_{event}") for event in _EVENTS.split()
+}

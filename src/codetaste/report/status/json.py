@@ -1,0 +1,113 @@
+"""The status of a run as JSON data; the keys are documented in docs/programs.md and keep their meaning."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
+    from codetaste.report.status.job_detail import JobDetail
+    from codetaste.report.status.model import JobStatus, ModelStatus, RunStatus, Spend
+
+
+def status_to_json(status: RunStatus) -> dict[str, Any]:
+    """Return the status as JSON data; money is exact, as text; times are UTC."""
+    left = None if status.limit_s is None else round(status.limit_s - status.used_s, 3)
+    return {
+        "directory": str(status.directory),
+        "at": _moment(status.at),
+        "owner": status.owner or None,
+        "stopping": status.stop_reason or None,
+        "sessions": [
+            {"at": _moment(each.at), "pid": each.pid, "host": each.host} for each in status.sessions
+        ],
+        "money": {
+            **_spend(status.spend),
+            "limit_usd": None if status.limit_usd is None else _usd(status.limit_usd),
+            "usd_a_minute": _usd(round(status.usd_per_minute, 6)),
+        },
+        "time": {"used_s": round(status.used_s, 3), "limit_s": status.limit_s, "left_s": left},
+        "limits": dict(status.limits),
+        "at_once": {
+            each.resource: {"limit": each.limit, "taken": each.in_use, "waiting": each.waiting}
+            for each in status.capacities
+        },
+        "models": {model.id: _model(model) for model in status.models},
+        "retries": dict(status.retries),
+        "jobs": [job_to_json(job) for job in status.jobs],
+        "products": [str(path) for path in status.products],
+    }
+
+
+def _model(model: ModelStatus) -> dict[str, Any]:
+    spend = model.spend
+    return {
+        **_spend(spend),
+        "calls": {state: spend.calls[state] for state in ("settled", "unknown", "in_flight", "released")},
+        "tokens": dict(model.tokens),
+        "retries": dict(model.retries),
+        "price_source": model.price_source or None,
+    }
+
+
+def job_to_json(job: JobStatus) -> dict[str, Any]:
+    """Return one job as JSON data."""
+    return {
+        "key": job.key,
+        "model": job.model or None,
+        "state": job.state,
+        "since": _moment(job.since),
+        "attempts": job.attempts,
+        **_spend(job.spend),
+        "waits": [{"what": wait.what, "since": _moment(wait.since)} for wait in job.waits],
+        "needs": list(job.needs),
+        "retries": dict(job.retries),
+        "cause": job.cause,
+        "error": job.error or None,
+    }
+
+
+def job_details_to_json(details: Sequence[JobDetail]) -> dict[str, Any]:
+    """Return the details of some jobs as JSON data."""
+    return {
+        "jobs": [
+            {
+                **job_to_json(each.job),
+                "title": each.title,
+                "calls": [
+                    {
+                        "call": call.name,
+                        "model": call.model,
+                        "state": call.state,
+                        "usd": _usd(call.usd),
+                        "duration_s": None if call.duration_s is None else round(call.duration_s, 3),
+                        "tokens": dict(call.tokens),
+                    }
+                    for call in each.calls
+                ],
+                "waited_s": {what: round(seconds, 3) for what, seconds in each.waited_s.items()},
+                "notes": list(each.notes),
+                "files": [str(path) for path in each.files],
+            }
+            for each in details
+        ]
+    }
+
+
+def _spend(spend: Spend) -> dict[str, str]:
+    return {
+        "settled_usd": _usd(spend.settled_usd),
+        "unknown_usd": _usd(spend.unknown_usd),
+        "in_flight_usd": _usd(spend.in_flight_usd),
+    }
+
+
+def _usd(amount: Decimal) -> str:
+    return format(amount, "f")
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

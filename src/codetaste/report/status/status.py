@@ -1,0 +1,275 @@
+"""The status of a run, read from its journal, also while another process runs it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.errors import ConfigError, JournalError
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
+from codetaste.orchestration.journal.run_lock import lock_owner
+from codetaste.report.live.progress import printable
+from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
+from codetaste.report.status.model import Capacity, JobStatus, ModelStatus, RunStatus, Spend, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from codetaste.orchestration.journal.history import CallRecord, JobHistory
+
+UNFINISHED_STATES = frozenset({"queued", "running", "retrying"})
+WAIT_TEXTS = {"jobs": "a place among the jobs", "sandbox": "a sandbox", "cpu": "a CPU"}
+"""The wait reason of a queued job, by resource."""
+_MINUTE_S = 60.0
+
+
+class RunWatcher:
+    """Reads the status of a run repeatedly; each ``poll`` reads only the journal lines since the last one.
+
+    Raises:
+        ConfigError: the run does not exist.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.directory = find_run(run)
+        self._end = 0
+        self.history = History()
+        self.view = JournalView(self.history)
+
+    def poll(self) -> RunStatus:
+        """Return the run's status now.
+
+        Raises:
+            JournalError: the journal is damaged.
+        """
+        path = self.directory / JOURNAL_FILE
+        # The owner is read first: a run that ends meanwhile has written all its lines before it unlocks.
+        owner = lock_owner(self.directory)
+        try:
+            if path.stat().st_size < self._end:
+                # Another run has replaced it.
+                self._end, self.history = 0, History()
+                self.view = JournalView(self.history)
+            for end, line in read_lines(path, self._end):
+                self.history.apply(line)
+                self.view.apply(line)
+                self._end = end
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise JournalError(
+                f"{path}: a line is not in the format that codetaste writes ({error!r})"
+            ) from error
+        except OSError as error:
+            raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
+        return _status(self.directory, owner, self.history, self.view)
+
+
+def find_run(run: Path) -> Path:
+    """Return the folder of the run ``run``: the path itself, or ``runs/<run>``.
+
+    Raises:
+        ConfigError: the run does not exist.
+    """
+    directory = next((place for place in (run, Path("runs") / run) if _has_run(place)), None)
+    if directory is None:
+        known = sorted(path.parent.name for path in Path("runs").glob(f"*/{JOURNAL_FILE}"))
+        shown = printable(str(run), 200)
+        raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
+    return directory
+
+
+def _has_run(folder: Path) -> bool:
+    try:
+        return (folder / JOURNAL_FILE).is_file()
+    except OSError:  # an invalid file name, or a folder without permission
+        return False
+
+
+def call_state(call: CallRecord, history: History, *, live: bool) -> str:
+    """Return settled, released, in_flight or unknown: a call of an ended process may have been billed."""
+    if call.state == "reserved":
+        return "in_flight" if live and call.session == history.sessions else "unknown"
+    return call.state
+
+
+def model_of_call(call: CallRecord, lane: str) -> str:
+    """Return the model id of ``call``; ``lane`` is used for old journals, whose calls do not name it."""
+    named = call.note.get("model") if isinstance(call.note, dict) else None
+    return str(named) if named else lane
+
+
+def _status(directory: Path, owner: str, history: History, view: JournalView) -> RunStatus:
+    live = bool(owner)
+    at = time.time()
+    run, by_job, models = Spend(), dict[str, Spend](), dict[str, ModelStatus]()
+    model_by_job: dict[str, str] = {}
+    for call in history.calls.values():
+        lane = history.job(call.key).lane
+        model = model_of_call(call, lane)
+        state = call_state(call, history, live=live)
+        model_by_job[call.key] = model
+        status = models.get(model) or models.setdefault(model, ModelStatus(model))
+        job_spend = by_job.get(call.key) or by_job.setdefault(call.key, Spend())
+        for spend in (run, job_spend, status.spend):
+            spend.add(call, state)
+        status.tokens["total"] += call.cost.tokens
+        for kind, count in view.calls[call.call].usage.items():
+            status.tokens[kind] += count
+    retries: Counter[str] = Counter()
+    for key, times in view.jobs.items():
+        for (name, cause), count in times.retries.items():
+            retries[cause] += count
+            if name := name or model_by_job.get(key, ""):
+                models.setdefault(name, ModelStatus(name)).retries[cause] += count
+    for each in models.values():
+        each.price_source = str(view.prices.get(each.id, {}).get("source", ""))
+    in_use = _in_use(history, view)
+    free = {name: capacity - in_use[name] for name, capacity in view.capacities.items()}
+    jobs = tuple(
+        _job(
+            key,
+            job,
+            history,
+            view,
+            by_job.get(key, Spend()),
+            model_by_job.get(key, job.lane),
+            free if live else None,
+        )
+        for key, job in history.jobs.items()
+    )
+    used_s = history.clocks.get((), (0.0, 0.0))[0] + (max(0.0, at - view.clock_at) if live else 0.0)
+    return RunStatus(
+        directory,
+        at,
+        owner,
+        view.stop_reason if live else "",
+        tuple(view.sessions),
+        run,
+        history.limits.usd,
+        _rate(view, at if live else view.last_at),
+        used_s,
+        history.limits.wall_s,
+        tuple(sorted(models.values(), key=lambda model: model.id)),
+        _capacities(view, jobs, models, in_use) if live else (),
+        dict(view.limits) if live else {},
+        dict(retries),
+        jobs,
+        find_products(directory),
+    )
+
+
+def _rate(view: JournalView, until: float) -> Decimal:
+    """Return the dollars settled per minute in the window before ``until``."""
+    if not view.sessions:
+        return Decimal(0)
+    began = max(view.sessions[-1].at, until - RATE_WINDOW_S)
+    return view.settled_since(began) / Decimal(max(1.0, until - began)) * Decimal(_MINUTE_S)
+
+
+def _job(
+    key: str,
+    job: JobHistory,
+    history: History,
+    view: JournalView,
+    spend: Spend,
+    model: str,
+    free: Mapping[str, float] | None,
+) -> JobStatus:
+    """Return the status of a job; ``free`` is the free amount of each resource, None in a stopped run."""
+    live = free is not None
+    times = view.jobs.get(key) or JobTimes()
+    state = job.state if live or job.state not in UNFINISHED_STATES else "interrupted"
+    needs = tuple(
+        need for need in job.needs if history.job(need).state in {*UNFINISHED_STATES, "interrupted"}
+    )
+    retries: Counter[str] = Counter()
+    for (_, cause), count in times.retries.items():
+        retries[cause] += count
+    return JobStatus(
+        key,
+        model,
+        state,
+        times.since,
+        job.attempts,
+        spend,
+        () if free is None else tuple(_waits(job, times, needs, view, state, free)),
+        needs if state in {"queued", "interrupted"} else (),
+        dict(retries),
+        times.cause,
+        "" if state == "done" else job.error,
+    )
+
+
+def _waits(
+    job: JobHistory,
+    times: JobTimes,
+    needs: tuple[str, ...],
+    view: JournalView,
+    state: str,
+    free: Mapping[str, float],
+) -> Iterable[Wait]:
+    if state == "queued":
+        yield from (Wait(need, times.since) for need in needs)
+        if not needs:
+            ends = [view.jobs[need].since for need in job.needs if need in view.jobs]
+            yield Wait(WAIT_TEXTS[_short_of(times.resources, free)], max([times.since, *ends]))
+    elif state == "retrying":
+        yield Wait(f"its next try, {times.retry_delay_s:.0f} s after the last", times.since)
+    for what, begun in times.waits.items():
+        yield Wait(what, begun[0])
+
+
+def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> str:
+    """Return the resource that a queued job waits for: the first one of which too little is free."""
+    if free.get("jobs", 0.0) < 1:
+        return "jobs"
+    short = (
+        name for name, amount in wanted.items() if name in WAIT_TEXTS and amount > free.get(name, amount)
+    )
+    return next(short, "jobs")
+
+
+def _in_use(history: History, view: JournalView) -> Counter[str]:
+    in_use: Counter[str] = Counter()
+    for key, job in history.jobs.items():
+        if job.state == "running":
+            in_use["jobs"] += 1
+            for resource, amount in view.job(key).resources.items():
+                in_use[resource] += amount  # type: ignore[assignment]  # amounts are floats
+    return in_use
+
+
+def _capacities(
+    view: JournalView, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus], in_use: Counter[str]
+) -> tuple[Capacity, ...]:
+    for name, model in models.items():
+        in_use[f"model {name}"] = model.spend.calls["in_flight"]
+    waiting = _waiting(jobs, models)
+    return tuple(
+        Capacity(resource, limit, float(in_use[resource]), waiting[resource])
+        for resource, limit in view.capacities.items()
+    )
+
+
+def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
+    """Count the waiting jobs of each resource."""
+    waiting: Counter[str] = Counter()
+    for job in jobs:
+        for wait in job.waits:
+            waiting.update(resource for resource, place in WAIT_TEXTS.items() if wait.what == place)
+            waiting.update(
+                f"model {name}"
+                for name in models
+                if wait.what == f"a slot of {name}" or wait.what.startswith(f"{name}: ")
+            )
+    return waiting
+
+
+def find_products(directory: Path) -> tuple[Path, ...]:
+    """Return the result folders of a run, each in the published layout."""
+    outputs = directory / "outputs"
+    benchmarks = sorted(table.parent for table in directory.glob("*/*/instances.csv"))
+    return (*benchmarks, outputs) if outputs.is_dir() else tuple(benchmarks)

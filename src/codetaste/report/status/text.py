@@ -1,0 +1,210 @@
+"""The status of a run as text, about a screenful for any number of jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from codetaste.core.units import format_duration, format_usd
+from codetaste.report.live.logs import logs_folder
+from codetaste.report.live.progress import printable
+from codetaste.report.status.journal_view import wait_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from codetaste.report.status.job_detail import JobDetail
+    from codetaste.report.status.model import JobStatus, ModelStatus, RunStatus, Spend
+
+MAX_JOBS_LISTED = 20
+"""Up to this number all jobs are listed."""
+_MAX_PER_STATE = 6
+_MAX_LINE = 500
+_ORDER = (
+    "failed",
+    "budget_exceeded",
+    "timeout",
+    "waiting",
+    "running",
+    "retrying",
+    "interrupted",
+    "cancelled",
+    "skipped",
+    "queued",
+    "done",
+)
+_COLLAPSED = {"done", "queued", "skipped", "cancelled"}
+
+
+def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
+    """Render the status as text; ``everything`` lists all jobs."""
+    lines = [
+        *_head_lines(status),
+        *_capacity_line(status),
+        *_model_lines(status.models),
+        *_retries_line(status.retries),
+    ]
+    lines.extend(_job_lines(status, everything=all_jobs))
+    lines.extend(f"products    {printable(str(path))}" for path in status.products)
+    logs = logs_folder(status.directory)
+    if logs.is_dir():
+        lines.append(f"logs        {printable(str(logs))}")
+    return "\n".join(lines)
+
+
+def _head_lines(status: RunStatus) -> list[str]:
+    who = f"running: {printable(status.owner)}" if status.owner else "not running"
+    count = len(status.sessions)
+    first = f"{printable(str(status.directory))}: {who}; {count} session{'' if count == 1 else 's'}"
+    if count:
+        first += f", the last since {_format_time(status.sessions[-1].at)}"
+    lines = [first]
+    if status.stop_reason:
+        lines.append(f"stopping    {printable(status.stop_reason)}")
+    money = _format_spend(status.spend)
+    if status.limit_usd is not None:
+        spend = status.spend
+        left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.in_flight_usd
+        money += f" of {format_usd(status.limit_usd)}, {format_usd(max(left, Decimal(0)))} left"
+    if status.usd_per_minute and status.owner:
+        money += f" · {format_usd(status.usd_per_minute)} a minute recently"
+    lines.append(f"money       {money}")
+    time = format_duration(status.used_s)
+    if status.limit_s is not None:
+        time += (
+            f" of {format_duration(status.limit_s)}, {format_duration(status.limit_s - status.used_s)} left"
+        )
+    lines.append(f"time        {time}")
+    return lines
+
+
+def _capacity_line(status: RunStatus) -> list[str]:
+    if not status.capacities:
+        return []
+    uses = [
+        f"{each.resource} {each.in_use:g} of {each.limit:g}"
+        + (f" ({each.waiting} waiting)" if each.waiting else "")
+        for each in status.capacities
+    ]
+    return [printable(f"in use      {' · '.join(uses)}", _MAX_LINE)]
+
+
+def _model_lines(models: Iterable[ModelStatus]) -> list[str]:
+    lines = []
+    for model in models:
+        calls = model.spend.calls
+        of_which = [f"{calls[state]} {word}" for state, word in _CALLS if calls[state]]
+        line = f"model       {model.id}: {_format_spend(model.spend)} · {sum(calls.values())} calls"
+        line += f" ({', '.join(of_which)})" if of_which else ""
+        line += f" · {_format_tokens(model.tokens)}" if model.tokens["total"] else ""
+        line += f" · retries: {_format_counts(model.retries)}" if model.retries else ""
+        line += f" · price: {model.price_source}" if model.price_source else ""
+        lines.append(printable(line, _MAX_LINE))
+    return lines
+
+
+_CALLS = (("in_flight", "in flight"), ("unknown", "of unknown cost"), ("released", "not billed"))
+_TOKENS = (
+    ("input", "in"),
+    ("cache_read", "cached"),
+    ("cache_write", "cache-write"),
+    ("output", "out"),
+    ("reasoning", "of it reasoning"),
+)
+
+
+def _format_tokens(tokens: Mapping[str, int]) -> str:
+    parts = [f"{_short_count(tokens[kind])} {word}" for kind, word in _TOKENS if tokens.get(kind)]
+    return f"tokens {', '.join(parts)}" if parts else f"tokens {_short_count(tokens.get('total', 0))}"
+
+
+def _short_count(count: int) -> str:
+    """Format a count in about four characters: 950, 12k, 3.4M."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{letter}" if count < 10 * size else f"{count // size}{letter}"
+    return str(count)
+
+
+def _retries_line(retries: Mapping[str, int]) -> list[str]:
+    return [f"retries     {_format_counts(retries)}"] if retries else []
+
+
+def _format_counts(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return printable(", ".join(f"{count} × {cause.replace('_', ' ')}" for cause, count in ordered))
+
+
+def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
+    by_state: dict[str, list[JobStatus]] = {}
+    for job in status.jobs:
+        waiting = job.state == "running" and job.waits
+        by_state.setdefault("waiting" if waiting else job.state, []).append(job)
+    rank = {state: place for place, state in enumerate(_ORDER)}
+    states = sorted(by_state, key=lambda state: rank.get(state, len(rank)))
+    counts = ", ".join(f"{len(by_state[state])} {printable(state.replace('_', ' '))}" for state in states)
+    few = everything or len(status.jobs) <= MAX_JOBS_LISTED
+    lines = [f"jobs        {len(status.jobs)}: {counts}" if counts else "jobs        none yet"]
+    for state in states:
+        jobs = sorted(by_state[state], key=lambda job: job.since)
+        most = len(jobs) if few else 0 if state in _COLLAPSED else _MAX_PER_STATE
+        lines.extend(_job_line(state, job, status.at) for job in jobs[:most])
+        if 0 < most < len(jobs):
+            lines.append(f"  {state:<15} … and {len(jobs) - most} more (--all lists them)")
+        reasons = Counter(wait_kind(wait.what) for job in jobs for wait in job.waits)
+        if most < len(jobs) and reasons:
+            waits = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_MAX_PER_STATE))
+            lines.append(printable(f"  {state:<15} wait: {waits}", _MAX_LINE))
+    return lines
+
+
+def _job_line(state: str, job: JobStatus, now: float) -> str:
+    line = f"  {state.replace('_', ' '):<15} {job.key}"
+    if job.since and state not in {"done", "skipped"}:
+        line += f" · {format_duration(now - job.since)}"
+    spend = job.spend
+    if spend.settled_usd or spend.unknown_usd or spend.in_flight_usd:
+        line += f" · {_format_spend(spend)}"
+    if job.waits:
+        waits = (f"{wait.what} ({format_duration(now - wait.since)})" for wait in job.waits)
+        line += f" · waits for {', '.join(waits)}"
+    elif job.needs:
+        line += f" · needs {', '.join(job.needs)}"
+    if job.retries:
+        line += f" · retries: {_format_counts(job.retries)}"
+    if job.error:
+        line += f" · {job.cause}: {job.error}" if job.cause else f" · {job.error}"
+    return printable(line, _MAX_LINE)
+
+
+def _format_spend(spend: Spend) -> str:
+    text = format_usd(spend.settled_usd)
+    text += f" + {format_usd(spend.unknown_usd)} unknown" if spend.unknown_usd else ""
+    return text + (f" + {format_usd(spend.in_flight_usd)} in flight" if spend.in_flight_usd else "")
+
+
+def _format_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def render_job_details(details: Sequence[JobDetail], now: float) -> str:
+    """Render the details of some jobs."""
+    return "\n\n".join("\n".join(_detail_lines(each, now)) for each in details)
+
+
+def _detail_lines(each: JobDetail, now: float) -> list[str]:
+    job = each.job
+    lines = [_job_line(job.state, job, now).strip()]
+    lines.append(f"  attempts {job.attempts}" + (f", model {job.model}" if job.model else ""))
+    lines.extend(f"  waited {format_duration(s)} for {what}" for what, s in each.waited_s.items())
+    for call in each.calls:
+        took = "" if call.duration_s is None else f", {call.duration_s:.1f} s"
+        tokens = f", {_format_tokens(call.tokens)}" if call.tokens else ""
+        lines.append(
+            f"  call {call.name}: {call.state.replace('_', ' ')} {format_usd(call.usd)}{took}{tokens}"
+        )
+    lines.extend(f"  note {text}" for text in each.notes)
+    lines.extend(f"  {path}" for path in each.files)
+    return [printable(line, _MAX_LINE) for line in lines]

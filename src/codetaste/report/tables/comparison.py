@@ -1,0 +1,243 @@
+"""Comparison tables: agents by track and mode, with intervals and significant differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, Literal
+
+from codetaste.report.render.text import render_text
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.comparison import (
+    ALPHA,
+    COMPARED_MEASURES,
+    Comparison,
+    compare_systems,
+    plural,
+)
+from codetaste.report.statistics.measures import Unit
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.statistics.view import aggregate_trials
+from codetaste.report.table import Cell, Column, Row, Table, collapse_equal, interval_legend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.report.statistics.comparison import ComparisonAxis, Estimate, PairwiseTest, ReferenceMean
+    from codetaste.report.statistics.intervals import Interval
+    from codetaste.report.statistics.measures import Measure
+
+__all__ = [
+    "Comparison",
+    "compare",
+    "comparison_table",
+    "comparison_to_json",
+    "differences_table",
+    "render_comparison",
+]
+_MAX_DIFFERENCES = 12
+"""Significant differences that are listed below the table."""
+
+
+def compare(
+    records: Iterable[TrialRecord],
+    *,
+    aggregation: Aggregation | Literal["strict", "published", "both"] = "both",
+    by: ComparisonAxis = "agent",
+) -> Comparison:
+    """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
+
+    With both aggregations the result is the strict comparison, whose field ``published`` has the other one.
+    """
+    trials = merge_runs(records)
+    if aggregation != "both":
+        return compare_systems(aggregate_trials(trials, Aggregation(aggregation)), by)
+    strict, published = (compare_systems(aggregate_trials(trials, each), by) for each in Aggregation)
+    return replace(strict, published=published)
+
+
+def render_comparison(comparison: Comparison, width: int | None = None) -> str:
+    """Render a comparison as plain text, at most ``width`` columns wide where possible."""
+    if not comparison.systems:
+        return "There are no trials to compare."
+    both = [comparison] if comparison.published is None else [comparison, comparison.published]
+    tables = collapse_equal([comparison_table(each) for each in both])
+    return "\n\n".join(render_text(table, width) for table in tables)
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Return a table with a section for each measure, a row for each system and columns for each setting."""
+    agents = comparison.by == "agent"
+    columns = [Column(comparison.by, "Agent" if agents else "Mode"), Column("sign", "")]
+    for setting in comparison.settings:
+        columns += [
+            Column("mean", "mean", Unit.FRACTION, over=setting),
+            Column("better_than", ">", over=setting),
+            Column("n", "n", Unit.COUNT, over=setting),
+        ]
+    with_values = {estimate.measure for estimate in comparison.estimates}
+    measures = [measure for measure in COMPARED_MEASURES if measure in with_values]
+    rows = tuple(row for measure in measures for row in _rows(comparison, measure))
+    what = "agents by track and mode" if agents else "tracks and modes by agent"
+    instances = plural(comparison.instances, "instance")
+    repositories = plural(comparison.repositories, "repository", "repositories")
+    title = f"{what}; {plural(comparison.trials, 'trial')} of {instances} in {repositories}"
+    notes = (*_notes(comparison), *interval_legend(rows), *comparison.notes)
+    name = "comparison" if agents else "modes"
+    return Table(name, title, tuple(columns), rows, notes, comparison.aggregation, "measure")
+
+
+def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
+    section = f"{measure.title} (%)"
+    rows = []
+    for system in comparison.systems:
+        estimates = [comparison.estimate(system, setting, measure) for setting in comparison.settings]
+        cells = [cell for estimate in estimates for cell in _cells(comparison, estimate)]
+        rows.append(Row((system, comparison.letter(system), *cells), section))
+    known = {(each.name, each.setting): each for each in comparison.references if each.measure == measure}
+    for name in dict.fromkeys(name for name, _ in known):
+        found = [known.get((name, setting)) for setting in comparison.settings]
+        cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
+        rows.append(Row((name, "", *cells), section))
+    return rows
+
+
+def _cells(comparison: Comparison, estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
+    if estimate is None:
+        return None, "", 0
+    between = "" if len(comparison.systems) <= len(ascii_lowercase) else " "
+    beats = between.join(comparison.letter(other) for other in estimate.beats)
+    return estimate.interval, beats, estimate.interval.n
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    """Return notes on the ranking, the meaning of the letters, and the significant differences."""
+    tests = len(comparison.tests)
+    if not comparison.estimates:
+        return ["no trial has a value for these measures"]
+    if not tests:
+        return ["no two of them can be compared"]
+    ranked = f"ranked by the mean of {comparison.primary.title} over its columns; "
+    ranked = ranked if comparison.by == "agent" else ""
+    corrected = f"{ALPHA:.0%} false discoveries among {tests:,} paired sign-flip tests by repository"
+    notes = [f"{ranked}>: significantly better than these ({corrected}, Benjamini-Hochberg)"]
+    listed = [each for each in comparison.tests if each.measure == comparison.primary and each.significant]
+    listed.sort(key=lambda each: (each.q, -abs(each.difference)))
+    notes += [_format_difference(each) for each in listed[:_MAX_DIFFERENCES]]
+    if len(listed) > _MAX_DIFFERENCES:
+        notes.append(
+            f"and {len(listed) - _MAX_DIFFERENCES} more significant differences of {comparison.primary.title}"
+        )
+    if not any(each.significant for each in comparison.tests):
+        notes.append("no difference is significant")
+    return notes
+
+
+def _format_difference(test: PairwiseTest) -> str:
+    first, second = (test.first, test.second)[:: 1 if test.difference > 0 else -1]
+    return (
+        f"{test.setting}: {first} is {abs(test.difference) * 100:.1f} points of {test.measure.title}"
+        f" better than {second} (p = {test.q:.2g} corrected, {test.pairs} pairs)"
+    )
+
+
+def differences_table(comparison: Comparison) -> Table:
+    """Return a table with a row for each paired test."""
+    columns = (
+        Column("place", "Track and mode" if comparison.by == "agent" else "Agent"),
+        Column("first", "First"),
+        Column("second", "Second"),
+        Column("difference", "First - second", Unit.FRACTION),
+        Column("pairs", "Pairs", Unit.COUNT),
+        Column("clusters", "Repositories", Unit.COUNT),
+        Column("p", "p", Unit.P),
+        Column("q", "p corrected", Unit.P),
+    )
+    rows = tuple(
+        Row(
+            (
+                each.setting,
+                each.first,
+                each.second,
+                each.difference,
+                each.pairs,
+                each.clusters,
+                each.p,
+                each.q,
+            ),
+            each.measure.title,
+        )
+        for each in comparison.tests
+    )
+    title = "paired differences, in percent points"
+    notes = ("p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",)
+    return Table("differences", title, columns, rows, notes, comparison.aggregation, "measure")
+
+
+def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON data; fractions are 0..1, None means unknown."""
+    return {
+        "by": comparison.by,
+        "aggregation": str(comparison.aggregation),
+        "ranked_by": comparison.primary.name,
+        "contestants": list(comparison.systems),
+        "places": list(comparison.settings),
+        "trials": comparison.trials,
+        "instances": comparison.instances,
+        "repositories": comparison.repositories,
+        "standings": [_estimate_to_json(each) for each in comparison.estimates],
+        "contests": [_test_to_json(each) for each in comparison.tests],
+        "references": [_reference_to_json(each) for each in comparison.references],
+        "notes": list(comparison.notes),
+        "published": None if comparison.published is None else comparison_to_json(comparison.published),
+    }
+
+
+def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "contestant": estimate.system,
+        "place": estimate.setting,
+        "measure": estimate.measure.name,
+        **interval_to_json(estimate.interval),
+        "missing": estimate.missing,
+        "rank": estimate.rank,
+        "better_than": list(estimate.beats),
+    }
+
+
+def _reference_to_json(reference: ReferenceMean) -> dict[str, Any]:
+    return {
+        "name": reference.name,
+        "place": reference.setting,
+        "measure": reference.measure.name,
+        "mean": reference.mean,
+        "n": reference.n,
+    }
+
+
+def interval_to_json(interval: Interval) -> dict[str, Any]:
+    """Return an interval as JSON data."""
+    return {
+        "mean": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "n": interval.n,
+        "clusters": interval.clusters,
+        "method": str(interval.method),
+    }
+
+
+def _test_to_json(test: PairwiseTest) -> dict[str, Any]:
+    return {
+        "first": test.first,
+        "second": test.second,
+        "place": test.setting,
+        "measure": test.measure.name,
+        "difference": test.difference,
+        "pairs": test.pairs,
+        "clusters": test.clusters,
+        "p": test.p,
+        "p_corrected": test.q,
+        "significant": test.significant,
+    }

@@ -1,0 +1,1 @@
+"""Incremental scanning: answers of the engine, cached."""

@@ -1,0 +1,70 @@
+"""``codetaste run config.toml`` (also ``python -m codetaste.run``): plan and execute a run."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
+from typing import Annotated
+
+import anyio
+from cyclopts import App, Parameter
+
+from codetaste.console import launch, print_result, run_command
+from codetaste.report import dry_run as plans
+from codetaste.run.execute import RunOptions, run_and_report
+from codetaste.run.plan import plan_run
+from codetaste.run.signals import signals_raise_keyboard_interrupt
+
+if __name__ == "__main__":
+    from codetaste.core.early_interrupt import exit_on_sigint
+
+    exit_on_sigint()
+
+app = App(name="codetaste.run", help="Run the flows of a config file.", version_flags=[])
+
+
+@app.default
+def run(
+    config: Path,
+    /,
+    *,
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative=())] = (),
+    only: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    rerun: Annotated[bool, Parameter(negative=())] = False,
+    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Run the flows of a config file, continuing where an earlier run of the same name ended.
+
+    Args:
+        config: The TOML file.
+        set_: Override a value of the file: ``--set run.budget_usd=5``. May be given several times.
+        only: Run only jobs whose key matches this glob, and the jobs that they need.
+        dry_run: Show the jobs, their needs and their maximum cost; run nothing.
+        rerun: Repeat finished jobs (those of ``--only``, if given). Their earlier cost stays charged;
+            interrupted jobs continue.
+        json_: Print the result as JSON on standard output.
+
+    Returns:
+        The exit code: 0 if every job has a result, 1 if one has none, 2 for bad input or a missing tool,
+        130 if the run was stopped.
+    """
+    options = RunOptions(only, dry_run, rerun, json_)
+
+    def plan_and_run() -> int:
+        with signals_raise_keyboard_interrupt():
+            planned = plan_run(config, set_, options.only)
+        if options.dry_run:  # needs no event loop
+            print_result(plans.render_dry_run(planned.dry_run, as_json=options.json))
+            return 0
+        return anyio.run(run_and_report, planned, options)
+
+    return run_command(plan_and_run, as_json=json_)
+
+
+def main() -> None:
+    """Run the command line of ``python -m codetaste.run``."""
+    launch(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""The config of a run: one typed TOML file, whose errors are all reported together.
+
+The model of each section is defined next to the code that it configures; this module combines them.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+
+from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.core.section import Section, did_you_mean, quoted, validation_messages
+from codetaste.core.units import Seconds, Usd
+from codetaste.errors import ConfigError
+from codetaste.evaluation.config import EvaluateConfig
+from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.flows.discover.plan import DiscoverConfig
+from codetaste.flows.infer.plan import TrackConfig
+from codetaste.harness.config import AgentConfig
+from codetaste.llm.config import ModelConfig
+from codetaste.rules.config import RulesConfig
+from codetaste.sandbox.config import SandboxConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+
+class RunConfig(Section):
+    """``[run]``: name and location of the run, and its limits."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    """The folder under ``out``."""
+    out: Path = Path("runs")
+    """Folder of all runs, relative to the working directory of the command."""
+    budget_usd: Usd | None = None
+    """US dollars for all flows, models and agents together."""
+    time_limit: Seconds | None = None
+    """Wall time of the whole run."""
+    concurrency: int = Field(default=64, ge=1, le=100_000)
+    """Jobs in flight."""
+
+
+class Config(Section):
+    """A whole config file. Each section of a flow that is present enables the flow; tracks are inference."""
+
+    run: RunConfig
+    benchmark: BenchmarkConfig
+    sandbox: SandboxConfig = SandboxConfig()
+    rules: RulesConfig = RulesConfig()
+    models: tuple[ModelConfig, ...] = ()
+    agents: tuple[AgentConfig, ...] = ()
+    tracks: tuple[TrackConfig, ...] = ()
+    discover: DiscoverConfig | None = None
+    evaluate: EvaluateConfig | None = None
+
+    def model_by_id(self, name: str) -> ModelConfig:
+        """Return the model with the id ``name``, which was checked to exist."""
+        return next(model for model in self.models if model.id == name)
+
+    def used_agents(self) -> list[AgentConfig]:
+        """Return the agents that some track uses."""
+        return [agent for agent in self.agents if any(track.includes(agent.id) for track in self.tracks)]
+
+    def labels(self) -> dict[str, str]:
+        """Return the display name of each model, by id: scripted models are marked as such."""
+        scripted = {model.id for model in self.models if model.provider == "scripted"}
+        return {
+            model.id: f"{model.id}, scripted" if model.id in scripted - {"scripted"} else model.id
+            for model in self.models
+        }
+
+
+def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
+    """Read a config file; ``settings`` like "run.budget_usd=5" override its values.
+
+    Raises:
+        ConfigError: one line for each problem, with file, key, and the closest valid name.
+    """
+    import tomli  # noqa: PLC0415 - only here
+
+    try:
+        raw = tomli.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file{_suggest_file(path)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    except (tomli.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    for setting in settings:
+        _override(raw, setting)
+    try:
+        config = Config.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(*(f"{path}: {line}" for line in validation_messages(error, raw, Config))) from None
+    problems = [f"{path}: {line}" for line in _cross_section_problems(config)]
+    if problems:
+        raise ConfigError(*problems)
+    return config
+
+
+def _suggest_file(path: Path) -> str:
+    folder = path.parent if path.parent.is_dir() else Path()
+    return did_you_mean(path.name, [each.name for each in folder.glob("*.toml")])
+
+
+def _override(raw: dict[str, Any], setting: str) -> None:
+    """Apply ``a.b=c`` to ``raw``; ``models.ID.key`` and ``models.0.key`` address tables in lists."""
+    key, separator, text = setting.partition("=")
+    parts = key.strip().split(".")
+    if not separator or not all(parts):
+        raise ConfigError(f"--set {quoted(setting)}: write it as section.key=value")
+    node: Any = raw
+    for part in parts[:-1]:
+        node = _child(node, part, setting)
+    if not isinstance(node, dict):
+        raise ConfigError(f"--set {quoted(setting)}: {'.'.join(parts[:-1])} is not a table")
+    node[parts[-1]] = _toml_value(text)
+
+
+def _child(node: Any, part: str, setting: str) -> Any:  # noqa: ANN401 - TOML data
+    if isinstance(node, dict):
+        return node.setdefault(part, {})
+    if isinstance(node, list):
+        tables = {str(index): table for index, table in enumerate(node)}
+        tables |= {str(table["id"]): table for table in node if isinstance(table, dict) and "id" in table}
+        if part in tables:
+            return tables[part]
+        raise ConfigError(f"--set {quoted(setting)}: no table {part!r}{did_you_mean(part, list(tables))}")
+    raise ConfigError(f"--set {quoted(setting)}: {part!r} is not a table")
+
+
+def _toml_value(text: str) -> Any:  # noqa: ANN401 - TOML data
+    """Parse ``text`` as a TOML value; text that is not TOML is a string."""
+    import tomli  # noqa: PLC0415 - only here
+
+    try:
+        return tomli.loads(f"value = {text}", parse_float=Decimal)["value"]
+    except (tomli.TOMLDecodeError, RecursionError):
+        return text
+
+
+def _cross_section_problems(config: Config) -> Iterator[str]:
+    """Find problems between sections: ids that are used twice or not defined."""
+    known = [model.id for model in config.models]
+    for name in _duplicates(known):
+        yield f"models[{name}].id: used twice"
+    for name in config.discover.models if config.discover else ():
+        if name not in known:
+            yield f"discover.models: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
+    for name in _duplicates([agent.id for agent in config.agents]):
+        yield f"agents[{name}].id: used twice"
+    for agent in config.agents:
+        if agent.model not in known:
+            yield (
+                f"agents[{agent.id}].model: no [[models]] has the id {agent.model!r}"
+                f"{did_you_mean(agent.model, known)}"
+            )
+    for number, track in enumerate(config.tracks):
+        for problem in _track_problems(track, config):
+            yield f"tracks[{number}]{problem}"
+    yield from _duplicate_tracks(config)
+    yield from _evaluation_problems(config)
+
+
+def _duplicates(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def _track_problems(track: TrackConfig, config: Config) -> Iterator[str]:
+    known = [model.id for model in config.models]
+    if track.judge is not None and track.judge not in known:
+        yield f".judge: no [[models]] has the id {track.judge!r}{did_you_mean(track.judge, known)}"
+    agents = list(dict.fromkeys(agent.id for agent in config.agents))
+    for name in track.agents or ():
+        if name not in agents:
+            yield f".agents: no [[agents]] has the id {name!r}{did_you_mean(name, agents)}"
+    if not agents:
+        yield ": no [[agents]] are configured"
+
+
+def _evaluation_problems(config: Config) -> Iterator[str]:
+    """Check that agent ids do not clash with the pseudo agents and that ``evaluate.rules`` names a finder."""
+    if config.evaluate is None:
+        return
+    for agent in config.agents:
+        if agent.id in {GOLDEN, NULL}:
+            yield f"agents[{agent.id}].id: [evaluate] adds a pseudo agent of this id; use another id"
+    by = config.evaluate.discovery_model
+    if by is None:
+        return
+    finders = config.discover.models if config.discover else ()
+    if by not in finders:
+        yield (
+            f"evaluate.rules: [discover] has no model {by!r}{did_you_mean(by, finders)}; "
+            'write "benchmark" for the benchmark\'s own rules'
+        )
+
+
+def _duplicate_tracks(config: Config) -> Iterator[str]:
+    """Find tables that define the same trials: these would use the same folders."""
+    numbers: dict[tuple[str, str], int] = {}
+    for number, track in enumerate(config.tracks):
+        for name in dict.fromkeys(agent.id for agent in config.agents):
+            if not track.includes(name):
+                continue
+            first = numbers.setdefault((track.name, name), number)
+            if first != number:
+                yield (
+                    f"tracks[{number}]: tracks[{first}] already has {track.name} for the agent {name!r}; "
+                    "to run more trials set attempts"
+                )

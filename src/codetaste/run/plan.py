@@ -1,0 +1,196 @@
+"""The passes, steps and evaluations that a config selects, and their worst-case cost. Runs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.benchmark import Track
+from codetaste.console import notify
+from codetaste.core.section import did_you_mean
+from codetaste.errors import ConfigError
+from codetaste.flows.discover import plan as discovery
+from codetaste.flows.evaluate.plan import evaluation_tasks
+from codetaste.flows.infer.plan import StepKind, Trial, plan_trials, with_previous_steps
+from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
+from codetaste.run.config import read_config
+from codetaste.run.limits import RuntimeLimits
+from codetaste.run.resolve import resolve_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.config import EvaluateConfig
+    from codetaste.flows.discover.plan import DiscoverConfig, DiscoveryPass
+    from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.flows.infer.plan import Step, TrackConfig
+    from codetaste.harness.config import AgentConfig
+    from codetaste.llm.price_table import PriceEntry
+    from codetaste.run.config import Config
+    from codetaste.run.resolve import ResolvedConfig
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSections:
+    """The config sections that select work: rule discovery, agents, tracks and evaluation."""
+
+    discover: DiscoverConfig | None = None
+    agents: Sequence[AgentConfig] = ()
+    tracks: Sequence[TrackConfig] = ()
+    evaluate: EvaluateConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPlan:
+    """The discovery passes, trial steps and evaluations of a run, including prerequisites.
+
+    ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
+    """
+
+    passes: tuple[DiscoveryPass, ...] = ()
+    steps: tuple[Step, ...] = ()
+    evaluations: tuple[EvaluationTask, ...] = ()
+    selected_keys: frozenset[str] = frozenset()
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials that the steps belong to."""
+        return tuple({step.trial.key: step.trial for step in self.steps}.values())
+
+    def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
+        """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
+        passes_usd = discovery.worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
+        trials_usd = sum(trial.agent.budget_usd for trial in self.trials)
+        return None if passes_usd is None else passes_usd + trials_usd
+
+    def check_descriptions(self, benchmark: Benchmark) -> None:
+        """Check that every task has the descriptions that its agents and judges need.
+
+        Raises:
+            ConfigError: one line for each text that is missing, empty or not UTF-8.
+        """
+        needed, problems = list(self._descriptions_needed()), list[str]()
+        for track in Track:
+            instances = {instance.id: instance for instance, each in needed if each is track}
+            try:
+                benchmark.check_descriptions(instances.values(), track)
+            except ConfigError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise ConfigError(*problems)
+
+    def _descriptions_needed(self) -> Iterator[tuple[Instance, Track]]:
+        yield from ((each.instance, Track.INSTRUCTED) for each in self.passes)
+        for step in self.steps:
+            # The judge always gets the whole description.
+            judged = step.kind is StepKind.JUDGE
+            yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
+
+
+def plan_flows(
+    sections: FlowSections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
+) -> FlowPlan:
+    """List the work of a run.
+
+    Args:
+        sections: the config sections that select work.
+        instances: those of the benchmark.
+        labels: display names of the models, by id.
+        only: globs on job keys; other jobs are left out unless a selected one needs them.
+
+    Raises:
+        ConfigError: a glob matches no job.
+    """
+    passes = (
+        discovery.plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
+    )
+    steps = [
+        step
+        for trial in plan_trials(sections.agents, sections.tracks, instances, labels)
+        for step in trial.steps
+    ]
+    evaluations = (
+        evaluation_tasks(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
+    )
+    keys = [
+        *(each.key for each in passes),
+        *(step.key for step in steps),
+        *(task.key for task in evaluations),
+    ]
+    for glob in only:
+        if not any(fnmatchcase(key, glob) for key in keys):
+            raise ConfigError(f"--only {glob}: matches no job{did_you_mean(glob, keys)}")
+    chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
+    evaluations = tuple(each for each in evaluations if each.key in chosen)
+    needed = chosen.union(*(each.needs for each in evaluations))
+    return FlowPlan(
+        tuple(each for each in passes if each.key in needed),
+        with_previous_steps(step for step in steps if step.key in needed),
+        evaluations,
+        chosen,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A config with everything it names resolved, and its planned work; nothing is started yet."""
+
+    resolved: ResolvedConfig
+    limits: RuntimeLimits
+    agenda: FlowPlan
+    dry_run: DryRun
+
+
+def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) -> RunPlan:
+    """Read the config at ``path`` and plan its work.
+
+    Raises:
+        ConfigError: the input is invalid; all problems are reported together.
+    """
+    base = read_config(path, settings)
+    live = RuntimeLimits.load(base, base.run.out / base.run.name)
+    config = live.config
+    for line in live.messages:
+        notify(line)
+    try:
+        assembly = resolve_config(config, path.parent)
+    except ConfigError as error:
+        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
+    sections = FlowSections(config.discover, config.agents, config.tracks, config.evaluate)
+    wanted = plan_flows(sections, assembly.instances, config.labels(), only)
+    if not wanted.selected_keys:
+        raise ConfigError(
+            f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
+        )
+    wanted.check_descriptions(assembly.benchmark)
+    return RunPlan(assembly, live, wanted, _make_dry_run(config, wanted, assembly.prices()))
+
+
+def _make_dry_run(config: Config, wanted: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
+    planned: dict[str, PlannedJob] = {}
+    for each in wanted.passes:
+        planned.setdefault(each.sources_key, PlannedJob(each.sources_key, (), ""))
+        planned[each.key] = PlannedJob(each.key, (each.sources_key,), each.model_id)
+    for step in wanted.steps:
+        own = {before.key for before in step.previous_steps}
+        for need in step.needs:
+            if need not in own:
+                planned.setdefault(need, PlannedJob(need, (), ""))
+        planned[step.key] = PlannedJob(step.key, step.needs, step.model_id)
+    for scoring in wanted.evaluations:
+        planned.setdefault(scoring.sources_key, PlannedJob(scoring.sources_key, (), ""))
+        planned[scoring.key] = PlannedJob(scoring.key, scoring.needs, "")
+    return DryRun(
+        tuple(planned.values()),
+        wanted.worst_case_usd(config.discover),
+        config.run.budget_usd,
+        prices,
+        tuple(
+            PlannedTrial(trial.key, trial.agent.budget_usd, trial.agent.time_limit) for trial in wanted.trials
+        ),
+    )

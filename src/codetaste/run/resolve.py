@@ -1,0 +1,170 @@
+"""Resolve what a config names (benchmark, instances, tools, agents), and open models, rule engine and shell.
+
+Names in the config that do not exist are reported here, all together, before anything is started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.agent.tool import load_tools
+from codetaste.benchmark.benchmark import QUICKSTART, open_benchmark, quickstart_folder
+from codetaste.errors import ConfigError
+from codetaste.llm.price_table import budget_problems, price_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from codetaste.agent.tool import Tool
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.config import BenchmarkConfig
+    from codetaste.benchmark.instance import Instance
+    from codetaste.flows.infer.plan import TrackConfig
+    from codetaste.harness.adapter import Adapter
+    from codetaste.harness.config import AgentConfig
+    from codetaste.llm.config import ModelConfig
+    from codetaste.llm.price_table import PriceEntry
+    from codetaste.rules.config import RulesConfig
+    from codetaste.run.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """A config with everything that it names resolved and checked; nothing is started yet."""
+
+    config: Config
+    base_dir: Path
+    benchmark: Benchmark
+    instances: tuple[Instance, ...]
+    tools: tuple[Tool, ...]
+    adapters: Mapping[str, Adapter] = field(default_factory=dict)
+    """Adapters of the CLI agents that some track uses, by the agent's id."""
+
+    def used_models(self) -> tuple[ModelConfig, ...]:
+        """Return the models that some flow of the config uses."""
+        wanted = set(self.config.discover.models) if self.config.discover else set()
+        wanted |= {agent.model for agent in self.config.used_agents()}
+        wanted |= {track.judge for track in self.config.tracks if track.judge is not None}
+        return tuple(model for model in self.config.models if model.id in wanted)
+
+    def rules(self) -> RulesConfig:
+        """Return ``[rules]`` with absolute paths."""
+        rules = self.config.rules
+        paths = {"opengrep": rules.opengrep, "cache": rules.cache}
+        absolute = {
+            name: (self.base_dir / path.expanduser()).absolute()
+            for name, path in paths.items()
+            if isinstance(path, Path)
+        }
+        return rules.model_copy(update=absolute)
+
+    def prices(self) -> dict[str, PriceEntry]:
+        """Return the prices of the used models with their sources, by id."""
+        return {model.id: price_entry(model) for model in self.used_models()}
+
+
+def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
+    """Resolve what ``config`` names; its paths are relative to ``base_dir``.
+
+    Raises:
+        ConfigError: one line for each name that does not exist or is not allowed there.
+    """
+    problems: list[str] = []
+    benchmark: Benchmark | None = None
+    instances: tuple[Instance, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    try:
+        benchmark = find_benchmark(config.benchmark, base_dir)
+        instances = benchmark.select(config.benchmark.instances)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    if config.discover is not None:
+        try:
+            tools = load_tools(config.discover.tools, base_dir=base_dir)
+        except ConfigError as error:
+            problems.extend(f"discover.tools: {problem}" for problem in error.problems)
+        if config.run.budget_usd is not None or config.discover.budget_usd is not None:
+            for name in dict.fromkeys(config.discover.models):
+                problems.extend(budget_problems(config.model_by_id(name)))
+    agents = resolve_agents(config.used_agents(), config.tracks, config.models, base_dir)
+    problems.extend(agents.problems)
+    if problems or benchmark is None:
+        raise ConfigError(*dict.fromkeys(problems))
+    return ResolvedConfig(config, base_dir, benchmark, instances, tools, agents.adapters)
+
+
+def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
+    """Open the benchmark that ``[benchmark]`` names.
+
+    Raises:
+        ConfigError: it does not exist or is invalid.
+    """
+    repos: Path | None = None
+    if config.repos is not None:
+        repos = (base_dir / config.repos.expanduser()).absolute()
+        if not repos.is_dir():
+            raise ConfigError(f"benchmark.repos: {repos} is not a folder")
+    if config.path == QUICKSTART:
+        return open_benchmark(quickstart_folder(), repos=repos)
+    return open_benchmark(base_dir / Path(config.path).expanduser(), repos=repos)
+
+
+_LOCAL_PROVIDERS = frozenset({"scripted", "replay"})
+"""Providers without a server: the gateway supports every protocol for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAgents:
+    """The adapters of CLI agents by agent id, and one line for each problem."""
+
+    adapters: Mapping[str, Adapter]
+    problems: tuple[str, ...]
+
+
+def resolve_agents(
+    agents: Iterable[AgentConfig],
+    tracks: Iterable[TrackConfig],
+    models: Iterable[ModelConfig],
+    base_dir: Path,
+) -> ResolvedAgents:
+    """Load the adapters that ``agents`` name; the agents' models are among ``models``.
+
+    Trials have budgets in US dollars, so the models of agents and judges must have a price.
+    """
+    by_id = {model.id: model for model in models}
+    adapters: dict[str, Adapter] = {}
+    problems: list[str] = []
+    model_ids: list[str] = []
+    for agent in agents:
+        model_ids.append(agent.model)
+        try:
+            if not agent.uses_own_loop:
+                adapters[agent.id] = _load_checked_adapter(agent, by_id[agent.model], base_dir)
+        except ConfigError as error:
+            problems.extend(_with_agent(agent, problem) for problem in error.problems)
+    model_ids.extend(track.judge for track in tracks if track.judge is not None)
+    for name in dict.fromkeys(model_ids):
+        problems.extend(budget_problems(by_id[name]))
+    return ResolvedAgents(adapters, tuple(problems))
+
+
+def _with_agent(agent: AgentConfig, problem: str) -> str:
+    """Prefix a problem, which begins with a config key or a file path, with the agent it concerns."""
+    is_path = problem.startswith(("/", "./", "../"))
+    return f"agents[{agent.id}]{': ' if is_path else '.'}{problem}"
+
+
+def _load_checked_adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path) -> Adapter:
+    from codetaste.harness.adapter import load_adapter  # noqa: PLC0415 - only where a CLI agent is used
+
+    adapter = load_adapter(agent.harness, base_dir)
+    adapter.choose_version(agent.version)
+    adapter.resolve_options(agent.options)
+    if adapter.protocol not in {"none", model.provider} and model.provider not in _LOCAL_PROVIDERS:
+        raise ConfigError(
+            f"model: {agent.harness} speaks the protocol of provider {adapter.protocol!r}, but the "
+            f"model {model.id!r} has the provider {model.provider!r}"
+        )
+    return adapter

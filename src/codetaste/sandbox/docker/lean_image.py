@@ -1,0 +1,156 @@
+"""A lean image from a Debian root file system, for hosts that cannot reach a container registry."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections import deque
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.errors import SandboxError, ToolMissing
+from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
+from codetaste.sandbox.containment.host_view import SYSTEM_PATH
+from codetaste.sandbox.docker.images import import_image
+from codetaste.sandbox.docker.spec import LEAN_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from anyio.abc import Process
+
+    from codetaste.sandbox.docker.engine import ContainerEngine
+
+LEAN_IMAGE = "codetaste/lean:bookworm-1"
+"""The default image of sandboxes. The number goes up when its contents change."""
+_SUITE = "bookworm"
+_PACKAGES = (
+    "ca-certificates",
+    "curl",
+    "git",
+    "less",
+    "patch",
+    "procps",
+    "python3",
+    "ripgrep",
+    "unzip",
+    "xz-utils",
+)
+_LEFT_OUT = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*")
+_DATE = "1764547200"
+"""No file is younger: two builds from the same packages are the same."""
+_FOLDERS = " ".join(f'"$1{folder}"' for folder in (TESTBED, TASK, OUTPUT, HOME))
+_HOOKS = (
+    f'chroot "$1" useradd --uid {UID} --user-group -M --home-dir {HOME} --shell /bin/bash agent',
+    f"mkdir {_FOLDERS} && chown {UID}:{GID} {_FOLDERS}",
+    # mmdebstrap copies those of the host.
+    ': >"$1/etc/hostname" && : >"$1/etc/resolv.conf"',
+)
+_NO_MIRRORS = 'rm -rf "$1/etc/apt/sources.list" "$1"/etc/apt/sources.list.d/*'
+_LAST_WORDS = 5
+_LAST_WORDS_S = 2.0
+_CHUNK = 1024**2
+_END_S = 10.0
+
+
+async def build_lean_image(
+    engine: ContainerEngine, name: str, tell: Callable[[str], None], *, mirrors: bool = True
+) -> str:
+    """Build the lean image from the package mirrors of the host, and return its id.
+
+    Takes half a minute. Root is not needed if this user has subordinate ids (/etc/subuid).
+
+    Args:
+        engine: which gets the image.
+        name: of the image.
+        tell: receives progress lines.
+        mirrors: leave the package mirrors in the image, for installing more into it.
+
+    Raises:
+        ToolMissing: mmdebstrap is not installed.
+        SandboxError: it failed, or the engine refused the image.
+    """
+    tail: deque[str] = deque(maxlen=_LAST_WORDS)
+    argv = [_find_mmdebstrap(), *_arguments(mirrors=mirrors)]
+    env = {**os.environ, "SOURCE_DATE_EPOCH": _DATE, "LC_ALL": "C.UTF-8"}
+    image_env = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}
+    process = await anyio.open_process(argv, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read_errors, process, tail, tell)
+            problem: SandboxError | None = None
+            try:
+                ident = await import_image(engine, _archive(process), name, LEAN_KIND, image_env)
+            except SandboxError as error:
+                problem = error
+                with anyio.move_on_after(_LAST_WORDS_S):
+                    await process.wait()
+            else:
+                await process.wait()
+            failed = process.returncode
+            tasks.cancel_scope.cancel()
+    finally:
+        await _end_process(process)
+    if failed:
+        raise SandboxError(f"mmdebstrap ended with {failed}: {' / '.join(tail)}")
+    if problem is not None:
+        raise problem
+    return ident
+
+
+def _find_mmdebstrap() -> str:
+    found = shutil.which("mmdebstrap")
+    if found is None:
+        raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
+    return found
+
+
+def _arguments(*, mirrors: bool) -> Sequence[str]:
+    hooks = _HOOKS if mirrors else (*_HOOKS, _NO_MIRRORS)
+    return (
+        "--variant=minbase",
+        "--format=tar",
+        f"--include={','.join(_PACKAGES)}",
+        # A build that loses power is repeated anyway.
+        "--dpkgopt=force-unsafe-io",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
+        '--aptopt=Acquire::Languages "none"',
+        *(f"--customize-hook={hook}" for hook in hooks),
+        _SUITE,
+        "-",
+    )
+
+
+async def _archive(process: Process) -> AsyncIterator[bytes]:
+    stream = process.stdout
+    with contextlib.suppress(anyio.EndOfStream):
+        while stream is not None:
+            yield await stream.receive(_CHUNK)
+
+
+async def _read_errors(process: Process, tail: deque[str], tell: Callable[[str], None]) -> None:
+    rest = b""
+    with contextlib.suppress(anyio.EndOfStream):
+        while process.stderr is not None:
+            *lines, rest = (rest + await process.stderr.receive()).splitlines(keepends=True) or [b""]
+            if rest.endswith((b"\n", b"\r")):
+                lines, rest = [*lines, rest], b""
+            for line in filter(None, (raw.decode(errors="replace").strip() for raw in lines)):
+                tail.append(line)
+                tell(line)
+
+
+async def _end_process(process: Process) -> None:
+    """End the process: TERM first, because it has mounts to undo."""
+    with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_END_S):
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.aclose()

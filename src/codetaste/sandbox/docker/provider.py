@@ -1,0 +1,241 @@
+"""Sandboxes in containers of Docker or Podman.
+
+The engine creates, starts, stops and deletes containers, and transfers archives. Commands do not go through
+it: the supervisor in the container runs them (``supervisor/client.py``).
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.core.concurrency import background_tasks
+from codetaste.errors import SandboxError, SandboxMissing
+from codetaste.sandbox.base import Mount
+from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, needs_bundle, trust_variables
+from codetaste.sandbox.docker.base_image import create_container, derive_base_image
+from codetaste.sandbox.docker.disk import DiskWatch
+from codetaste.sandbox.docker.engine import DOCKER, PODMAN, EngineGone, delete_resource, engine_errors
+from codetaste.sandbox.docker.images import commit_container
+from codetaste.sandbox.docker.sandbox import DockerSandbox
+from codetaste.sandbox.docker.spec import ContainerSpec, container_config, make_labels
+from codetaste.sandbox.seccomp.profile import render_sandbox_profile
+from codetaste.sandbox.supervisor.client import connect_supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from codetaste.core.concurrency import BackgroundTasks
+    from codetaste.sandbox.base import Sandbox, SandboxSpec
+    from codetaste.sandbox.docker.engine import ContainerEngine
+    from codetaste.sandbox.supervisor.client import SupervisorClient
+
+_STARTS_AT_ONCE = 4
+_START_S = 120.0
+_NETWORK_LIFETIME_S = 7 * 24 * 3600.0
+
+
+@dataclass(slots=True)
+class DockerSandboxProvider:
+    """Opens sandboxes in one engine, for one run."""
+
+    engine: ContainerEngine
+    run: str
+    image: str
+    folder: Path
+    bundle: Path | None
+    seccomp: str
+    warn: Callable[[str], None]
+    _tasks: BackgroundTasks
+    _disk: DiskWatch
+    _starts: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_STARTS_AT_ONCE))
+    _network: str = ""
+    _bases: dict[str, str] = field(default_factory=dict)
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+    @property
+    def kind(self) -> str:
+        """What contains: "docker" or "podman"."""
+        return self.engine.kind
+
+    @asynccontextmanager
+    async def open(self, spec: SandboxSpec) -> AsyncIterator[DockerSandbox]:
+        """Start a sandbox; it and everything written in it are removed at the end of the block.
+
+        Raises:
+            SandboxMissing: the image does not exist.
+            SandboxError: it cannot be started; the message has the fix.
+        """
+        if spec.read_only_root and self.kind == PODMAN:
+            raise SandboxMissing(
+                "sandbox.read_only_root does not work with podman (its volume archives have other names); "
+                "use docker, or leave sandbox.read_only_root out"
+            )
+        name = f"codetaste-{secrets.token_hex(6)}"
+        folder = self.folder / name
+        image = await self._base_image(spec.image or self.image)
+        network = await self._shared_network() if spec.egress.network else ""
+        resolved = replace(spec, image=image)
+        try:
+            async with (
+                connect_supervisor(
+                    folder, forwards=spec.egress.forwards, lifetime_s=spec.lifetime_s
+                ) as supervisor,
+                self._container(name, resolved, supervisor, network) as ident,
+            ):
+                sandbox = DockerSandbox(self.engine, name, spec, supervisor)
+                async with self._starts:
+                    with engine_errors(
+                        self.engine, f"start a sandbox from {spec.image or self.image}", _START_S
+                    ):
+                        await self.engine.call("POST", f"containers/{name}/start")
+                    await sandbox.wait_ready()
+                self._tasks.start_soon(sandbox.watch_end)
+                if not self.engine.quota:
+                    self._disk.add(ident, spec.disk_bytes, sandbox.end_disk_full, volumes=spec.read_only_root)
+                try:
+                    yield sandbox
+                finally:
+                    self._disk.remove(ident)
+                    sandbox.expect_end()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
+
+    @asynccontextmanager
+    async def _container(
+        self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str
+    ) -> AsyncIterator[str]:
+        try:
+            with anyio.CancelScope(shield=True):  # a cancelled creation would leave an unknown container
+                ident = await self._create(name, spec, supervisor, network)
+        except EngineGone as error:
+            if not error.never_sent:
+                await self._delete(name)
+            raise
+        try:
+            yield ident
+        finally:
+            await self._delete(name)
+
+    async def _create(self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str) -> str:
+        bundle = self.bundle if needs_bundle(spec.egress) else None
+        container = ContainerSpec(
+            spec=spec,
+            image=spec.image,
+            command=supervisor.argv,
+            mounts=(
+                *supervisor.mounts,
+                *((Mount(bundle, BUNDLE_MOUNT),) if bundle else ()),
+            ),
+            env={**(trust_variables(BUNDLE_MOUNT) if bundle else {}), **spec.egress.env, **spec.env},
+            labels=make_labels(self.run, spec.job, spec.lifetime_s),
+            seccomp=self.seccomp,
+            network=network,
+        )
+        with engine_errors(self.engine, f"create a sandbox from {spec.image}"):
+            return await create_container(
+                self.engine, name, container_config(container, self.kind), spec.disk_bytes
+            )
+
+    async def _base_image(self, image: str) -> str:
+        """Return the image, derived where necessary, that has what sandboxes need."""
+        async with self._lock:
+            if image not in self._bases:
+                self._bases[image] = await derive_base_image(self.engine, image, self.run)
+            return self._bases[image]
+
+    async def _delete(self, name: str) -> None:
+        """Delete a container with all its data; the next run removes what cannot be deleted now."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await delete_resource(self.engine, f"containers/{name}", v="1", force="1")
+            except SandboxError as error:
+                self.warn(f"{error}; it is removed when the next run starts")
+
+    async def _shared_network(self) -> str:
+        """Return the network of all sandboxes with full egress, created for the first of them."""
+        async with self._lock:
+            if not self._network:
+                name = f"codetaste-{secrets.token_hex(6)}"
+                options = {"com.docker.network.bridge.enable_icc": "false"} if self.kind == DOCKER else {}
+                with anyio.CancelScope(shield=True), engine_errors(self.engine, "create a network"):
+                    body = {"Name": name, "Driver": "bridge", "Options": options}
+                    body["Labels"] = make_labels(self.run, "", _NETWORK_LIFETIME_S)
+                    await self.engine.call("POST", "networks/create", body=body)
+                    self._network = name
+            return self._network
+
+    async def close(self) -> None:
+        """Remove what the sandboxes share: the network and derived images."""
+        images = [f"images/{base}" for image, base in self._bases.items() if base != image]
+        networks = [f"networks/{self._network}"] if self._network else []
+        self._bases, self._network = {}, ""
+        with anyio.CancelScope(shield=True):
+            for path in (*networks, *images):
+                try:
+                    await delete_resource(self.engine, path)
+                except SandboxError as error:
+                    self.warn(f"{error}; it is removed when the next run starts")
+
+
+@asynccontextmanager
+async def open_docker_sandboxes(
+    engine: ContainerEngine,
+    *,
+    run: str,
+    image: str,
+    folder: Path,
+    bundle: Path | None,
+    warn: Callable[[str], None],
+) -> AsyncIterator[DockerSandboxProvider]:
+    """Open sandboxes in ``engine`` for the time of the block.
+
+    Args:
+        engine: a connected engine.
+        run: name of the run, for labels.
+        image: of sandboxes whose spec names none.
+        folder: on the host, for what each sandbox has mounted; created if missing, and private.
+        bundle: CA bundle for sandboxes that reach more than the host.
+        warn: receives what could not be removed.
+    """
+    seccomp = await to_thread.run_sync(_prepare, folder, engine.kind)
+    async with background_tasks() as tasks:
+        disk = DiskWatch(engine, run)
+        tasks.start_soon(disk.watch)
+        sandboxes = DockerSandboxProvider(engine, run, image, folder, bundle, seccomp, warn, tasks, disk)
+        try:
+            yield sandboxes
+        finally:
+            await sandboxes.close()
+
+
+def _prepare(folder: Path, kind: str) -> str:
+    """Create the folder; return the seccomp profile: Docker takes its text, Podman the name of a file."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if kind == DOCKER:
+        return render_sandbox_profile()
+    file = folder / "seccomp.json"
+    file.write_text(render_sandbox_profile())
+    return str(file.resolve())
+
+
+async def commit_sandbox(sandbox: Sandbox, name: str, what: str = "box") -> str:
+    """Commit the files of a sandbox as the image ``name``, and return its id, without mounts and volumes.
+
+    Raises:
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: the sandbox is not a container, or the engine failed.
+    """
+    if not isinstance(sandbox, DockerSandbox):
+        raise SandboxError(
+            f"a {sandbox.kind} sandbox cannot be committed as an image: that needs a container engine"
+        )
+    return await commit_container(sandbox.engine, sandbox.name, name, what)

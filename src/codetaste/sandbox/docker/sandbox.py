@@ -1,0 +1,286 @@
+"""One sandbox in a container, while it is open."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from codetaste.core.tar import TarScanner
+from codetaste.errors import SandboxError
+from codetaste.sandbox.base import TESTBED
+from codetaste.sandbox.docker.archive import (
+    CHUNK_BYTES,
+    ArchiveUpload,
+    link_archive,
+    read_chunks,
+    split_by_mount,
+    spool_archive,
+    writable_folder_of,
+)
+from codetaste.sandbox.docker.engine import PODMAN, EngineGone, engine_errors, retry_while_down
+from codetaste.sandbox.docker.spec import WRITABLE_FOLDERS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    from aiohttp import ClientResponse
+
+    from codetaste.sandbox.base import CommandLimits, CommandResult, SandboxSpec
+    from codetaste.sandbox.docker.engine import ContainerEngine
+    from codetaste.sandbox.supervisor.client import SupervisorClient
+
+_PUT_S = 1800.0
+_DIAGNOSIS_S = 30.0
+_AGAIN_S = 0.5
+_FINAL_STATE_S, _POLL_S = 10.0, 0.02
+_ENDING_STATES = {"running", "stopping", "stopped"}
+"""States of Podman before the final one; until that is reached files cannot be read."""
+_DIAGNOSIS_TRIES = 40
+_EXPIRED, _KILLED = 3, 137
+"""Exit codes: of the supervisor when its lifetime is over, of a process that gets SIGKILL."""
+_NOT_RUNNING = {404, 409}
+_STOPPED = "container state improper"
+"""Podman's message for a container that is not running."""
+_REMOVED = "its container was removed by another program"
+
+
+@dataclass(slots=True)
+class DockerSandbox:
+    """The supervisor in it runs commands; the engine transfers archives and stops the container."""
+
+    engine: ContainerEngine
+    name: str
+    spec: SandboxSpec
+    supervisor: SupervisorClient
+    _reason: str = ""
+    _end_expected: bool = False
+    _stopped: bool = False
+    _reason_known: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def kind(self) -> str:
+        """What contains: "docker" or "podman"."""
+        return self.engine.kind
+
+    @property
+    def workdir(self) -> str:
+        """Where commands start."""
+        return TESTBED
+
+    @property
+    def end_reason(self) -> str:
+        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
+        return self._reason if self._reason_known.is_set() else ""
+
+    async def wait_ready(self) -> None:
+        """Wait until commands can be run.
+
+        Raises:
+            SandboxError: the supervisor did not start; the message has its last output.
+        """
+        try:
+            await self.supervisor.wait_connected()
+        except SandboxError as error:
+            log = await self._last_words()
+            raise SandboxError(
+                f"a sandbox of {self.spec.image or 'the default image'}: {error}{log}"
+            ) from error
+
+    async def watch_end(self) -> None:
+        """Wait for the end of the supervisor; unless it was requested, find out the reason."""
+        await self.supervisor.failed.wait()
+        if not self._end_expected and not self._reason:
+            self._reason = await self._diagnosis()
+            self._reason_known.set()
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        limits: CommandLimits | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        workdir: str | None = None,
+        sink: Callable[[bytes], Awaitable[None]] | None = None,
+    ) -> CommandResult:
+        """Run ``command`` as ``Sandbox.run`` describes, without a call of the engine.
+
+        Raises:
+            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
+        """
+        try:
+            return await self.supervisor.run(
+                command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
+            )
+        except SandboxError as error:
+            if not self.supervisor.failed.is_set() or self._end_expected:
+                raise
+            with anyio.move_on_after(_DIAGNOSIS_S):
+                await self._reason_known.wait()
+            raise SandboxError(f"the sandbox ended: {self._reason or error}") from error
+
+    async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
+        """Unpack a trusted tar archive: one call of the engine, or several where the root is read-only.
+
+        Raises:
+            SandboxError: it could not be unpacked.
+        """
+        sent = ArchiveUpload(archive, WRITABLE_FOLDERS)
+        if not self.spec.read_only_root:
+            await self._put("/", sent)
+            return
+        # The engine unpacks an archive only into one writable mount at a time.
+        with await spool_archive(sent) as spool:
+            parts = split_by_mount(spool, WRITABLE_FOLDERS)
+            try:
+                for folder, part in (await to_thread.run_sync(parts.__enter__)).items():
+                    await self._put(folder, ArchiveUpload(read_chunks(part)))
+            finally:
+                parts.__exit__(None, None, None)
+
+    async def _put(self, folder: str, sent: ArchiveUpload) -> None:
+        try:
+            with engine_errors(self.engine, "unpack an archive in a sandbox", _PUT_S):
+                path = f"containers/{self.name}/archive"
+                async with self.engine.stream("PUT", path, params={"path": folder}, data=sent) as answer:
+                    await answer.read()
+        except SandboxError:
+            if sent.fault is not None:
+                raise sent.fault from None
+            raise
+
+    @asynccontextmanager
+    async def get(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Read ``path`` as a tar archive, at the reader's pace; also works on a sandbox that has ended.
+
+        Raises:
+            SandboxError: ``path`` does not exist, or cannot be read.
+        """
+        writable_folder_of(path, WRITABLE_FOLDERS)
+        what = f"read {path} of a sandbox"
+
+        async def ask() -> Any:  # noqa: ANN401 - a context manager and its value
+            request = self.engine.stream("GET", f"containers/{self.name}/archive", params={"path": path})
+            return request, await request.__aenter__()
+
+        request, answer = await retry_while_down(self.engine, what, ask)
+        try:
+            link = link_archive(path, answer.headers) if self.kind == PODMAN else None
+            yield self._chunks(answer, what) if link is None else aiter(ArchiveUpload(link))
+        finally:
+            await request.__aexit__(None, None, None)
+
+    async def _chunks(self, answer: ClientResponse, what: str) -> AsyncIterator[bytes]:
+        walk = TarScanner()
+        while True:
+            with engine_errors(self.engine, what):
+                chunk = await answer.content.read(CHUNK_BYTES)
+            if not chunk:
+                break
+            walk.feed(chunk)
+            yield chunk
+        if not walk.complete:
+            raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
+
+    async def stop(self) -> None:
+        """End all processes in the sandbox at once; files stay readable. May be called again.
+
+        Raises:
+            SandboxError: the engine does not answer, even after several tries.
+        """
+        if not self._stopped:
+            self.expect_end()
+            with anyio.CancelScope(shield=True):
+                await self.supervisor.stop()
+                await self._kill()
+            self._stopped = True
+
+    async def end_disk_full(self) -> None:
+        """End the sandbox because it has exceeded its disk limit."""
+        await self._end("disk full")
+
+    async def aclose(self) -> None:
+        """Do nothing: the provider that opened the sandbox removes it."""
+
+    def expect_end(self) -> None:
+        """Record that from now on the end of the sandbox is expected."""
+        self._end_expected = True
+        self._reason_known.set()
+
+    async def _end(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        with anyio.CancelScope(shield=True):
+            await self.supervisor.fail(reason)
+            with suppress(SandboxError):  # the supervisor has ended by now, and all processes with it
+                await self._kill()
+        self._reason_known.set()
+
+    async def _kill(self) -> None:
+        from aiodocker import DockerError  # noqa: PLC0415 - heavy
+
+        async def ask() -> None:
+            try:
+                await self.engine.call("POST", f"containers/{self.name}/kill")
+            except DockerError as error:
+                if error.status not in _NOT_RUNNING and _STOPPED not in str(error.message):
+                    raise
+
+        await retry_while_down(self.engine, "stop a sandbox", ask)
+        if self.kind == PODMAN:
+            with (
+                suppress(SandboxError),
+                engine_errors(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S),
+            ):
+                await self._wait_final_state()
+
+    async def _wait_final_state(self) -> None:
+        while (await self._state()).get("Status") in _ENDING_STATES:  # noqa: ASYNC110 - Podman sends no event
+            await anyio.sleep(_POLL_S)
+
+    async def _diagnosis(self) -> str:
+        """Ask the engine why the container ended; it may still be ending."""
+        gone = ""
+        for _ in range(_DIAGNOSIS_TRIES):
+            try:
+                with engine_errors(self.engine, "find out why a sandbox ended"):
+                    state = await self._state()
+            except EngineGone as error:
+                gone = str(error)
+            except SandboxError:
+                return _REMOVED
+            else:
+                if state.get("Status") == "removing":
+                    return _REMOVED
+                if not state.get("Running") and state.get("Status") not in _ENDING_STATES:
+                    return "the container engine was restarted" if gone else self._reason_of(state)
+            await anyio.sleep(_AGAIN_S)
+        return f"the container engine is gone: {gone}" if gone else self.supervisor.problem
+
+    async def _state(self) -> Mapping[str, Any]:
+        state: Mapping[str, Any] = (await self.engine.call("GET", f"containers/{self.name}/json"))["State"]
+        return state
+
+    def _reason_of(self, state: Mapping[str, Any]) -> str:
+        code = state.get("ExitCode")
+        if state.get("OOMKilled"):
+            return "out of memory"
+        if code == _EXPIRED:
+            return "its lifetime is over"
+        if code == _KILLED:
+            return "killed: from the host, or its supervisor by a command in it"
+        detail = " ".join(str(state.get("Error") or self.supervisor.problem).split())
+        return f"it ended with exit code {code}: {detail}"
+
+    async def _last_words(self) -> str:
+        """Return the log of the container, which has only the reason of a failed start."""
+        with suppress(SandboxError), engine_errors(self.engine, "read the log of a sandbox"):
+            params = {"stdout": "1", "stderr": "1", "tail": "5"}
+            async with self.engine.stream("GET", f"containers/{self.name}/logs", params=params) as answer:
+                # Each piece begins with eight bytes that name its stream.
+                log = "".join(filter(str.isprintable, (await answer.read()).decode(errors="ignore")))
+                return f" ({' '.join(log.split())[:500]})" if log.strip() else ""
+        return ""

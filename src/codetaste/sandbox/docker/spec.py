@@ -1,0 +1,180 @@
+"""The request body by which a container engine creates a sandbox."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.core.processes import process_identity
+from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID, Mount, SandboxSpec
+from codetaste.sandbox.docker.engine import DOCKER, PODMAN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+WRITABLE_FOLDERS = (TESTBED, TASK, OUTPUT, HOME)
+
+_SCRATCH_BYTES = 2 * 1024**3
+
+_OPEN_FILES = 16 * 1024
+"""Per process; the default of Podman is more than many hosts allow."""
+
+_PODMAN_PROCESSES = 32 * 1024
+"""Per user; the default of Podman is more than it allows itself. PidsLimit bounds a sandbox."""
+
+_NANO = 10**9
+
+_LIMIT_NAMES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """Everything that a container is created from.
+
+    Attributes:
+        spec: of the sandbox.
+        image: of the container.
+        command: its first process.
+        mounts: folders and files of the host in addition to those of the spec, read-only.
+        env: variables of the container, over those of its image.
+        labels: see ``docker_labels``.
+        seccomp: the system call filter in the form that this engine takes.
+        network: its name, "" for none.
+    """
+
+    spec: SandboxSpec
+    image: str
+    command: Sequence[str]
+    mounts: Sequence[Mount]
+    env: Mapping[str, str]
+    labels: Mapping[str, str]
+    seccomp: str
+    network: str = ""
+
+
+def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
+    """Return the request body that creates a container."""
+    spec = container.spec
+    return {
+        "Image": container.image,
+        **_command(container.command, kind),
+        "User": f"{UID}:{GID}",
+        "WorkingDir": "/",
+        "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **container.env}.items()],
+        "Labels": dict(container.labels),
+        "Hostname": "sandbox",
+        # A health check of the image would start programs in the sandbox all the time.
+        "Healthcheck": {"Test": ["NONE"]},
+        # The signal that a restarted engine sends to the containers it finds.
+        "StopSignal": "SIGKILL",
+        "HostConfig": {
+            "NetworkMode": container.network or "none",
+            "Memory": spec.memory_bytes,
+            "MemorySwap": spec.memory_bytes,
+            # Docker refuses more cores than there are.
+            "NanoCpus": int(min(spec.cpus, os.cpu_count() or spec.cpus) * _NANO),
+            "PidsLimit": spec.processes,
+            # When the host runs out of memory, sandboxes are killed before the run that started them.
+            "OomScoreAdj": 500,
+            "Ulimits": _ulimits(spec, kind),
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges", f"seccomp={container.seccomp}"],
+            "LogConfig": _log(kind),
+            "Mounts": _mounts(container),
+            **_read_only(spec),
+        },
+    }
+
+
+def _command(command: Sequence[str], kind: str) -> dict[str, list[str]]:
+    """Set the command; without an entry point that of the image would run."""
+    if kind == DOCKER:
+        # "" is none, and an image committed from the container has none.
+        return {"Entrypoint": [""], "Cmd": list(command)}
+    return {"Entrypoint": list(command[:1]), "Cmd": list(command[1:])}
+
+
+def unsupported_limits(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the limits that an engine accepts but does not enforce, from its own info."""
+    if info.get("Rootless") and str(info.get("CgroupVersion")) == "1":
+        # Podman claims to enforce them; only its log says that it does not.
+        return tuple(_LIMIT_NAMES.values())
+    return tuple(what for key, what in _LIMIT_NAMES.items() if info.get(key) is False)
+
+
+def _ulimits(spec: SandboxSpec, kind: str) -> list[dict[str, Any]]:
+    limits = {
+        "core": 0,
+        "nofile": _OPEN_FILES,
+        # No file can exceed the disk limit: enforced at once, and where no other limit is.
+        "fsize": spec.disk_bytes,
+    }
+    if kind == PODMAN:
+        limits["nproc"] = _PODMAN_PROCESSES
+    return [{"Name": name, "Soft": value, "Hard": value} for name, value in limits.items()]
+
+
+def _mounts(container: ContainerSpec) -> list[dict[str, Any]]:
+    folders = [
+        {"Type": "bind", "Source": str(mount.source), "Target": mount.target, "ReadOnly": True}
+        for mount in (*container.mounts, *container.spec.mounts)
+    ]
+    if not container.spec.read_only_root:
+        return folders
+    options = {"Labels": dict(container.labels)}
+    # Without a name, so that they are removed with the container.
+    return [
+        *folders,
+        *({"Type": "volume", "Target": folder, "VolumeOptions": options} for folder in WRITABLE_FOLDERS),
+    ]
+
+
+def _read_only(spec: SandboxSpec) -> dict[str, Any]:
+    if not spec.read_only_root:
+        return {}
+    size = min(_SCRATCH_BYTES, spec.memory_bytes // 2)
+    return {"ReadonlyRootfs": True, "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={size}"}}  # noqa: S108
+
+
+def _log(kind: str) -> dict[str, Any]:
+    """Keep the little output of the supervisor, for when it does not start."""
+    if kind == DOCKER:
+        return {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
+    return {"Type": "k8s-file"}
+
+
+RUN_LABEL, JOB_LABEL, DEADLINE_LABEL, OWNER_LABEL = (
+    "codetaste.run",
+    "codetaste.job",
+    "codetaste.deadline",
+    "codetaste.owner",
+)
+
+IMAGE_LABEL = "codetaste.image"
+"""On images that codetaste made; its value is their kind."""
+
+LEAN_KIND = "lean"
+"""The kind of image that has all that a sandbox needs."""
+
+READ_GRACE_S = 900.0
+"""Seconds after the end of its lifetime during which archives can still be read from a sandbox."""
+
+
+def make_labels(run: str, job: str, lifetime_s: float) -> dict[str, str]:
+    """Return the labels of a container, network or volume; the deadline in seconds since 1970."""
+    deadline = int(time.time() + lifetime_s + READ_GRACE_S)
+    return {RUN_LABEL: run, JOB_LABEL: job, DEADLINE_LABEL: str(deadline), OWNER_LABEL: process_identity()}
+
+
+def empty_labels() -> dict[str, str]:
+    """Return empty labels, so that a container started from a committed image is not taken for a sandbox."""
+    return dict.fromkeys((RUN_LABEL, JOB_LABEL, DEADLINE_LABEL, OWNER_LABEL), "")
+
+
+def is_expired(found: Mapping[str, str]) -> bool:
+    """Whether the deadline on the labels has passed; an unreadable deadline never passes."""
+    text = found.get(DEADLINE_LABEL, "")
+    return text.isdigit() and int(text) < time.time()

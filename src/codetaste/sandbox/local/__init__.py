@@ -1,0 +1,1 @@
+"""Sandboxes without a container engine."""

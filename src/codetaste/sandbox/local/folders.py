@@ -1,0 +1,82 @@
+"""The folder of a local sandbox on the host, its writable folders, and the owner of their files."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PREFIX = "box-"
+TMP = "/tmp"  # noqa: S108 (inside)
+_NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: "home", TMP: "tmp"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileOwner:
+    """The owner of files on the host: uid 1000 if ``real``, else this user, mapped to it in the sandbox."""
+
+    real: bool
+
+    def chown(self, descriptor: int) -> None:
+        """Set the owner of an open file or folder."""
+        if self.real:
+            os.fchown(descriptor, UID, GID)
+
+    def chown_link(self, name: str, folder: int) -> None:
+        """Set the owner of the link ``name`` in an open folder."""
+        if self.real:
+            os.chown(name, UID, GID, dir_fd=folder, follow_symlinks=False)
+
+
+def make_folders(folder: Path, owner: FileOwner) -> Mapping[str, Path]:
+    """Create the writable folders in ``folder``; return the host folder of each path in the sandbox."""
+    folders = {path: folder / name for path, name in _NAMES.items()}
+    for path in folders.values():
+        path.mkdir()
+        path.chmod(0o755)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        owner.chown(descriptor)
+        os.close(descriptor)
+    folders[TMP].chmod(0o1777)
+    return folders
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove ``folder`` with all that agents have left in it, also where its modes deny access."""
+    # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+    remove_all = ["/bin/rm", "-rf", "--", str(folder)]
+    if subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL).returncode:
+        subprocess.run(
+            ["/bin/chmod", "-R", "u+rwX", "--", str(folder)], check=False, stderr=subprocess.DEVNULL
+        )
+        subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL)
+
+
+def make_sandbox_folder(within: Path) -> tuple[Path, int]:
+    """Create a folder with a locked file, returned open: the lock shows that its creator lives."""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
+    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return folder, lock
+
+
+def remove_abandoned(within: Path) -> None:
+    """Remove the folders of killed runs."""
+    for folder in within.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(folder)
+            finally:
+                os.close(lock)

@@ -1,0 +1,347 @@
+"""Sandboxes on the host: bubblewrap around folders of codetaste.
+
+Memory, processes and disk are measured periodically, and a sandbox that exceeds a limit is ended. Cores are
+not limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from subprocess import DEVNULL, PIPE
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.core.concurrency import background_tasks
+from codetaste.errors import SandboxError
+from codetaste.sandbox.base import TESTBED
+from codetaste.sandbox.containment import resources as cgroup
+from codetaste.sandbox.containment.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
+from codetaste.sandbox.containment.lifetime import StatusPipe, kill_namespace, wait_gone
+from codetaste.sandbox.containment.resources import measure_folder, measure_process_tree
+from codetaste.sandbox.local.archive_in import write_archive
+from codetaste.sandbox.local.archive_out import read_archive
+from codetaste.sandbox.local.folders import (
+    FileOwner,
+    make_folders,
+    make_sandbox_folder,
+    remove_abandoned,
+    remove_tree,
+)
+from codetaste.sandbox.local.start import OWN_PROCESSES, SandboxLaunch, is_privileged, plan_sandbox_launch
+from codetaste.sandbox.output import BoundedOutput
+from codetaste.sandbox.supervisor.client import Heartbeat, SupervisorClient, connect_supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from anyio.abc import Process
+
+    from codetaste.sandbox.base import CommandLimits, CommandResult, SandboxSpec
+
+
+_END_WITHIN_S = 10.0
+
+_ERROR_BYTES = 4096
+
+_ARCHIVES_AT_ONCE = 4
+"""Each takes a thread and some megabytes. With threads of the shared pool, many at once
+could deadlock with the code that reads and writes the archives."""
+
+
+@dataclass(slots=True)
+class BubblewrapSandbox:
+    """One open sandbox: a contained supervisor, and the host folders that it has mounted."""
+
+    spec: SandboxSpec
+    supervisor: SupervisorClient
+    folders: Mapping[str, Path]
+    process: Process
+    launch: SandboxLaunch
+    status: StatusPipe
+    archive_limiter: anyio.CapacityLimiter
+    error_output: BoundedOutput = field(default_factory=lambda: BoundedOutput(_ERROR_BYTES))
+    _reason: str = ""
+    _end_expected: bool = False
+    _gone: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def kind(self) -> str:
+        """What contains: "bubblewrap"."""
+        return BUBBLEWRAP
+
+    @property
+    def workdir(self) -> str:
+        """Where commands start."""
+        return TESTBED
+
+    @property
+    def end_reason(self) -> str:
+        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
+        return self._reason if self._gone.is_set() else ""
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        limits: CommandLimits | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        workdir: str | None = None,
+        sink: Callable[[bytes], Awaitable[None]] | None = None,
+    ) -> CommandResult:
+        """Run ``command`` as ``Sandbox.run`` describes.
+
+        Raises:
+            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
+        """
+        try:
+            return await self.supervisor.run(
+                command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
+            )
+        except SandboxError as fault:
+            if not self.supervisor.failed.is_set():
+                raise
+            with anyio.move_on_after(_END_WITHIN_S):
+                await self._gone.wait()
+            raise SandboxError(f"the sandbox ended: {self._reason or fault}") from fault
+
+    async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
+        """Unpack a trusted tar archive; its members lie in the writable folders.
+
+        Raises:
+            SandboxError: it could not be unpacked.
+        """
+        await write_archive(archive, self.folders, FileOwner(is_privileged()), self.archive_limiter)
+
+    def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Read ``path`` as ``Sandbox.get`` describes.
+
+        Raises:
+            SandboxError: ``path`` does not exist, or cannot be read.
+        """
+        return read_archive(path, self.folders, self.archive_limiter)
+
+    async def stop(self) -> None:
+        """End all processes in the sandbox at once; files stay readable. May be called again."""
+        self._end_expected = True
+        await self.kill()
+        await self.supervisor.fail("the sandbox was stopped")
+
+    async def aclose(self) -> None:
+        """End the sandbox; the provider removes its folders."""
+        await self.stop()
+
+    async def end(self, reason: str) -> None:
+        """End the sandbox because of ``reason``; the first reason is recorded."""
+        if not self._end_expected and not self._reason:
+            self._reason = reason
+        await self.supervisor.fail(reason)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Kill all processes in the sandbox from the host, and wait until they are gone.
+
+        Raises:
+            SandboxError: they are not, in bounded time.
+        """
+        if self._gone.is_set():
+            return
+        with anyio.move_on_after(_END_WITHIN_S, shield=True):
+            with anyio.move_on_after(_END_WITHIN_S / 2):
+                await kill_namespace(self.process, self.status)
+            if self.process.returncode is None:
+                self.process.kill()
+                await self.process.wait()
+            first_pid = self.status.first_pid()
+            if first_pid is not None:
+                await wait_gone(first_pid)
+            self._gone.set()
+        if not self._gone.is_set():
+            raise SandboxError(
+                f"a sandbox could not be ended within {_END_WITHIN_S:g} s: process {self.process.pid}"
+            )
+
+    async def watch_end(self) -> None:
+        """Wait for the end of the supervisor, and kill what is left."""
+        await self.supervisor.failed.wait()
+        await self.end(self.supervisor.problem)
+
+    async def collect_errors(self) -> None:
+        """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
+        stream = self.process.stderr
+        with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while stream is not None:
+                self.error_output.add(await stream.receive())
+        message = " ".join(self.error_output.content().decode(errors="replace").split())
+        await self.supervisor.fail(message or "all processes in the sandbox were ended")
+
+    async def end_when(self, until: Callable[[], Awaitable[str]]) -> None:
+        """End the sandbox with the reason that ``until`` returns."""
+        await self.end(await until())
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapSandboxProvider:
+    """Opens sandboxes in ``folder``, which belongs to the run."""
+
+    folder: Path
+    program: Path
+    archive_limiter: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(_ARCHIVES_AT_ONCE)
+    )
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
+
+    @property
+    def kind(self) -> str:
+        """What contains: "bubblewrap"."""
+        return BUBBLEWRAP
+
+    @asynccontextmanager
+    async def open(self, spec: SandboxSpec) -> AsyncIterator[BubblewrapSandbox]:
+        """Start a sandbox; it and everything written in it are removed at the end of the block.
+
+        Raises:
+            SandboxError: it cannot be started; the message has the fix.
+            ToolMissing: Node is missing.
+        """
+        async with (
+            self._folder() as folder,
+            self._running(spec, folder) as sandbox,
+            background_tasks() as tasks,
+        ):
+            tasks.start_soon(sandbox.watch_end)
+            tasks.start_soon(sandbox.collect_errors)
+            await sandbox.supervisor.wait_connected()
+            pid, folders = sandbox.process.pid, tuple(sandbox.folders.values())
+            tasks.start_soon(sandbox.end_when, lambda: wait_over_limits(pid, spec))
+            tasks.start_soon(sandbox.end_when, lambda: wait_disk_full(folders, spec))
+            yield sandbox
+
+    @asynccontextmanager
+    async def _folder(self) -> AsyncIterator[Path]:
+        """Give a new folder with a locked file, which shows that its run lives."""
+        try:
+            folder, lock = await to_thread.run_sync(make_sandbox_folder, self.folder)
+        except OSError as fault:
+            raise SandboxError(f"cannot create a sandbox in {self.folder}: {fault}") from fault
+        try:
+            yield folder
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(remove_tree, folder)
+            os.close(lock)
+
+    @asynccontextmanager
+    async def _running(self, spec: SandboxSpec, folder: Path) -> AsyncIterator[BubblewrapSandbox]:
+        opening = connect_supervisor(
+            folder / "control",
+            forwards=spec.egress.forwards,
+            lifetime_s=spec.lifetime_s,
+            heartbeat=self.heartbeat,
+        )
+        async with opening as supervisor:
+            sandbox, group = await self._start(spec, folder, supervisor)
+            try:
+                yield sandbox
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await sandbox.stop()
+                    await sandbox.process.aclose()
+                    await sandbox.launch.guard.release_and_wait()
+                    sandbox.status.close()
+                    await to_thread.run_sync(cgroup.remove_cgroup, group)
+
+    async def _start(
+        self, spec: SandboxSpec, folder: Path, supervisor: SupervisorClient
+    ) -> tuple[BubblewrapSandbox, Path | None]:
+        """Start a sandbox; shielded, because a cancelled start would leave an unknown process."""
+        with anyio.CancelScope(shield=True):
+            folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
+            launch = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
+            group = await to_thread.run_sync(cgroup.make_cgroup, spec.processes + OWN_PROCESSES)
+            try:
+                process = await anyio.open_process(
+                    cgroup.argv_in_cgroup(group, launch.argv),
+                    stdin=DEVNULL,
+                    stdout=DEVNULL,
+                    stderr=PIPE,
+                    cwd="/",
+                    env={},
+                    pass_fds=launch.inherited_fds,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as fault:
+                os.close(launch.status_fd)
+                launch.guard.release()
+                await to_thread.run_sync(cgroup.remove_cgroup, group)
+                raise SandboxError(f"cannot start {self.program}: {fault}") from fault
+            finally:
+                for descriptor in launch.inherited_fds:
+                    os.close(descriptor)
+        return BubblewrapSandbox(
+            spec, supervisor, folders, process, launch, StatusPipe(launch.status_fd), self.archive_limiter
+        ), group
+
+
+def bubblewrap_provider(
+    folder: Path, *, engine: ContainmentEngine | None = None
+) -> BubblewrapSandboxProvider:
+    """Return the provider of sandboxes on the host, in ``folder``, after removing those of killed runs.
+
+    Blocking; without ``engine`` bubblewrap is tried once in a process.
+
+    Raises:
+        SandboxError: bubblewrap does not work; the message has the fix.
+    """
+    chosen = engine or choose_engine(BUBBLEWRAP)
+    if chosen.program is None:
+        raise SandboxError(
+            f"{chosen.kind} cannot contain a coding agent, which needs its own files, processes and "
+            "loopback: use bubblewrap or a container engine"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(folder)
+    except OSError as fault:
+        raise SandboxError(f"cannot create a sandbox in {folder}: {fault}") from fault
+    return BubblewrapSandboxProvider(folder.resolve(), chosen.program)
+
+
+OUT_OF_MEMORY, DISK_FULL, TOO_MANY_PROCESSES = "out of memory", "disk full", "too many processes"
+
+_MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
+
+_SHARE = 20
+"""Measuring takes at most one part in this many of the time: a million files must not cost a core."""
+
+
+async def wait_over_limits(pid: int, spec: SandboxSpec) -> str:
+    """Wait until the descendants of ``pid`` exceed memory or processes; return which."""
+    while True:
+        began = time.monotonic()
+        used = await to_thread.run_sync(measure_process_tree, pid, spec.memory_bytes)
+        if used.memory_bytes > spec.memory_bytes:
+            return OUT_OF_MEMORY
+        # A kernel limit, where there is one, is reached first: a fork then fails, and the sandbox lives on.
+        if used.threads > spec.processes + 2 * OWN_PROCESSES:
+            return TOO_MANY_PROCESSES
+        await anyio.sleep(max(_MEMORY_EVERY_S, _SHARE * (time.monotonic() - began)))
+
+
+async def wait_disk_full(folders: Sequence[Path], spec: SandboxSpec) -> str:
+    """Wait until the files in ``folders`` exceed the disk limit; return the reason."""
+    while True:
+        began, total = time.monotonic(), 0
+        for folder in folders:
+            total += await to_thread.run_sync(measure_folder, folder, spec.disk_bytes - total)
+            if total > spec.disk_bytes:
+                return DISK_FULL
+        await anyio.sleep(max(_DISK_EVERY_S, _SHARE * (time.monotonic() - began)))

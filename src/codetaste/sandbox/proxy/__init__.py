@@ -1,0 +1,1 @@
+"""The allow-list egress proxy."""

@@ -1,0 +1,223 @@
+"""The system call filter of a contained command, as a classic BPF program.
+
+It denies calls by name, answers unknown (newer) calls with ENOSYS, and kills a process that makes calls of
+another architecture (32-bit and x32 calls have other numbers). Both engines use it; under Landlock it also
+replaces what a mount and a PID namespace protect under bubblewrap.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codetaste.sandbox.seccomp import syscalls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ALL_BITS = 0xFFFFFFFF
+_LOAD, _AND, _IF_EQUAL, _IF_GREATER, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
+_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
+
+NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+_O_TRUNC, _O_ACCMODE = 0o1000, 0o3
+_AF_UNIX, _STREAM, _SEQPACKET, _SOCKET_KIND = 1, 1, 5, 0xF
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
+_SIGURG = 23
+_HARMLESS_IOCTLS = (
+    0x5401,  # TCGETS: isatty
+    0x540F,  # TIOCGPGRP
+    0x5413,  # TIOCGWINSZ
+    0x541B,  # FIONREAD
+    0x5421,  # FIONBIO
+    0x5450,  # FIONCLEX
+    0x5451,  # FIOCLEX
+    0x802C542A,  # TCGETS2
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    audit: int
+    numbers: dict[str, int]
+    foreign_from: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, syscalls.X86_64, 0x3FFFFFFF),  # x32 calls carry bit 30
+    "aarch64": _Machine(0xC00000B7, syscalls.AARCH64, 0x3FFFFFFF),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentCheck:
+    """True when ``argument & mask`` is one of ``values``; only the low 32 bits are compared."""
+
+    argument: int
+    values: tuple[int, ...]
+    mask: int = ALL_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """``names`` fail with ``error``, unless all of ``unless`` are true."""
+
+    names: str
+    error: int = errno.EPERM
+    unless: tuple[ArgumentCheck, ...] = ()
+
+
+_ALWAYS_DENIED = (
+    Denial("socket connect bind listen accept accept4", errno.EACCES),
+    # Only connected types: a datagram socket can send to any address.
+    Denial(
+        "socketpair",
+        errno.EACCES,
+        (ArgumentCheck(0, (_AF_UNIX,)), ArgumentCheck(1, (_STREAM, _SEQPACKET), _SOCKET_KIND)),
+    ),
+    Denial("io_uring_setup io_uring_enter io_uring_register clone3", errno.ENOSYS),
+    Denial("clone unshare", unless=(ArgumentCheck(0, (0,), NAMESPACES),)),
+    Denial("ioctl", errno.ENOTTY, (ArgumentCheck(1, _HARMLESS_IOCTLS),)),
+    Denial(
+        "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp "
+        "setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig "
+        "fsmount fspick mount_setattr statmount listmount swapon swapoff reboot kexec_load "
+        "kexec_file_load init_module finit_module delete_module bpf perf_event_open userfaultfd keyctl "
+        "add_key request_key name_to_handle_at open_by_handle_at acct quotactl quotactl_fd syslog "
+        "settimeofday clock_settime clock_adjtime sethostname setdomainname iopl ioperm modify_ldt "
+        "vhangup lookup_dcookie nfsservctl fanotify_init fanotify_mark uselib ustat sysfs _sysctl "
+        "migrate_pages move_pages"
+    ),
+    # Memory that belongs to no process is not counted, and outlives its creator.
+    Denial("shmget msgget semget mq_open mq_unlink memfd_create memfd_secret", errno.ENOSYS),
+)
+
+_SHARED_FILES = (  # what Landlock does not check
+    Denial(
+        "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr "
+        "setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr utime utimes "
+        "futimesat utimensat"
+    ),
+)
+_SHARED_PROCESSES = (  # without a PID namespace other processes of the user are within reach
+    Denial("prlimit64", unless=(ArgumentCheck(0, (0,)),)),
+    Denial("setpriority ioprio_set", unless=(ArgumentCheck(0, (0, 1)), ArgumentCheck(1, (0,)))),
+    Denial(
+        "sched_setparam sched_setscheduler sched_setaffinity sched_setattr", unless=(ArgumentCheck(0, (0,)),)
+    ),
+)
+_UNSCOPED_SIGNALS = (
+    Denial("kill", unless=(ArgumentCheck(0, (0,)),)),
+    Denial("tkill", unless=(ArgumentCheck(1, (_SIGURG,)),)),
+    Denial("tgkill", unless=(ArgumentCheck(2, (_SIGURG,)),)),
+    Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
+)
+_TRUNCATING = tuple(
+    flag | access for flag in (0, _O_TRUNC) for access in range(4) if flag | access != _O_TRUNC
+)
+_UNGUARDED_TRUNCATE = (
+    Denial("truncate"),
+    Denial("open", unless=(ArgumentCheck(1, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    Denial("openat", unless=(ArgumentCheck(2, _TRUNCATING, _O_TRUNC | _O_ACCMODE),)),
+    Denial("openat2", errno.ENOSYS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterGaps:
+    """What the engine does not protect, so that the filter must."""
+
+    files: bool = False
+    """No read-only mount: modes, owners, times and attributes could be changed."""
+    processes: bool = False
+    """No process namespace: other processes of the same user could be slowed or limited."""
+    signals: bool = False
+    """Signals can reach processes of the host."""
+    truncate: bool = False
+    """A file can be opened for reading and truncated at once."""
+
+
+def is_supported(machine: str = "") -> bool:
+    """Return whether the filter has the system call numbers of ``machine``, by default this one."""
+    return (machine or platform.machine()) in _MACHINES
+
+
+def assemble_shell_filter(gaps: FilterGaps, machine: str = "") -> bytes:
+    """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
+
+    Raises:
+        KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
+    """
+    return assemble(_shell_denials(gaps), machine)
+
+
+def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
+    """Return a filter that allows all known calls but ``denials``, as :func:`program` does.
+
+    Raises:
+        KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
+    """
+    this = _MACHINES[machine or platform.machine()]
+    code = [
+        _instruction(_LOAD, _AT_MACHINE),
+        _instruction(_IF_EQUAL, this.audit, then=1),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, _AT_NUMBER),
+        _instruction(_IF_GREATER, this.foreign_from, then=0, otherwise=1),
+        _instruction(_RETURN, _KILL),
+        _instruction(_IF_GREATER, syscalls.NEWEST, then=0, otherwise=1),
+        _instruction(_RETURN, _ERRNO | errno.ENOSYS),
+    ]
+    for denial in denials:
+        for name in denial.names.split():
+            if name in this.numbers:
+                code += _compile(this.numbers[name], denial)
+    return b"".join([*code, _instruction(_RETURN, _ALLOW)])
+
+
+def _shell_denials(gaps: FilterGaps) -> Iterable[Denial]:
+    yield from _ALWAYS_DENIED
+    if gaps.files:
+        yield from _SHARED_FILES
+    if gaps.processes:
+        yield from _SHARED_PROCESSES
+    if gaps.signals:
+        yield from _UNSCOPED_SIGNALS
+    yield _descriptor_calls(gaps)
+    if gaps.truncate:
+        yield from _UNGUARDED_TRUNCATE
+
+
+def _descriptor_calls(gaps: FilterGaps) -> Denial:
+    """Deny fcntl commands by which a ready descriptor sends a chosen signal to a process."""
+    if not gaps.signals:
+        return Denial("")
+    harmless = tuple(
+        n
+        for n in (*range(17), *range(36, 39), *range(1024, 1042))
+        if n not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
+    )
+    return Denial("fcntl", errno.EINVAL, (ArgumentCheck(1, harmless),))
+
+
+def _compile(number: int, denial: Denial) -> list[bytes]:
+    body: list[bytes] = []
+    for check in denial.unless:
+        body.append(_instruction(_LOAD, _AT_ARGUMENTS + 8 * check.argument))
+        if check.mask != ALL_BITS:
+            body.append(_instruction(_AND, check.mask))
+        left = len(check.values)
+        for position, value in enumerate(check.values):
+            body.append(_instruction(_IF_EQUAL, value, then=left - position, otherwise=0))
+        body.append(_instruction(_RETURN, _ERRNO | denial.error))
+    body.append(_instruction(_RETURN, _ALLOW if denial.unless else _ERRNO | denial.error))
+    return [_instruction(_IF_EQUAL, number, then=0, otherwise=len(body)), *body]
+
+
+def _instruction(code: int, operand: int, *, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, then, otherwise, operand)

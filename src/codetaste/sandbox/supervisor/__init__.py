@@ -1,0 +1,1 @@
+"""The daemon inside every sandbox, and the host's end of it."""

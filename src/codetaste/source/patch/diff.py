@@ -1,0 +1,105 @@
+"""Patch between two trees on disk, as ``git diff`` of their commits would print it."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.errors import SourceError
+from codetaste.source.patch.parse import MAX_PATCH_BYTES
+from codetaste.source.scratch_repository import make_scratch_repository
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.source.scratch_repository import ScratchRepository
+
+_NAMES = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=false")
+"""Allow file names that other systems forbid."""
+_DIFF = (
+    *("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "-M50%", "-l1000"),
+    *("--diff-algorithm=myers", "--indent-heuristic"),
+)
+"""Defaults of ``git diff``, fixed for every version: the published golden patches were made so."""
+_TIMEOUT_S, _SWEEP_S = 600.0, 60.0
+
+
+async def diff_trees(before: Path, after: Path, scratch: Path) -> bytes:
+    """Return the patch that turns the folder ``before`` into ``after``; neither has a ``.git``.
+
+    Submodules are empty folders in trees, so they do not appear in the patch.
+
+    Args:
+        before: plain folder, read-only.
+        after: plain folder, read-only.
+        scratch: an existing folder; everything is written to a new folder below it, removed at the end.
+
+    Raises:
+        SourceError: a tree cannot be read, or the patch is larger than ``MAX_PATCH_BYTES``.
+        StorageFull: no space left.
+        ToolMissing: git is not installed.
+    """
+    folder = await to_thread.run_sync(lambda: Path(tempfile.mkdtemp(dir=scratch, prefix="diff-")))
+    try:
+        repository = await to_thread.run_sync(make_scratch_repository, folder, _TIMEOUT_S)
+        old_names, new_names = await to_thread.run_sync(_differing, before, after)
+        old = await _tree(repository, before, "old", old_names)
+        new = await _tree(repository, after, "new", new_names)
+        return (await repository.git(*_NAMES, *_DIFF, old, new, output_bytes=MAX_PATCH_BYTES)).output
+    finally:
+        with anyio.move_on_after(_SWEEP_S, shield=True):
+            await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+async def _tree(repository: ScratchRepository, tree: Path, name: str, names: Iterable[bytes]) -> str:
+    """Write a tree object with the files ``names`` of ``tree``; return its hash."""
+    env = {"GIT_INDEX_FILE": str(repository.folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
+    listed = (path + b"\0" for path in names)
+    await repository.git_with_input(listed, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
+    return (await repository.git("write-tree", env=env)).output.decode().strip()
+
+
+def _differing(before: Path, after: Path) -> tuple[list[bytes], list[bytes]]:
+    """Return the paths, in each tree, of files and links that differ between the trees, sorted."""
+    old, new = _listed(before), _listed(after)
+    names = sorted(name for name in old.keys() | new.keys() if not _same(old.get(name), new.get(name)))
+    return [name for name in names if name in old], [name for name in names if name in new]
+
+
+def _listed(root: Path) -> dict[bytes, os.DirEntry[bytes]]:
+    base = os.fsencode(root)
+    found: dict[bytes, os.DirEntry[bytes]] = {}
+    folders = [b""]
+    try:
+        while folders:
+            below = folders.pop()
+            with os.scandir(os.path.join(base, below)) as entries:  # noqa: PTH118  (bytes)
+                for entry in entries:
+                    name = below + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(name + b"/")
+                    else:
+                        found[name] = entry
+    except OSError as error:
+        raise SourceError(f"{root}: cannot be read: {error.strerror}") from error
+    return found
+
+
+def _same(one: os.DirEntry[bytes] | None, other: os.DirEntry[bytes] | None) -> bool:
+    if one is None or other is None or one.is_symlink() != other.is_symlink():
+        return False
+    if one.is_symlink():
+        return os.readlink(one.path) == os.readlink(other.path)  # noqa: PTH115  (bytes)
+    states = one.stat(follow_symlinks=False), other.stat(follow_symlinks=False)
+    if states[0].st_size != states[1].st_size or (states[0].st_mode ^ states[1].st_mode) & 0o100:
+        return False
+    return filecmp.cmp(one.path, other.path, shallow=False)

@@ -1,0 +1,213 @@
+"""Cache of immutable trees: plain folders that hold R or R∘X*, without a ``.git``.
+
+A tree is written under a temporary name and renamed together with its seal (digest and file states), so a
+visible tree is always complete. A lock lets many jobs and processes request the same tree.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import stat
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from codetaste.core.text import printable_name
+from codetaste.errors import SourceError
+from codetaste.source.tree.writer import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
+
+_SEAL = "seal.json"
+_READ_BYTES = 1 << 20
+_FILE, _PROGRAM, _LINK = b"100644", b"100755", b"120000"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A folder and the digest of its content (``tree_digest``)."""
+
+    path: Path
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: bytes
+    mode: bytes
+    size: int
+    mtime_ns: int
+
+
+def tree_digest(root: Path) -> str:
+    """Return the sha256 (hex) over paths, modes and contents of all files and links below ``root``.
+
+    Modes are git's (file, executable file, link); empty folders, owners and times do not count, links are not
+    followed. Equal digests mean that a scan of both gives equal results.
+
+    Raises:
+        SourceError: an entry is neither file, folder nor link, or cannot be read.
+    """
+    digest = hashlib.sha256(b"codetaste tree 1\n")
+    base = os.fsencode(root)
+    try:
+        for entry in sorted(_entries(base), key=lambda entry: entry.name):
+            content = _content_digest(b"%s/%s" % (base, entry.name), entry.mode)
+            digest.update(b"%s %d %s %s\n" % (entry.mode, len(entry.name), entry.name, content))
+    except OSError as error:
+        raise SourceError(f"{root}: cannot be read: {error}") from error
+    return digest.hexdigest()
+
+
+async def cached_tree(cache: Path, key: str, fill: Callable[[Path], Awaitable[None]]) -> Tree:
+    """Return the tree ``key`` of the cache; ``fill`` makes it if it is missing or was modified.
+
+    ``fill`` gets a path that does not exist yet and makes the folder. It runs at most once at a time over all
+    processes; if it fails, nothing is stored.
+
+    Raises:
+        StorageFull: no space left.
+        SourceError: raised by ``fill``, or the cache folder cannot be written.
+    """
+    home = cache / "trees" / key
+    found = await to_thread.run_sync(_reuse, home)
+    if found is not None:
+        return found
+    async with locked(cache / "locks" / f"{key}.lock"):
+        found = await to_thread.run_sync(_reuse, home)
+        if found is not None:
+            return found
+        stage = home.with_name(f".{key}.making")
+        try:
+            await to_thread.run_sync(_prepare, stage, key)
+            await fill(stage / "tree")
+            return await to_thread.run_sync(_seal, stage, home)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(_sweep, home)
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Lock the file ``path`` against all other tasks and processes; a crash releases the lock."""
+    descriptor = await to_thread.run_sync(_open_lock, path)
+    try:
+        pause_s = 0.01
+        while not _try_lock(descriptor):
+            await anyio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.1)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise storage_error(error, f"cannot lock {path}") from error
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise SourceError(f"the cache folder cannot be locked: {error.strerror}") from error
+    return True
+
+
+def _prepare(stage: Path, key: str) -> None:
+    _sweep(stage.with_name(key))
+    try:
+        stage.mkdir(parents=True)
+    except OSError as error:
+        raise storage_error(error, f"cannot make {stage}") from error
+
+
+def _sweep(home: Path) -> None:
+    """Remove temporary folders of this or a killed process beside ``home``; call it under the lock."""
+    for rest in home.parent.glob(f".{home.name}.*"):
+        shutil.rmtree(rest, ignore_errors=True)
+
+
+def _reuse(home: Path) -> Tree | None:
+    """Return the sealed tree if names, modes, sizes and times have not changed since."""
+    try:
+        seal = json.loads((home / _SEAL).read_text(encoding="utf-8"))
+        tree = home / "tree"
+        if seal["shape"] == _shape(tree):
+            return Tree(tree, str(seal["digest"]))
+    except (OSError, ValueError, KeyError, TypeError, SourceError):
+        return None
+    return None
+
+
+def _seal(stage: Path, home: Path) -> Tree:
+    tree = stage / "tree"
+    digest = tree_digest(tree)
+    try:
+        with (stage / _SEAL).open("w", encoding="utf-8") as file:
+            json.dump({"digest": digest, "shape": _shape(tree)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        if home.exists():  # modified after it was sealed
+            home.rename(home.with_name(f".{home.name}.changed"))
+        stage.rename(home)
+    except OSError as error:
+        raise storage_error(error, f"cannot write {home}") from error
+    return Tree(home / "tree", digest)
+
+
+def _shape(tree: Path) -> str:
+    """Digest names, modes, sizes and times: what a change would alter, without reading any file."""
+    digest = hashlib.sha256()
+    for entry in sorted(_entries(os.fsencode(tree)), key=lambda entry: entry.name):
+        digest.update(
+            b"%s %d %d %d %s\n" % (entry.mode, entry.size, entry.mtime_ns, len(entry.name), entry.name)
+        )
+    return digest.hexdigest()
+
+
+def _entries(base: bytes, below: bytes = b"") -> Iterator[_Entry]:
+    folders = [below]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(b"%s/%s" % (base, folder) if folder else base) as found:
+            for item in found:
+                name = b"%s/%s" % (folder, item.name) if folder else item.name
+                status = item.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(name)
+                else:
+                    yield _Entry(name, _git_mode(status, name), status.st_size, status.st_mtime_ns)
+
+
+def _git_mode(status: os.stat_result, name: bytes) -> bytes:
+    if stat.S_ISLNK(status.st_mode):
+        return _LINK
+    if stat.S_ISREG(status.st_mode):
+        return _PROGRAM if status.st_mode & 0o100 else _FILE
+    raise SourceError(f"{printable_name(name)} is neither a file, a folder nor a link")
+
+
+def _content_digest(path: bytes, mode: bytes) -> bytes:
+    digest = hashlib.sha256()
+    if mode == _LINK:
+        digest.update(os.readlink(path))  # noqa: PTH115 - a Path would lose 'x/./y' and a trailing slash
+    else:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
+            while chunk := file.read(_READ_BYTES):
+                digest.update(chunk)
+    return digest.hexdigest().encode()
