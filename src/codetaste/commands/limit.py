@@ -172,4 +172,4 @@ def _print_limits(
     elif owner:
         say(f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force")
     else:
-        say("nobody is at work on it: these hold for the next session, unless its config says something new")
+        say("no process is running it: these apply to the next session, unless its config changes them")
