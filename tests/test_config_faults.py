@@ -46,7 +46,7 @@ def test_a_key_with_a_line_break_stays_in_its_line(tmp_path: Path) -> None:
 def test_what_is_no_amount_of_money_is_no_budget(amount: str, tmp_path: Path) -> None:
     (problem,) = problems(GOOD, tmp_path, f"run.budget_usd={amount}")
     assert "run.budget_usd: " in problem
-    assert "no amount of US dollars" in problem
+    assert "is not an amount of US dollars" in problem
 
 
 def test_a_value_nested_beyond_reason_is_no_value(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_an_instance_is_told_in_full_and_nothing_reaches_the_terminal_raw(
     text = codetaste("benchmark", "show", "koajs__*", *bench)
     assert "rules         1 additive, 1 reductive" in text
     assert "\x1b" not in text
-    assert "fits 99 instances" in codetaste("benchmark", "show", "made__*", *bench, code=2)
+    assert "matches 99 instances" in codetaste("benchmark", "show", "made__*", *bench, code=2)
 
 
 def test_the_example_for_the_published_benchmark_is_one_model_on_one_instance(

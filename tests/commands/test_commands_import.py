@@ -134,7 +134,7 @@ def test_an_archive_that_cannot_be_taken_leaves_nothing(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["checkout", "--name", "../out"], "make a name"),
+        (["checkout", "--name", "../out"], "a name has only letters"),
         (["checkout", "--name", "there"], "exists already"),
         (["nowhere", "--name", "x"], "no such folder or archive"),
         (["checkout", "--name", "x", "--score"], "need --benchmark"),

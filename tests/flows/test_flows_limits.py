@@ -129,7 +129,7 @@ def test_bad_limits_get_one_line_each_and_none_of_them_is_applied(ended: Place) 
 
 def test_without_a_process_they_hold_for_the_next_session_until_the_config_is_newer(ended: Place) -> None:
     done = ended.cli("limit", "r", "--budget-usd", "3.5", "--jobs", "2", "--time-limit", "2h")
-    assert "nobody is at work on it: these hold for the next session" in done.out
+    assert "no process is running it: these apply to the next session" in done.out
     assert "$3.50 (the config says $2.00)" in done.out
     again = ended.run("--json")
     assert again.json["money"]["limit_usd"] == "3.5"

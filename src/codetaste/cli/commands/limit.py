@@ -177,5 +177,5 @@ def _print_limits(
         )
     else:
         print_result(
-            "nobody is at work on it: these hold for the next session, unless its config says something new"
+            "no process is running it: these apply to the next session, unless its config changes them"
         )
