@@ -137,6 +137,18 @@ class JobContext:
             self._under_way.discard(name)
         return json_copy(value)
 
+    async def record(self, name: str, value: Json) -> None:
+        """Record effect ``name``, which has already happened; durable on return.
+
+        Raises:
+            StorageFull: it could not be recorded.
+        """
+        await self._record.record_effect(self.key, self.fingerprint, name, json_copy(value))
+
+    def recorded(self, name: str) -> Json:
+        """Return the recorded effect ``name``; see ``is_recorded``."""
+        return json_copy(self._record.effects(self.key, self.fingerprint)[name])
+
     def unsettled_calls(self, name: str) -> tuple[PaidCall, ...]:
         """Return the calls for effect ``name`` that were sent and whose cost is unknown.
 

@@ -143,7 +143,7 @@ def read_metadata(
         message=parse_text(
             additional.get("message") or additional.get("error") or additional.get("error_message")
         ),
-        interruption=parse_text(additional.get("interrupted")),
+        interruption=parse_text(additional.get("interruption")),
         loadable=_loadable(metadata),
     )
 

@@ -89,9 +89,9 @@ class AgentRunResult:
         if self.metered_usd is not None:
             data["cost_usd"] = format_exact_usd(self.metered_usd)
         if self.reported_usd is not None:
-            data["program_cost_usd"] = format_exact_usd(self.reported_usd)
+            data["reported_cost_usd"] = format_exact_usd(self.reported_usd)
         if self.cost_mismatch_note():
-            data["cost_difference"] = self.cost_mismatch_note()
+            data["cost_mismatch"] = self.cost_mismatch_note()
         return data
 
 

@@ -1,12 +1,29 @@
-"""One agent run in a fresh sandbox: open, add the task, run the agent, collect its output on every ending."""
+"""``AgentRun``: one run of one agent in one fresh sandbox, whose output is extracted on every ending.
+
+::
+
+    async with PatchRun(spec, services, job) as run:
+        await run.run_agent()
+    run.patch
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
-from codetaste.flows.agents.result import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT, UNKNOWN, utc_now
-from codetaste.flows.agents.runners import runner_for
+from codetaste.flows.agents.result import (
+    BUDGET,
+    EXECUTION_ERROR,
+    SUCCESS,
+    TIMEOUT,
+    UNKNOWN,
+    AgentRunResult,
+    utc_now,
+)
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.retry import mark_given_up
 from codetaste.sandbox.base import TASK
@@ -15,103 +32,231 @@ from codetaste.source.checkout import checkout_trees
 from codetaste.source.tree.store import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
-    from codetaste.flows.agents.context import InferenceContext
-    from codetaste.flows.agents.result import AgentRunResult
-    from codetaste.flows.infer.plan import Step
+    from anyio import CapacityLimiter
+
+    from codetaste.harness.config import AgentConfig
     from codetaste.harness.testbed.testbed import Testbed
+    from codetaste.llm.messages import Request
     from codetaste.orchestration.job import JobContext
-    from codetaste.sandbox.base import Sandbox
+    from codetaste.sandbox.base import Egress, Mount, Sandbox, SandboxProvider
+    from codetaste.sandbox.config import SandboxConfig
+    from codetaste.source.origin import Origin
 
 DESCRIPTION_PATH = f"{TASK}/description.md"
 """Path of the task description in the sandbox; the agent's prompt has the same text."""
 _LEAST_LIFETIME_S = 6 * 3600.0
-_OWN_FAULTS = ("out of memory", "disk full")
-"""Beginnings of a sandbox's end reason for which its agent is to blame."""
 
 
-async def run_agent_in_sandbox(
-    step: Step,
-    task: str,
-    context: InferenceContext,
-    job: JobContext,
-    result: AgentRunResult,
-    collect: Callable[[Sandbox, Testbed], Awaitable[None]],
-    name: str = "",
-) -> None:
-    """Run the agent of ``step`` on ``task`` in a new sandbox, and ``collect`` its output.
+class SandboxNeeds(NamedTuple):
+    """What an agent needs of its sandbox: mounts, and a way to its model."""
 
-    The sandbox has R and the task, and nothing else of the instance. ``collect`` gets the stopped sandbox on
-    every ending: success, time limit, budget, crash, a sandbox that died, cancellation.
+    mounts: tuple[Mount, ...]
+    egress: Egress
 
-    Args:
-        step: the step of a trial that is run.
-        task: the whole prompt.
-        context: the context that all trials share.
-        job: the job whose budget and clock limit the run.
-        result: filled in while the agent runs.
-        collect: takes the output from the sandbox.
-        name: distinguishes several attempts of one job; "" where there is one.
 
-    Raises:
-        SandboxError: the sandbox could not be opened, or died for a reason that is not the agent's fault.
-        ModelError: the provider stayed unusable after all retries.
+class AgentRunner(Protocol):
+    """How one agent of the config is run: by the own loop, or as a CLI agent in the sandbox."""
+
+    @property
+    def version(self) -> str:
+        """The version of the agent: codetaste's own, or the CLI agent's release."""
+        ...
+
+    @property
+    def published_name(self) -> dict[str, Any]:
+        """Its ``name``, ``version`` and ``provider`` in ``agent_config.json``."""
+        ...
+
+    def fingerprint(self, task: str) -> tuple[str, ...]:
+        """Everything that determines a run's result besides the task's text, the model and the sandbox."""
+        ...
+
+    def first_request(self, task: str) -> Request | None:
+        """Return a request that costs no more than the first model call; None where that is unknown."""
+        ...
+
+    async def prepare(self) -> SandboxNeeds:
+        """Install the agent if necessary, and return what it needs of its sandbox.
+
+        Raises:
+            ToolMissing: the CLI agent cannot be installed on this host.
+        """
+        ...
+
+    async def run(self, run: AgentRun) -> None:
+        """Run the agent in ``run.sandbox`` and fill in ``run.result``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServices:
+    """What all agent runs of one session share.
+
+    Attributes:
+        out: the run's folder.
+        cache: the folder where trees and testbeds are cached between runs.
+        sandboxes: opens the sandboxes that agents run in.
+        sandbox_config: the section ``[sandbox]``.
+        runners: how each agent is run, by agent id.
+        extraction_limiter: limits concurrent patch extractions, because each has a list of R's files in
+            memory, and all agents may end at the same moment.
     """
-    trees = await checkout_trees(context.benchmark.origin(step.trial.instance), context.cache)
-    testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), context.cache)
-    runner = await runner_for(step, context)
-    lifetime_s = max(_LEAST_LIFETIME_S, 4 * step.trial.agent.time_limit)
-    spec = sandbox_spec(
-        context.sandbox_config, job.key, mounts=runner.mounts, egress=runner.egress, lifetime_s=lifetime_s
-    )
-    collected: list[CodetasteError | None] = []
-    async with context.sandboxes.open(spec) as sandbox:
-        await sandbox.put(testbed_archive(testbed, {DESCRIPTION_PATH: f"{task}\n".encode()}))
+
+    out: Path
+    cache: Path
+    sandboxes: SandboxProvider
+    sandbox_config: SandboxConfig
+    runners: Mapping[str, AgentRunner]
+    extraction_limiter: CapacityLimiter
+
+    @property
+    def sandbox_fingerprint(self) -> str:
+        """The config values that determine a sandbox's content.
+
+        With the engine "auto", the engine that is chosen on a host does not make results differ.
+        """
+        return f"{self.sandbox_config.engine} {self.sandbox_config.image}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRunSpec:
+    """What is run: an agent, the code that it gets, and its whole prompt.
+
+    ``model_label`` is the display name of its model. ``name`` distinguishes several runs of one job; "" where
+    there is one.
+    """
+
+    agent: AgentConfig
+    origin: Origin
+    task: str
+    model_label: str
+    name: str = ""
+
+
+@dataclass(slots=True)
+class AgentRun(ABC):
+    """One agent run. The sandbox has R and the task, and nothing else of the instance.
+
+    Leaving the block extracts the output from the stopped sandbox, on every ending: success, time limit,
+    budget, crash, a sandbox that died, cancellation. A subclass decides what the output is.
+    """
+
+    spec: AgentRunSpec
+    services: AgentServices
+    job: JobContext
+    result: AgentRunResult = field(default_factory=AgentRunResult)
+    sandbox: Sandbox = field(init=False)
+    testbed: Testbed = field(init=False)
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
+    _ended: bool = field(default=False, init=False)
+    _extracted: bool = field(default=False, init=False)
+    _extraction_error: CodetasteError | None = field(default=None, init=False)
+
+    @abstractmethod
+    async def extract(self) -> None:
+        """Take the output from the stopped sandbox.
+
+        Raises:
+            SandboxError: the sandbox cannot be read.
+        """
+
+    @property
+    def file_key(self) -> str:
+        """The beginning of the names of this run's files in the run's folder."""
+        return f"{self.job.key}.{self.spec.name}" if self.spec.name else self.job.key
+
+    async def __aenter__(self) -> Self:
+        """Open a sandbox with R and the task.
+
+        Raises:
+            SandboxError: the sandbox could not be opened.
+            ToolMissing: the CLI agent cannot be installed on this host.
+        """
+        agent, services = self.spec.agent, self.services
+        trees = await checkout_trees(self.spec.origin, services.cache)
+        self.testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), services.cache)
+        mounts, egress = await services.runners[agent.id].prepare()
+        lifetime_s = max(_LEAST_LIFETIME_S, 4 * agent.time_limit)
+        wanted = sandbox_spec(
+            services.sandbox_config, self.job.key, mounts=mounts, egress=egress, lifetime_s=lifetime_s
+        )
+        async with AsyncExitStack() as stack:
+            self.sandbox = await stack.enter_async_context(services.sandboxes.open(wanted))
+            description = {DESCRIPTION_PATH: f"{self.spec.task}\n".encode()}
+            await self.sandbox.put(testbed_archive(self.testbed, description))
+            stack.push_async_callback(self._stop_and_extract)
+            self._stack = stack.pop_all()
+        return self
+
+    async def run_agent(self) -> None:
+        """Run the agent until it ends, or until its time or its sandbox does."""
         try:
-            with job.budget.deadline() as scope:
-                await runner.run(sandbox, task, result, job, name)
+            with self.job.budget.deadline() as scope:
+                await self.services.runners[self.spec.agent.id].run(self)
             if scope.cancelled_caught:
-                result.finish_reason = TIMEOUT
+                self.result.finish_reason = TIMEOUT
             else:
-                collected.append(await _collect(sandbox, testbed, collect, result))
+                self._ended = True
         except SandboxError:
-            if not sandbox.end_reason:
+            if not self.sandbox.end_reason:
                 raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Extract the output and close the sandbox; an exception in flight has precedence over new ones.
+
+        Raises:
+            SandboxError: the output cannot be extracted, or the sandbox died without the agent's fault.
+            ModelUnavailable: the provider stayed unusable after all retries.
+        """
+        await self._stack.__aexit__(kind, error, trace)
+        if error is None:
+            self._raise_fault()
+
+    async def _stop_and_extract(self) -> None:
+        try:
+            if self._ended:
+                await self._try_extract()
         finally:
-            if not collected:
-                with job.cleanup_scope():
-                    collected.append(await _collect(sandbox, testbed, collect, result))
-    if _agent_fault(sandbox) and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {sandbox.end_reason}"
-    if not collected:
-        raise SandboxError("the agent's output could not be collected from its sandbox in time")
-    if collected[0] is not None:
-        raise collected[0]
-    if sandbox.end_reason and not _agent_fault(sandbox):
-        raise SandboxError(f"the sandbox ended: {sandbox.end_reason}")
-    # A CLI agent may report success although no model call was answered.
-    worked = result.finish_reason in {BUDGET, TIMEOUT} or (result.finish_reason == SUCCESS and result.turns)
-    if result.provider_error and not worked:
-        raise mark_given_up(ModelUnavailable(result.provider_error))
+            if not self._extracted:
+                with self.job.cleanup_scope():
+                    await self._try_extract()
+
+    async def _try_extract(self) -> None:
+        """Stop the sandbox and extract the output; an error is stored, so as not to hide why the run ended."""
+        self.result.finished_at = self.result.finished_at or utc_now()
+        try:
+            await self.sandbox.stop()
+            await self.extract()
+        except CodetasteError as error:
+            self._extraction_error = error
+        self._extracted = True
+
+    def _raise_fault(self) -> None:
+        """Raise if the run has no valid result although the agent is not to blame."""
+        result, end_reason = self.result, self.sandbox.end_reason
+        own_fault = end_reason.startswith(_OWN_FAULTS)
+        if own_fault and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
+            result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {end_reason}"
+        if not self._extracted:
+            raise SandboxError("the agent's output could not be collected from its sandbox in time")
+        if self._extraction_error is not None:
+            raise self._extraction_error
+        if end_reason and not own_fault:
+            raise SandboxError(f"the sandbox ended: {end_reason}")
+        # A CLI agent may report success although no model call was answered.
+        worked = result.finish_reason in {BUDGET, TIMEOUT} or (
+            result.finish_reason == SUCCESS and result.turns
+        )
+        if result.provider_error and not worked:
+            raise mark_given_up(ModelUnavailable(result.provider_error))
 
 
-async def _collect(
-    sandbox: Sandbox,
-    testbed: Testbed,
-    collect: Callable[[Sandbox, Testbed], Awaitable[None]],
-    result: AgentRunResult,
-) -> CodetasteError | None:
-    """Stop the sandbox and collect the output; return an error, which must not hide why the run ended."""
-    result.finished_at = result.finished_at or utc_now()
-    try:
-        await sandbox.stop()
-        await collect(sandbox, testbed)
-    except CodetasteError as error:
-        return error
-    return None
-
-
-def _agent_fault(sandbox: Sandbox) -> bool:
-    """Whether the agent caused the end of its sandbox, so that a retry would end the same way."""
-    return sandbox.end_reason.startswith(_OWN_FAULTS)
+_OWN_FAULTS = ("out of memory", "disk full")
+"""Beginnings of a sandbox's end reason for which its agent is to blame: a retry would end the same way."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from codetaste import __version__
 from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
+from codetaste.core.hashing import canonical_json
 from codetaste.flows.agents.result import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT
+from codetaste.flows.agents.run import SandboxNeeds
 from codetaste.flows.transcript import write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
@@ -20,17 +23,17 @@ from codetaste.sandbox.egress import GATEWAY_PORT, gateway_egress
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from codetaste.flows.agents.context import InferenceContext
     from codetaste.flows.agents.result import AgentRunResult
-    from codetaste.flows.infer.plan import Step
+    from codetaste.flows.agents.run import AgentRun
+    from codetaste.gateway.gateway import Gateway
     from codetaste.gateway.session import SessionUsage
+    from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig
     from codetaste.harness.install.store import InstalledAgent
     from codetaste.harness.result import AgentResult
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.orchestration.job import JobContext
-    from codetaste.sandbox.base import Egress, Mount, Sandbox
 
 _NO_LIMIT_S = 30 * 24 * 3600.0
 _FINISH_REASONS = {
@@ -38,59 +41,6 @@ _FINISH_REASONS = {
     LoopEnd.BUDGET_EXCEEDED: BUDGET,
     LoopEnd.TIMEOUT: TIMEOUT,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRunner:
-    """The mounts and egress of an agent's sandbox, and ``run(sandbox, task, result, job, name)``.
-
-    ``name`` distinguishes several attempts of one job; "" where there is one.
-    """
-
-    mounts: tuple[Mount, ...]
-    egress: Egress
-    run: Callable[[Sandbox, str, AgentRunResult, JobContext, str], Awaitable[None]]
-
-
-async def runner_for(step: Step, context: InferenceContext) -> AgentRunner:
-    """Return the runner of ``step``'s agent; a CLI agent is installed first if necessary.
-
-    Raises:
-        ToolMissing: the CLI agent cannot be installed on this host.
-    """
-    agent = step.trial.agent
-    if agent.uses_own_loop:
-
-        async def run_own_loop(
-            sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str
-        ) -> None:
-            await _run_own_loop(step, context, sandbox, task, result, job, name)
-
-        return AgentRunner((), NO_EGRESS, run_own_loop)
-    installed = await context.install_agent(agent)
-
-    async def run_cli_agent(
-        sandbox: Sandbox, task: str, result: AgentRunResult, job: JobContext, name: str
-    ) -> None:
-        await _run_cli_agent(installed, step, context, sandbox, task, result, job, name)
-
-    calls_model = context.adapters[agent.id].protocol != "none"
-    egress = gateway_egress(context.require_gateway().socket) if calls_model else NO_EGRESS
-    return AgentRunner(installed.mounts, egress, run_cli_agent)
-
-
-def loop_settings(agent: AgentConfig, task: str, name: str = "") -> LoopSettings:
-    """Return the settings of the own loop; ``name`` prefixes the names of its effects."""
-    return LoopSettings(
-        system=load_prompt("code_system").render(),
-        task=task,
-        tools=CODE_TOOLS,
-        max_turns=agent.max_turns or DEFAULT_MAX_TURNS,
-        max_output_tokens=agent.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS,
-        options=agent.options,
-        finishes_without_tool_call=True,
-        effect_prefix=f"{name}/" if name else "",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,70 +56,142 @@ class _UsageCounter:
         return reply
 
 
-async def _run_own_loop(
-    step: Step,
-    context: InferenceContext,
-    sandbox: Sandbox,
-    task: str,
-    result: AgentRunResult,
-    job: JobContext,
-    name: str,
-) -> None:
-    """Run the own loop; each reply and each tool answer is an effect, so the loop continues after a crash."""
-    agent = step.trial.agent
-    settings = loop_settings(agent, task, name)
-    state = AgentState(settings.first_messages())
-    tool_context = CodeContext(sandbox, Facts(), job.note)
-    model = _UsageCounter(context.models[agent.model], result)
-    try:
-        end = await run_loop(settings, model, tool_context, job, state)
-        result.finish_reason, result.message = _FINISH_REASONS.get(end, EXECUTION_ERROR), end.value
-    finally:
-        result.turns, result.tool_calls = state.turns, state.tool_calls
-        with job.cleanup_scope():
-            key = f"{job.key}.{name}" if name else job.key
-            await write_transcript(context.out, key, step.lane, settings, state)
+@dataclass(frozen=True, slots=True)
+class OwnLoopRunner:
+    """Runs the own loop; each reply and tool answer is an effect, so the loop continues after a crash."""
+
+    agent: AgentConfig
+    model: MeteredModel
+
+    @property
+    def version(self) -> str:
+        """The version of codetaste."""
+        return __version__
+
+    @property
+    def published_name(self) -> dict[str, Any]:
+        """Its ``name``, ``version`` and ``provider`` in ``agent_config.json``."""
+        return {"name": self.agent.harness, "version": self.version, "provider": "codetaste"}
+
+    def fingerprint(self, task: str) -> tuple[str, ...]:
+        """The system prompt, the settings and the tools."""
+        settings = self._settings(task)
+        tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
+        caps = f"{settings.max_turns} {settings.max_output_tokens}"
+        return settings.system, caps, canonical_json(dict(self.agent.options)), *tools
+
+    def first_request(self, task: str) -> Request:
+        """Return the first request of the loop."""
+        settings = self._settings(task)
+        return settings.build_request(settings.first_messages())
+
+    async def prepare(self) -> SandboxNeeds:
+        """Return what every sandbox has."""
+        return SandboxNeeds((), NO_EGRESS)
+
+    async def run(self, run: AgentRun) -> None:
+        """Run the loop; its transcript is written on every ending."""
+        settings, result, job = self._settings(run.spec.task, run.spec.name), run.result, run.job
+        state = AgentState(settings.first_messages())
+        tool_context = CodeContext(run.sandbox, Facts(), job.note)
+        try:
+            end = await run_loop(settings, _UsageCounter(self.model, result), tool_context, job, state)
+            result.finish_reason, result.message = _FINISH_REASONS.get(end, EXECUTION_ERROR), end.value
+        finally:
+            result.turns, result.tool_calls = state.turns, state.tool_calls
+            with job.cleanup_scope():
+                label = run.spec.model_label
+                await write_transcript(run.services.out, run.file_key, label, settings, state)
+
+    def _settings(self, task: str, name: str = "") -> LoopSettings:
+        """Return the settings of the loop; ``name`` prefixes the names of its effects."""
+        agent = self.agent
+        return LoopSettings(
+            system=load_prompt("code_system").render(),
+            task=task,
+            tools=CODE_TOOLS,
+            max_turns=agent.max_turns or DEFAULT_MAX_TURNS,
+            max_output_tokens=agent.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS,
+            options=agent.options,
+            finishes_without_tool_call=True,
+            effect_prefix=f"{name}/" if name else "",
+        )
 
 
-async def _run_cli_agent(
-    installed: InstalledAgent,
-    step: Step,
-    context: InferenceContext,
-    sandbox: Sandbox,
-    task: str,
-    result: AgentRunResult,
-    job: JobContext,
-    name: str,
-) -> None:
-    """Run a CLI agent; after a crash of codetaste it starts again, and the cost so far still counts."""
-    agent = step.trial.agent
-    adapter = context.adapters[agent.id]
-    log_name = f"{job.key}{'.' if name else ''}{name}.attempt-{job.attempt}.jsonl"
-    events, model = context.out / "events" / log_name, context.model_configs[agent.model].exposed_name
-    # The trial's clocks limit the run; they stop while the agent waits for its model.
-    limits = CommandLimits(wall_s=_NO_LIMIT_S)
-    job.note(f"{adapter.name} {installed.version} starts")
-    if adapter.protocol == "none":
-        agent_task = AgentTask(task, options=agent.options)
-        _apply_reported(result, await run_agent(installed, sandbox, agent_task, limits, events))
-        return
-    tally: SessionUsage | None = None
-    try:
-        async with context.require_gateway().admit(
-            job,
-            models=[agent.model],
-            protocol=adapter.protocol,
-            transcript=context.out / "transcripts" / log_name,
-        ) as access:
-            tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}{access.base_path}"
-            agent_task = AgentTask(task, model, url, access.token, agent.options)
-            _apply_reported(
-                result, await run_agent(installed, sandbox, agent_task, limits, events, tally.stopped)
-            )
-    finally:
-        # Only now is the end of all requests known, those in flight at the end included.
-        if tally is not None:
-            _apply_metered(result, tally)
+@dataclass(frozen=True, slots=True)
+class CliAgentRunner:
+    """Runs a CLI agent; after a crash of codetaste it starts again, and the cost so far still counts.
+
+    ``model_name`` is the name of its model in requests; ``gateway`` is None for an agent without a model.
+    """
+
+    agent: AgentConfig
+    adapter: Adapter
+    model_name: str
+    install: Callable[[], Awaitable[InstalledAgent]]
+    gateway: Gateway | None
+
+    @property
+    def version(self) -> str:
+        """The release of the agent."""
+        return self.adapter.choose_version(self.agent.version)
+
+    @property
+    def published_name(self) -> dict[str, Any]:
+        """Its ``name``, ``version`` and ``provider`` in ``agent_config.json``."""
+        return {"name": self.adapter.name, "version": self.version, "provider": self.adapter.protocol}
+
+    def fingerprint(self, task: str) -> tuple[str, ...]:  # noqa: ARG002 - the task is no part of it
+        """The files of the adapter, the release and the options."""
+        options = canonical_json(self.adapter.resolve_options(self.agent.options))
+        return self.adapter.digest, self.version, options
+
+    def first_request(self, task: str) -> Request | None:
+        """Return a request with the task alone: the agent adds an unknown amount of its own prompt."""
+        if self.gateway is None:
+            return None
+        settings = LoopSettings(system="", task=task, tools=())
+        return settings.build_request(settings.first_messages())
+
+    async def prepare(self) -> SandboxNeeds:
+        """Install the agent if necessary.
+
+        Raises:
+            ToolMissing: the agent cannot be installed on this host.
+        """
+        egress = NO_EGRESS if self.gateway is None else gateway_egress(self.gateway.socket)
+        return SandboxNeeds((await self.install()).mounts, egress)
+
+    async def run(self, run: AgentRun) -> None:
+        """Run the agent; the trial's clocks limit it, and they stop while it waits for its model."""
+        run.job.note(f"{self.adapter.name} {self.version} starts")
+        if self.gateway is None:
+            await self._run(run, AgentTask(run.spec.task, options=self.agent.options))
+            return
+        tally: SessionUsage | None = None
+        try:
+            async with self.gateway.admit(
+                run.job,
+                models=[self.agent.model],
+                protocol=self.adapter.protocol,
+                transcript=run.services.out / "transcripts" / self._log_name(run),
+            ) as access:
+                tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}{access.base_path}"
+                task = AgentTask(run.spec.task, self.model_name, url, access.token, self.agent.options)
+                await self._run(run, task, tally)
+        finally:
+            # Only now is the end of all requests known, those in flight at the end included.
+            if tally is not None:
+                _apply_metered(run.result, tally)
+
+    async def _run(self, run: AgentRun, task: AgentTask, tally: SessionUsage | None = None) -> None:
+        limits, events = CommandLimits(wall_s=_NO_LIMIT_S), run.services.out / "events" / self._log_name(run)
+        stopped = (tally.stopped,) if tally is not None else ()
+        end = await run_agent(await self.install(), run.sandbox, task, limits, events, *stopped)
+        _apply_reported(run.result, end)
+
+    def _log_name(self, run: AgentRun) -> str:
+        return f"{run.file_key}.attempt-{run.job.attempt}.jsonl"
 
 
 def _apply_reported(result: AgentRunResult, end: AgentResult) -> None:

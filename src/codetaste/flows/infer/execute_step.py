@@ -11,30 +11,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.benchmark import Track
-from codetaste.core.units import format_size
-from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded, JournalError
+from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
 from codetaste.flows.agents.result import BUDGET, TIMEOUT, UNKNOWN, AgentRunResult, utc_now
-from codetaste.flows.agents.run import run_agent_in_sandbox
-from codetaste.flows.infer.outputs import (
-    Prediction,
-    TrialEnd,
-    inference_metadata,
-    without_plans,
-    write_prediction,
-)
+from codetaste.flows.agents.run import AgentRun, AgentRunSpec
+from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.plan import StepKind
+from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.llm.prompts import load_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
-    from codetaste.harness.testbed.testbed import Testbed
+    from codetaste.flows.infer.results import StepMetadata
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
-    from codetaste.sandbox.base import Sandbox
 
 
 def execution_prompt(step: Step, context: InferenceContext, plan: str | None) -> str:
@@ -46,18 +39,74 @@ def execution_prompt(step: Step, context: InferenceContext, plan: str | None) ->
     return load_prompt("infer").render(task=context.benchmark.description(trial.instance, track))
 
 
+@dataclass(slots=True)
+class PatchRun(AgentRun):
+    """An agent run whose output is a patch; None until it is extracted."""
+
+    patch: ExtractedPatch | None = field(default=None, init=False)
+
+    async def extract(self) -> None:
+        """Extract the patch on the host."""
+        async with self.services.extraction_limiter:
+            self.patch = await extract_patch(self.sandbox, self.testbed, ExtractionLimits())
+
+
 @dataclass(frozen=True, slots=True)
 class _PriorSteps:
-    """Results of the earlier steps: a ``reason`` to end the trial here, or the ``plan`` to carry out.
-
-    ``steps`` are the values of the earlier steps by name, without the texts of plans.
-    """
+    """Results of the earlier steps: a ``reason`` to end the trial here, or the ``plan`` to carry out."""
 
     reason: str = ""
     message: str = ""
     plan: str | None = None
     plans: tuple[str, ...] = ()
-    steps: Mapping[str, Any] = field(default_factory=dict)
+    steps: Mapping[str, StepMetadata] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    """One attempt at the execute step."""
+
+    step: Step
+    context: InferenceContext
+    job: JobContext
+    prior: _PriorSteps
+
+    async def finish(self, result: AgentRunResult, patch: ExtractedPatch | None) -> Json:
+        """Write the prediction, and return the job's value."""
+        job = self.job
+        if patch is not None and result.finish_reason == BUDGET:
+            job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
+        elif patch is not None and result.finish_reason == TIMEOUT:
+            job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
+        if result.cost_mismatch_note():
+            job.note(result.cost_mismatch_note())
+        if patch is not None and patch.problem:
+            job.note(f"the patch: {patch.problem}")
+        prediction = self.prediction(result, patch)
+        await write_prediction(self.step.trial, prediction, self.context)
+        return (await prediction.store(job)).to_json()
+
+    async def save_partial(self, run: PatchRun, patch: ExtractedPatch, error: BaseException) -> None:
+        """Write the patch of an attempt without a result; an error here must not hide the job's own error."""
+        why = str(error) if isinstance(error, CodetasteError) else "stopped"
+        run.result.finish_reason, run.result.message = UNKNOWN, why
+        prediction = self.prediction(run.result, patch, interruption=why)
+        try:
+            await write_prediction(self.step.trial, prediction, self.context)
+            await store_partial_patch(self.job, patch)
+        except CodetasteError as problem:
+            self.job.note(f"the partial patch could not be written: {problem}")
+
+    def prediction(
+        self, result: AgentRunResult, patch: ExtractedPatch | None, interruption: str = ""
+    ) -> Prediction:
+        """Return the trial's prediction; ``interruption`` says why it is a partial one."""
+        result.finished_at = result.finished_at or utc_now()
+        steps = {**self.prior.steps, **({StepKind.EXECUTE.value: AgentStep(result.to_json())} if patch else {})}
+        end = TrialEnd(result.finish_reason, result.finished_at, result.message, patch, interruption)
+        money = self.job.budget.chain[-2].snapshot()
+        metadata = inference_metadata(self.step.trial, self.context, steps, money, end)
+        return Prediction(patch.patch if patch else b"", metadata, self.prior.plans)
 
 
 async def execute(step: Step, context: InferenceContext, job: JobContext) -> Json:
@@ -67,121 +116,47 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
         SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
-    prior, result, patches = await _prior_steps(step, job), AgentRunResult(), list[ExtractedPatch]()
+    prior, trial = await _prior_steps(step, job), step.trial
+    execution = _Execution(step, context, job, prior)
     if prior.reason:
-        result.finish_reason, result.message = prior.reason, prior.message
-        return await _finish(step, context, job, prior, result, None)
-
-    async def collect(sandbox: Sandbox, testbed: Testbed) -> None:
-        async with context.extraction_limiter:
-            patches.append(await extract_patch(sandbox, testbed, ExtractionLimits()))
-
-    try:
-        await run_agent_in_sandbox(
-            step, execution_prompt(step, context, prior.plan), context, job, result, collect
+        return await execution.finish(
+            AgentRunResult(finish_reason=prior.reason, message=prior.message), None
         )
+    task = execution_prompt(step, context, prior.plan)
+    spec = AgentRunSpec(trial.agent, context.benchmark.origin(trial.instance), task, step.lane)
+    run = PatchRun(spec, context.agents, job)
+    try:
+        async with run:
+            await run.run_agent()
     except BaseException as error:
-        if patches:
+        if run.patch is not None:
             with job.cleanup_scope():
-                await _save_partial(step, context, job, prior, result, patches[0], error)
+                await execution.save_partial(run, run.patch, error)
         raise
     with job.cleanup_scope():
-        extracted = patches[0]
+        patch, result = run.patch, run.result
         if result.finish_reason in {BUDGET, TIMEOUT} and not result.turns:
-            extracted = await load_partial_patch(job) or extracted
-        return await _finish(step, context, job, prior, result, extracted)
+            patch = await load_partial_patch(job) or patch
+        return await execution.finish(result, patch)
 
 
 async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
     """Read the results of the earlier steps; the judge's result has only the number of a plan."""
-    values: dict[StepKind, Any] = {each.kind: job.needs[each.key] for each in step.previous_steps}
-    planned, judged = values.get(StepKind.PLAN), values.get(StepKind.JUDGE)
-    if planned is None:
+    values = {each.kind: job.needs[each.key] for each in step.previous_steps}
+    if StepKind.PLAN not in values:
         return _PriorSteps()
-    steps = {kind.value: without_plans(value) for kind, value in values.items()}
-    plans = tuple([await job.load_text(digest) for digest in planned["plans"]])
+    planned = PlanResult.from_json(values[StepKind.PLAN])
+    steps: dict[str, StepMetadata] = {StepKind.PLAN.value: planned}
+    plans = tuple([await job.load_text(digest) for digest in planned.plans])
+    selected = 0
+    if StepKind.JUDGE in values:
+        steps[StepKind.JUDGE.value] = judged = JudgeResult.from_json(values[StepKind.JUDGE])
+        if plans and judged.selected is None:
+            return _PriorSteps(judged.finish_reason, "no plan was selected", plans=plans, steps=steps)
+        selected = judged.selected or 0
     if not plans:
-        return _PriorSteps(planned["finish_reason"], planned["problem"], steps=steps)
-    if judged is None:
-        return _PriorSteps(plan=plans[0], plans=plans, steps=steps)
-    if judged["selected"] is None:
-        return _PriorSteps(judged["finish_reason"], "no plan was selected", plans=plans, steps=steps)
-    return _PriorSteps(plan=plans[judged["selected"]], plans=plans, steps=steps)
-
-
-async def _finish(
-    step: Step,
-    context: InferenceContext,
-    job: JobContext,
-    prior: _PriorSteps,
-    result: AgentRunResult,
-    extracted: ExtractedPatch | None,
-) -> Json:
-    if extracted is not None and result.finish_reason == BUDGET:
-        job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
-    elif extracted is not None and result.finish_reason == TIMEOUT:
-        job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
-    if result.cost_mismatch_note():
-        job.note(result.cost_mismatch_note())
-    if extracted is not None and extracted.problem:
-        job.note(f"the patch: {extracted.problem}")
-    prediction = _prediction(step, context, job, prior, result, extracted)
-    await write_prediction(context.out, step.trial, prediction, context)
-    return await prediction.store(job)
-
-
-async def _save_partial(
-    step: Step,
-    context: InferenceContext,
-    job: JobContext,
-    prior: _PriorSteps,
-    result: AgentRunResult,
-    extracted: ExtractedPatch,
-    error: BaseException,
-) -> None:
-    """Write the partial patch of a job without a result; an error here must not hide the job's own error."""
-    why = str(error) if isinstance(error, CodetasteError) else "stopped"
-    result.finish_reason, result.message = UNKNOWN, why
-    prediction = _prediction(step, context, job, prior, result, extracted, interrupted=why)
-    try:
-        await write_prediction(context.out, step.trial, prediction, context)
-        await store_partial_patch(job, extracted)
-    except CodetasteError as problem:
-        job.note(f"the partial patch could not be written: {problem}")
-
-
-def _prediction(
-    step: Step,
-    context: InferenceContext,
-    job: JobContext,
-    prior: _PriorSteps,
-    result: AgentRunResult,
-    extracted: ExtractedPatch | None,
-    *,
-    interrupted: str = "",
-) -> Prediction:
-    result.finished_at = result.finished_at or utc_now()
-    steps = {**prior.steps, **({StepKind.EXECUTE.value: result.to_json()} if extracted else {})}
-    ending = TrialEnd(result.finish_reason, result.finished_at, result.message, extracted, interrupted)
-    money = job.budget.chain[-2].snapshot()
-    metadata = inference_metadata(step.trial, context, steps, money, ending)
-    return Prediction(extracted.patch if extracted else b"", metadata, prior.plans)
-
-
-def describe_trial(value: Any) -> str:  # noqa: ANN401 - a job's value
-    """Describe a trial's outcome in one line, from the value of its execute step; "" where there is none."""
-    if value is None:
-        return ""
-    metadata = value["metadata"]
-    facts = metadata["additional"]
-    files = "1 file" if facts["patch_files"] == 1 else f"{facts['patch_files']} files"
-    size = format_size(facts["patch_bytes"])
-    text = f"{facts['turns']} turns, {files} changed, patch of {size}"
-    if facts["patch_problem"]:
-        text += f"; {facts['patch_problem']}"
-    reason = metadata["finish_reason"]
-    # For these two the job's status already shows the reason.
-    return text if reason in {BUDGET, TIMEOUT} else f"{reason.replace('_', ' ')}, {text}"
+        return _PriorSteps(planned.finish_reason, planned.problem, steps=steps)
+    return _PriorSteps(plan=plans[selected], plans=plans, steps=steps)
 
 
 async def store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:
@@ -190,17 +165,9 @@ async def store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> Non
     Raises:
         JournalError: the journal cannot be written; StorageFull is one of these.
     """
-
-    async def stored() -> Json:
-        patch = await job.store_text(extracted.patch.decode("utf-8", "surrogateescape"))
-        return {
-            "patch": patch,
-            "files": extracted.files,
-            "problem": extracted.problem,
-            "notes": list(extracted.notes),
-        }
-
-    await job.effect(_effect_name(job.attempt), stored)
+    patch = await job.store_text(extracted.patch.decode("utf-8", "surrogateescape"))
+    facts = {"files": extracted.files, "problem": extracted.problem, "notes": list(extracted.notes)}
+    await job.record(_effect_name(job.attempt), {"patch": patch, **facts})
 
 
 async def load_partial_patch(job: JobContext) -> ExtractedPatch | None:
@@ -211,7 +178,7 @@ async def load_partial_patch(job: JobContext) -> ExtractedPatch | None:
     """
     for attempt in range(job.attempt - 1, 0, -1):
         if job.is_recorded(_effect_name(attempt)):
-            value: Any = await job.effect(_effect_name(attempt), _must_be_recorded)
+            value: Any = job.recorded(_effect_name(attempt))
             patch = (await job.load_text(value["patch"])).encode("utf-8", "surrogateescape")
             note = f"taken from attempt {attempt}: no budget or time was left for a new attempt"
             return ExtractedPatch(patch, value["files"], value["problem"], (*value["notes"], note))
@@ -219,8 +186,4 @@ async def load_partial_patch(job: JobContext) -> ExtractedPatch | None:
 
 
 def _effect_name(attempt: int) -> str:
-    return f"left/attempt-{attempt}"
-
-
-async def _must_be_recorded() -> Json:
-    raise JournalError("internal error: a recorded effect was run again")
+    return f"partial-patch/attempt-{attempt}"

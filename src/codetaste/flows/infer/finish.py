@@ -1,9 +1,9 @@
-"""Outcomes of trials after all jobs have ended, and the files of each trial."""
+"""Outcomes of trials after all jobs have ended."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from codetaste.errors import JournalError
 from codetaste.flows.agents.result import BUDGET, ERROR, TIMEOUT, utc_now
@@ -14,17 +14,18 @@ from codetaste.flows.infer.outputs import (
     inference_metadata,
     is_partial,
     load_prediction,
-    without_plans,
     write_prediction,
 )
 from codetaste.flows.infer.plan import StepKind
+from codetaste.flows.infer.results import ExecuteResult, JudgeResult, PlanResult
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
+    from codetaste.flows.infer.results import StepMetadata
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.cost import BudgetSnapshot
     from codetaste.orchestration.job import Outcome
@@ -45,8 +46,8 @@ async def finish_trials(
     A trial costs what all its steps cost, and its value is that of its execute step. A trial that used up its
     budget or time before the execute step began ends with an empty patch: that is an outcome, not a failure.
     A trial that failed without a patch (for example because its container engine never came back) gets a
-    record of the failure, so that later counts include it. Files that were removed, or overwritten by another
-    config with the same run name, are written again.
+    record of the failure, so that later counts include it. Files of an earlier session that were removed, or
+    overwritten by another config with the same run name, are written again.
 
     Args:
         steps: the steps of the run.
@@ -56,7 +57,7 @@ async def finish_trials(
         blobs: the store of long texts.
 
     Raises:
-        JournalError: a file cannot be read or written; StorageFull is one of these.
+        JournalError: a file cannot be read; StorageFull is one of these.
         ExceptionGroup: JournalErrors of the predictions that could not be written; all others are written.
     """
     trials: dict[str, Outcome] = {}
@@ -64,66 +65,66 @@ async def finish_trials(
     for step in steps:
         if step.kind is not StepKind.EXECUTE:
             continue
-        trial = step.trial
-        money = budget.child(trial.budget_name).snapshot()
-        trials[trial.key] = outcome = await _outcome(step, outcomes, money, context, blobs)
-        if outcome.usable and outcome.value is not None:
-            try:
-                value: Any = outcome.value
-                await write_prediction(context.out, trial, await load_prediction(value, blobs), context)
-            except JournalError as error:
-                failures.append(error)
-        elif outcome.status is Status.FAILED:
-            try:
-                await _record_failure(step, outcomes, money, context)
-            except JournalError as error:
-                failures.append(error)
+        chain = [outcomes[each.key] for each in (*step.previous_steps, step)]
+        money = budget.child(step.trial.budget_name).snapshot()
+        ended = _EndedTrial(step, chain, money, context)
+        try:
+            trials[step.trial.key] = outcome = await ended.outcome(blobs)
+            if outcome.status is Status.FAILED and not await has_outcome(context.out, step.trial):
+                await write_prediction(step.trial, Prediction(b"", ended.failure_metadata()), context)
+            elif outcome.usable and (chain[-1].resumed or not chain[-1].usable):
+                prediction = await load_prediction(ExecuteResult.from_json(outcome.value), blobs)
+                await write_prediction(step.trial, prediction, context)
+        except JournalError as error:
+            failures.append(error)
     if failures:
         raise ExceptionGroup("some predictions could not be written", failures)
     return trials
 
 
-async def _outcome(
-    step: Step,
-    outcomes: Mapping[str, Outcome],
-    money: BudgetSnapshot,
-    context: InferenceContext,
-    blobs: Blobs,
-) -> Outcome:
-    trial, last = step.trial, outcomes[step.key]
-    chain = [outcomes[each.key] for each in (*step.previous_steps, step)]
-    resumed = all(each.resumed for each in chain)
-    combined = replace(last, key=trial.key, cost=money, resumed=resumed)
-    if last.usable or last.status is Status.CANCELLED:
-        return combined
-    first = next(each for each in chain if not each.usable)
-    combined = replace(combined, status=first.status, cause=first.cause, error=first.error)
-    began = any(each.attempts for each in chain)
-    # A partial prediction, from an execute step that was interrupted even during clean-up, must stay.
-    if first.status not in _REASONS or not began or await is_partial(context.out, trial):
-        return replace(combined, traceback=first.traceback)
-    # The execute step never began.
-    metadata, plans = _failure_metadata(step, outcomes, money, context)
-    value: Any = {"patch": await blobs.store(""), "plans": plans, "metadata": metadata}
-    return replace(combined, value=value)
+@dataclass(frozen=True, slots=True)
+class _EndedTrial:
+    """A trial whose jobs have ended; ``chain`` has the outcomes of its steps in their order."""
 
+    step: Step
+    chain: list[Outcome]
+    money: BudgetSnapshot
+    context: InferenceContext
 
-async def _record_failure(
-    step: Step, outcomes: Mapping[str, Outcome], money: BudgetSnapshot, context: InferenceContext
-) -> None:
-    """Write an empty patch and the error of a failed trial, unless a prediction is already there."""
-    if not await has_outcome(context.out, step.trial):
-        metadata, _ = _failure_metadata(step, outcomes, money, context)
-        await write_prediction(context.out, step.trial, Prediction(b"", metadata), context)
+    @property
+    def first_unusable(self) -> Outcome:
+        """The outcome that ended the trial."""
+        return next(each for each in self.chain if not each.usable)
 
+    async def outcome(self, blobs: Blobs) -> Outcome:
+        """Return the outcome of the trial."""
+        trial, last = self.step.trial, self.chain[-1]
+        resumed = all(each.resumed for each in self.chain)
+        combined = replace(last, key=trial.key, cost=self.money, resumed=resumed)
+        if last.usable or last.status is Status.CANCELLED:
+            return combined
+        first = self.first_unusable
+        combined = replace(combined, status=first.status, cause=first.cause, error=first.error)
+        began = any(each.attempts for each in self.chain)
+        # A partial prediction, from an execute step that was interrupted even during clean-up, must stay.
+        if first.status not in _REASONS or not began or await is_partial(self.context.out, trial):
+            return replace(combined, traceback=first.traceback)
+        # The execute step never began.
+        planned = self._steps().get(StepKind.PLAN)
+        plans = planned.plans if isinstance(planned, PlanResult) else ()
+        value = ExecuteResult(await blobs.store(""), plans, self.failure_metadata())
+        return replace(combined, value=value.to_json())
 
-def _failure_metadata(
-    step: Step, outcomes: Mapping[str, Outcome], money: BudgetSnapshot, context: InferenceContext
-) -> tuple[dict[str, Any], Sequence[str]]:
-    """Return the metadata of a trial without an executed step, and the digests of its plans."""
-    values: dict[str, Any] = {each.kind.value: outcomes[each.key].value for each in step.previous_steps}
-    steps = {kind: without_plans(value) for kind, value in values.items() if value is not None}
-    first = next(outcomes[each.key] for each in (*step.previous_steps, step) if not outcomes[each.key].usable)
-    ending = TrialEnd(_REASONS.get(first.status, ERROR), utc_now(), first.error)
-    plans = (values.get(StepKind.PLAN) or {}).get("plans", [])
-    return inference_metadata(step.trial, context, steps, money, ending), plans
+    def failure_metadata(self) -> dict[str, object]:
+        """Return the metadata of a trial without an executed step."""
+        first = self.first_unusable
+        end = TrialEnd(_REASONS.get(first.status, ERROR), utc_now(), first.error)
+        return inference_metadata(self.step.trial, self.context, self._steps(), self.money, end)
+
+    def _steps(self) -> dict[str, StepMetadata]:
+        kinds = {StepKind.PLAN: PlanResult, StepKind.JUDGE: JudgeResult}
+        return {
+            each.kind.value: kinds[each.kind].from_json(outcome.value)
+            for each, outcome in zip(self.step.previous_steps, self.chain, strict=False)
+            if outcome.value is not None
+        }

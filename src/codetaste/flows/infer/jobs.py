@@ -91,39 +91,26 @@ def _prompt(step: Step, context: InferenceContext) -> str:
 
 def _fingerprint(step: Step, context: InferenceContext) -> str:
     """Fingerprint everything that determines the result of ``step``, except the results that it needs."""
-    trial, agent = step.trial, step.trial.agent
-    common = (str(VERSION), trial.instance.commit_hash, step.kind, context.model_fingerprints[step.model_id])
+    trial = step.trial
+    model = context.models.fingerprints[step.model_id]
+    common = (str(VERSION), trial.instance.commit_hash, step.kind, model)
     if step.kind is StepKind.JUDGE:
         request = opening_request(step, context)
         texts = (request.messages[0].text, repeated_question(PLAN_COUNT))
         return digest_parts(*common, *texts, str(request.max_output_tokens))
     task = _prompt(step, context)
-    inputs = (context.sandbox_fingerprint, str(trial.attempt), task)
-    if agent.uses_own_loop:
-        settings = loop_settings(agent, task)
-        tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
-        caps = f"{settings.max_turns} {settings.max_output_tokens}"
-        return digest_parts(
-            *common, *inputs, settings.system, caps, canonical_json(dict(agent.options)), *tools
-        )
-    adapter = context.adapters[agent.id]
-    options = canonical_json(adapter.resolve_options(agent.options))
-    return digest_parts(*common, *inputs, adapter.digest, context.version(agent), options)
+    inputs = (context.agents.sandbox_fingerprint, str(trial.attempt), task)
+    return digest_parts(*common, *inputs, *context.runner(trial.agent).fingerprint(task))
 
 
 def _min_cost(step: Step, context: InferenceContext) -> Cost | None:
     """Return the minimum cost of the first call of ``step``; None where that is unknown."""
-    model = context.models[step.model_id]
-    if step.kind is StepKind.JUDGE:
-        return model.min_cost(opening_request(step, context))
-    agent, task = step.trial.agent, _prompt(step, context)
-    if not agent.uses_own_loop and context.adapters[agent.id].protocol == "none":
-        return None
-    # A CLI agent adds an unknown amount of its own prompt: its first call costs more than this lower bound.
-    settings = (
-        loop_settings(agent, task) if agent.uses_own_loop else LoopSettings(system="", task=task, tools=())
+    request = (
+        opening_request(step, context)
+        if step.kind is StepKind.JUDGE
+        else context.runner(step.trial.agent).first_request(_prompt(step, context))
     )
-    return model.min_cost(settings.build_request(settings.first_messages()))
+    return None if request is None else context.models.models[step.model_id].min_cost(request)
 
 
 def _install_job(step: Step, context: InferenceContext, budget: Budget) -> Job:

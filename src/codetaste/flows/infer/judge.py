@@ -7,12 +7,13 @@ leaves this job, and the judge's transcript is in a folder from which no sandbox
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codetaste.agent.loop import AgentState, LoopSettings
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
+from codetaste.flows.infer.results import JudgeResult, PlanResult
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, StopReason, TextBlock
 from codetaste.llm.prompts import load_prompt
@@ -20,9 +21,9 @@ from codetaste.llm.prompts import load_prompt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
-    from codetaste.llm.messages import Request
+    from codetaste.llm.messages import Reply, Request
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -60,15 +61,20 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     Raises:
         ModelError: the provider stayed unusable after all retries.
     """
-    planned: Any = job.needs[step.previous_steps[0].key]
-    if not planned["plans"]:
-        return _value(planned["finish_reason"], None, AgentRunResult(), job)
-    texts = [await job.load_text(digest) for digest in planned["plans"]]
-    settings, result = judge_settings(step, texts, context), AgentRunResult()
+    planned, result = PlanResult.from_json(job.needs[step.previous_steps[0].key]), AgentRunResult()
+    if not planned.plans:
+        return _value(planned.finish_reason, None, result, job)
+    texts = [await job.load_text(digest) for digest in planned.plans]
+    settings, model = judge_settings(step, texts, context), context.models.models[step.model_id]
     state, selected = AgentState(settings.first_messages()), None
     try:
         with job.budget.deadline() as scope:
-            selected = await _select_plan(step, settings, len(texts), state, result, context, job)
+            while selected is None and state.turns < MAX_JUDGE_CALLS:
+                state.turns += 1
+                request = settings.build_request(state.messages)
+                reply = await model.complete(request, ctx=job, name=f"call-{state.turns}/reply")
+                result.add_usage(reply.usage)
+                selected = _take_reply(reply, state, len(texts))
         if scope.cancelled_caught:
             job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
             return _value(TIMEOUT, None, result, job)
@@ -83,42 +89,23 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     return _value(JUDGE_ERROR if selected is None else SUCCESS, selected, result, job)
 
 
-async def _select_plan(
-    step: Step,
-    settings: LoopSettings,
-    plans: int,
-    state: AgentState,
-    result: AgentRunResult,
-    context: InferenceContext,
-    job: JobContext,
-) -> int | None:
-    """Call the judge up to ``MAX_JUDGE_CALLS`` times; return a plan's number, None if no answer names one."""
-    model = context.models[step.model_id]
-    while state.turns < MAX_JUDGE_CALLS:
-        state.turns += 1
-        request = settings.build_request(state.messages)
-        reply = await model.complete(request, ctx=job, name=f"ask-{state.turns}/reply")
-        result.add_usage(reply.usage)
-        if reply.message.content:
-            state.messages.append(reply.message)
-        if reply.stop is not StopReason.REFUSAL:
-            selected = selected_plan(reply.message.text, plans)
-            if selected is not None:
-                return selected
+def _take_reply(reply: Reply, state: AgentState, plans: int) -> int | None:
+    """Return the number of the plan that the reply names; without one, add the repeated question."""
+    if reply.message.content:
+        state.messages.append(reply.message)
+    refused = reply.stop is StopReason.REFUSAL
+    selected = None if refused else selected_plan(reply.message.text, plans)
+    if selected is None:
         state.messages.append(Message("user", (TextBlock(repeated_question(plans)),)))
-    return None
+    return selected
 
 
 def _value(reason: str, selected: int | None, result: AgentRunResult, job: JobContext) -> Json:
     data = result.to_json()
-    return {
-        "finish_reason": reason,
-        "selected": selected,
-        "tokens": data["tokens"],
-        "start_time": data["start_time"],
-        "finish_time": data["finish_time"],
-        "cost_usd": format_exact_usd(job.budget.snapshot().spent.usd),
-    }
+    cost_usd = format_exact_usd(job.budget.snapshot().spent.usd)
+    return JudgeResult(
+        reason, selected, data["tokens"], data["start_time"], data["finish_time"], cost_usd
+    ).to_json()
 
 
 _MARK = r"[*_`'\"\[\](){}<>#]"

@@ -14,6 +14,8 @@ from codetaste.core.units import format_exact_usd
 from codetaste.flows.agents.result import ERROR, sum_usage
 from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.plan_files import PLAN_FILE, PLAN_FILES
+from codetaste.flows.infer.results import ExecuteResult, JudgeResult
+from codetaste.harness.patch.extract import ExtractedPatch
 from codetaste.llm.codec import usage_from_json, usage_to_json
 from codetaste.llm.messages import Usage
 
@@ -21,32 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Trial
-    from codetaste.harness.patch.extract import ExtractedPatch
+    from codetaste.flows.infer.results import StepMetadata
     from codetaste.orchestration.budget.cost import BudgetSnapshot
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.blobs import Blobs
-
-
-def agent_config(trial: Trial, context: InferenceContext) -> dict[str, Any]:
-    """Return ``agent_config.json`` in the format of the published harness."""
-    agent, model = trial.agent, context.model_configs[trial.agent.model]
-    limits = {"budget_usd": format_exact_usd(agent.budget_usd), "time_limit_s": agent.time_limit}
-    return {
-        "id": agent.id,
-        "agent": {
-            "name": agent.harness if agent.uses_own_loop else context.adapters[agent.id].name,
-            "version": context.version(agent),
-            "provider": "codetaste" if agent.uses_own_loop else context.adapters[agent.id].protocol,
-            "additional": {**limits, "max_turns": agent.max_turns, "options": agent.options},
-        },
-        "model": {
-            "name": model.model,
-            "provider": model.provider,
-            "additional": {"id": model.id, "options": model.options},
-        },
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,54 +51,50 @@ class TrialEnd:
 
 
 def inference_metadata(
-    trial: Trial, context: InferenceContext, steps: Mapping[str, Any], money: BudgetSnapshot, end: TrialEnd
+    trial: Trial,
+    context: InferenceContext,
+    steps: Mapping[str, StepMetadata],
+    money: BudgetSnapshot,
+    end: TrialEnd,
 ) -> dict[str, Any]:
     """Return ``inference_metadata.json`` of a trial; ``steps`` has the results of its finished steps by name.
 
     ``cost_usd`` is the measured cost of the calls of all steps together; a call of unknown cost counts with
     the amount that was reserved for it.
     """
-    patch = end.patch
-    # A plan step has one agent run for each of its attempts.
-    attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
-    usage = sum_usage(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
+    patch = end.patch or ExtractedPatch(b"", 0, "")
+    runs = [run for step in steps.values() for run in step.runs]
+    usage = sum_usage(usage_from_json(run["tokens"]) or Usage() for run in runs)
+    judged = steps.get(StepKind.JUDGE)
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),
         "finish_reason": end.finish_reason,
-        "start_time": (str(attempts[0]["start_time"]) if attempts else "") or end.finished_at,
+        "start_time": (str(runs[0]["start_time"]) if runs else "") or end.finished_at,
         "finish_time": end.finished_at,
         "description_type": str(trial.track.track),
         "mode": trial.track.mode,
         "additional": {
-            "turns": sum(attempt.get("turns", 0) for attempt in attempts),
-            "tool_calls": sum(attempt.get("tool_calls", 0) for attempt in attempts),
+            "turns": sum(run.get("turns", 0) for run in runs),
+            "tool_calls": sum(run.get("tool_calls", 0) for run in runs),
             "tokens": usage_to_json(usage),
             "settled_usd": format_exact_usd(money.settled.usd),
             "unknown_usd": format_exact_usd(money.unknown.usd),
             "attempt": trial.attempt,
             "harness": trial.agent.harness,
-            "harness_version": context.version(trial.agent),
+            "harness_version": context.runner(trial.agent).version,
             "codetaste_version": __version__,
-            "box": context.sandboxes.kind,
-            "image": context.sandbox_config.image,
-            "patch_bytes": len(patch.patch) if patch else 0,
-            "patch_files": patch.files if patch else 0,
-            "patch_problem": patch.problem if patch else "",
-            "patch_notes": list(patch.notes) if patch else [],
-            "selected_plan": steps.get(StepKind.JUDGE, {}).get("selected"),
-            "steps": dict(steps),
+            "sandbox": context.agents.sandboxes.kind,
+            "image": context.agents.sandbox_config.image,
+            "patch_bytes": len(patch.patch),
+            "patch_files": patch.files,
+            "patch_problem": patch.problem,
+            "patch_notes": list(patch.notes),
+            "selected_plan": judged.selected if isinstance(judged, JudgeResult) else None,
+            "steps": {name: step.metadata() for name, step in steps.items()},
             **({"message": end.message} if end.message else {}),
-            **({"interrupted": end.interruption} if end.interruption else {}),
+            **({"interruption": end.interruption} if end.interruption else {}),
         },
     }
-
-
-def without_plans(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step's value without the digests of its plans, which have their own files."""
-    data = {name: item for name, item in value.items() if name != "plans"}
-    if "goes" in data:
-        data["goes"] = [without_plans(attempt) for attempt in data["goes"]]
-    return data
 
 
 PATCH_FILE, METADATA_FILE, AGENT_CONFIG_FILE = (
@@ -146,28 +124,23 @@ class Prediction:
     metadata: Mapping[str, Any]
     plans: Sequence[str] = ()
 
-    async def store(self, job: JobContext) -> dict[str, Any]:
-        """Return JSON data with the digests of the long texts, which are stored in the journal's blobs."""
-        return {
-            "patch": await job.store_text(self.patch.decode("utf-8", "surrogateescape")),
-            "plans": [await job.store_text(text) for text in self.plans],
-            "metadata": dict(self.metadata),
-        }
+    async def store(self, job: JobContext) -> ExecuteResult:
+        """Return the result with the digests of the long texts, which are stored in the journal's blobs."""
+        patch = await job.store_text(self.patch.decode("utf-8", "surrogateescape"))
+        return ExecuteResult(patch, tuple([await job.store_text(text) for text in self.plans]), self.metadata)
 
 
-async def load_prediction(data: Mapping[str, Any], blobs: Blobs) -> Prediction:
-    """Load the prediction whose JSON data ``Prediction.store`` returned.
+async def load_prediction(result: ExecuteResult, blobs: Blobs) -> Prediction:
+    """Load the prediction that ``Prediction.store`` stored.
 
     Raises:
         JournalError: a text is missing or damaged.
     """
-    patch = (await blobs.load(data["patch"])).encode("utf-8", "surrogateescape")
-    return Prediction(patch, data["metadata"], [await blobs.load(digest) for digest in data["plans"]])
+    patch = (await blobs.load(result.patch)).encode("utf-8", "surrogateescape")
+    return Prediction(patch, result.metadata, [await blobs.load(digest) for digest in result.plans])
 
 
-async def write_prediction(
-    out: Path, trial: Trial, prediction: Prediction, context: InferenceContext
-) -> None:
+async def write_prediction(trial: Trial, prediction: Prediction, context: InferenceContext) -> None:
     """Write the files of ``trial``; a file that already has its content is not touched.
 
     Raises:
@@ -177,16 +150,16 @@ async def write_prediction(
     files = {
         PATCH_FILE: prediction.patch,
         **{name: text.encode() for name, text in zip(names, prediction.plans, strict=False)},
-        AGENT_CONFIG_FILE: _json(agent_config(trial, context)),
+        AGENT_CONFIG_FILE: _json(context.agent_config(trial.agent)),
         METADATA_FILE: _json(prediction.metadata),
     }
-    await to_thread.run_sync(_write, output_folder(out, trial), files)
+    await to_thread.run_sync(_write, output_folder(context.out, trial), files)
 
 
 async def is_partial(out: Path, trial: Trial) -> bool:
     """Whether the files of ``trial`` are a partial prediction of an interrupted execute step."""
     metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA_FILE)
-    return metadata is not None and "interrupted" in metadata["additional"]
+    return metadata is not None and "interruption" in metadata["additional"]
 
 
 async def has_outcome(out: Path, trial: Trial) -> bool:

@@ -7,25 +7,25 @@ trial's budget and the step's time last. After the last failed attempt the trial
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from codetaste.benchmark.benchmark import Track
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
-from codetaste.flows.agents.run import run_agent_in_sandbox
+from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT
+from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.flows.infer.plan_files import AgentPlans, read_plans
+from codetaste.flows.infer.results import PlanAttempt, PlanResult
 from codetaste.llm.prompts import load_prompt
 
 if TYPE_CHECKING:
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.agents.result import AgentRunResult
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
-    from codetaste.harness.testbed.testbed import Testbed
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
-    from codetaste.sandbox.base import Sandbox
 
 PLAN_ERRORS = {"plan": "error_planmode", "multiplan": "error_multiplan"}
 
@@ -38,6 +38,18 @@ def planning_prompt(step: Step, context: InferenceContext) -> str:
     return load_prompt("multiplan").render(task=area, plans=PLAN_COUNT)
 
 
+@dataclass(slots=True)
+class PlanRun(AgentRun):
+    """An agent run whose output are the plans for ``mode``."""
+
+    mode: str = field(kw_only=True)
+    plans: AgentPlans = field(default_factory=lambda: AgentPlans(problem="no plan was written"), init=False)
+
+    async def extract(self) -> None:
+        """Read the plans."""
+        self.plans = await read_plans(self.sandbox, self.mode)
+
+
 async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
     """Run the planning agent and return the job's value: the finish reason and the digests of the plans.
 
@@ -45,38 +57,34 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
         SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
-    track = step.trial.track
-    task = planning_prompt(step, context)
-    attempts: list[Any] = []
+    trial, track = step.trial, step.trial.track
+    origin, task = context.benchmark.origin(trial.instance), planning_prompt(step, context)
+    attempts: list[PlanAttempt] = []
+    reason = PLAN_ERRORS[track.mode]
     for number in range(1, track.plan_attempts + 1):
-        name = f"go-{number}"
-        record, early_end = None, ""
-        if not job.is_recorded(name):
-            result, plans = await _attempt(step, task, context, job, name)
-            record = await _attempt_record(result, plans, job)
-            early_end = "" if plans.texts else _early_end(result, track.mode, job)
-        # An attempt that ended early is not recorded: under a higher limit it continues or is repeated.
-        attempts.append(record if early_end else await job.effect(name, partial(_same, record)))
-        if early_end or attempts[-1]["plans"]:
-            return _value(early_end or SUCCESS, attempts, job)
-        problem = attempts[-1]["problem"]
-        job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {problem}")
-    return _value(PLAN_ERRORS[track.mode], attempts, job)
-
-
-async def _attempt(
-    step: Step, task: str, context: InferenceContext, job: JobContext, name: str
-) -> tuple[AgentRunResult, AgentPlans]:
-    result, plans = AgentRunResult(), AgentPlans(problem="no plan was written")
-
-    async def collect(sandbox: Sandbox, _testbed: Testbed) -> None:
-        nonlocal plans
-        plans = await read_plans(sandbox, step.trial.track.mode)
-
-    await run_agent_in_sandbox(step, task, context, job, result, collect, name)
-    if result.cost_mismatch_note():
-        job.note(result.cost_mismatch_note())
-    return result, plans
+        name, early_end = f"plan-attempt-{number}", ""
+        if job.is_recorded(name):
+            attempt = PlanAttempt.from_json(job.recorded(name))
+        else:
+            spec = AgentRunSpec(trial.agent, origin, task, step.lane, name)
+            run = PlanRun(spec, context.agents, job, mode=track.mode)
+            async with run:
+                await run.run_agent()
+            if run.result.cost_mismatch_note():
+                job.note(run.result.cost_mismatch_note())
+            digests = tuple([await job.store_text(text) for text in run.plans.texts])
+            attempt = PlanAttempt(run.result.to_json(), digests, run.plans.problem)
+            early_end = "" if digests else _early_end(run.result, track.mode, job)
+            # An attempt that ended early is not recorded: under a higher limit it continues or is repeated.
+            if not early_end:
+                await job.record(name, attempt.to_json())
+        attempts.append(attempt)
+        if early_end or attempt.plans:
+            reason = early_end or SUCCESS
+            break
+        job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {attempt.problem}")
+    cost_usd = format_exact_usd(job.budget.snapshot().spent.usd)
+    return PlanResult(reason, tuple(attempts), cost_usd).to_json()
 
 
 def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> str:
@@ -92,22 +100,3 @@ def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> str:
         job.end_early(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))
         return TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else PLAN_ERRORS[mode]
     return ""
-
-
-async def _attempt_record(result: AgentRunResult, plans: AgentPlans, job: JobContext) -> Json:
-    digests = [await job.store_text(text) for text in plans.texts]
-    return {**result.to_json(), "plans": digests, "problem": plans.problem}
-
-
-async def _same(value: Json) -> Json:
-    return value
-
-
-def _value(reason: str, attempts: list[Any], job: JobContext) -> Json:
-    return {
-        "finish_reason": reason,
-        "plans": attempts[-1]["plans"],
-        "problem": attempts[-1]["problem"],
-        "goes": attempts,
-        "cost_usd": format_exact_usd(job.budget.snapshot().spent.usd),
-    }
