@@ -9,6 +9,7 @@ from hostile_stage import Stage, engine, in_both, in_both_but_seldom_docker, sta
 from work_tree import WorkTree, applied
 
 from codetaste.harness.patch.extract import ExtractionLimits
+from codetaste.sandbox.base import EndReason, SandboxEnd
 
 __all__ = ["engine", "stage"]
 
@@ -87,7 +88,7 @@ async def test_a_full_disk_ends_the_box(stage: Stage, tmp_path: Path) -> None:
     )
     assert done.end.finish_reason == "execution_error", done.end
     assert "disk full" in done.end.problem
-    assert "disk full" in done.ended
+    assert done.ended == SandboxEnd(EndReason.DISK_FULL)
     assert done.harvest.problem.startswith("1 file ('fill') (")
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 

@@ -12,7 +12,7 @@ from boxes_stage import archive, fetched, in_docker, sh
 from docker_stage import census, counting
 
 from codetaste.errors import Cause, SandboxError, SandboxMissing
-from codetaste.sandbox.base import Sandbox, SandboxSpec
+from codetaste.sandbox.base import Sandbox, SandboxEnd, SandboxSpec
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.anyio
 SPEC = SandboxSpec("test/job")
 
 
-async def until_ended(box: Sandbox) -> str:
+async def until_ended(box: Sandbox) -> SandboxEnd | None:
     with anyio.fail_after(60):
-        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
+        while box.end is None:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.05)
-    return box.end_reason
+    return box.end
 
 
 async def test_a_run_of_an_agent_takes_three_calls_beyond_create_start_and_delete(
@@ -64,7 +64,7 @@ async def test_a_box_that_somebody_kills_or_removes_ends_with_a_name(
                 await sh(box, "echo before >before")
                 name = getattr(box, "name")  # noqa: B009 - a container's, which a Box has not
                 await anyio.to_thread.run_sync(docker_engine.call, call, f"/containers/{name}{path}")
-            assert named in await until_ended(box)
+            assert named in str(await until_ended(box))
             if named == "killed":
                 assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
 

@@ -13,7 +13,7 @@ from boxes_stage import archive, fetched, sh
 from docker_stage import config_of, ours
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import Egress, SandboxSpec
+from codetaste.sandbox.base import Egress, EndReason, SandboxEnd, SandboxSpec
 from codetaste.sandbox.docker.images import build_image, remove_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from dockerd import DockerEngine
@@ -43,7 +43,7 @@ async def test_a_box_that_uses_up_its_memory_is_told_so_and_its_siblings_live_on
         assert b"[killed: out of memory]" in done.stderr
         assert (await sh(box, "echo alive")).stdout == b"alive\n", "only what used it up is killed"
         assert (await sh(sibling, "echo alive")).stdout == b"alive\n"
-        assert sibling.end_reason == ""
+        assert sibling.end is None
 
 
 async def test_processes_and_cores_are_bounded(
@@ -74,7 +74,7 @@ async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")
-        assert box.end_reason == "disk full"
+        assert box.end == SandboxEnd(EndReason.DISK_FULL)
         assert len((await fetched(box, "/testbed/large"))["large"][1]) <= 30 * MIB
 
 
