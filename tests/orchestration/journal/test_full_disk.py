@@ -34,7 +34,7 @@ async def main():
         await blobs.store("x" * 1_000_000)
     except StorageFull as error:
         print(error)
-    assert await blobs.fetch(digest) == "short"
+    assert await blobs.load(digest) == "short"
     print(len([path for path in Path(sys.argv[1]).rglob("*") if path.is_file()]))
 anyio.run(main)
 """
