@@ -203,7 +203,7 @@ class AgentRun(ABC):
             else:
                 self._ended = True
         except SandboxError:
-            if not self.sandbox.end_reason:
+            if self.sandbox.end is None:
                 raise
 
     async def __aexit__(
@@ -240,23 +240,18 @@ class AgentRun(ABC):
 
     def _raise_fault(self) -> None:
         """Raise if the run has no valid result although the agent is not to blame."""
-        result, end_reason = self.result, self.sandbox.end_reason
-        own_fault = end_reason.startswith(_OWN_FAULTS)
-        if own_fault and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-            result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {end_reason}"
+        result, end = self.result, self.sandbox.end
+        if end and end.reason.caused_by_agent and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
+            result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {end}"
         if not self._extracted:
             raise SandboxError("the agent's output could not be collected from its sandbox in time")
         if self._extraction_error is not None:
             raise self._extraction_error
-        if end_reason and not own_fault:
-            raise SandboxError(f"the sandbox ended: {end_reason}")
+        if end and not end.reason.caused_by_agent:
+            raise SandboxError(f"the sandbox ended: {end}")
         # A CLI agent may report success although no model call was answered.
         worked = result.finish_reason in {BUDGET, TIMEOUT} or (
             result.finish_reason == SUCCESS and result.turns
         )
         if result.provider_error and not worked:
             raise mark_given_up(ModelUnavailable(result.provider_error))
-
-
-_OWN_FAULTS = ("out of memory", "disk full")
-"""Beginnings of a sandbox's end reason for which its agent is to blame: a retry would end the same way."""

@@ -176,7 +176,7 @@ class CliAgentRunner:
                 protocol=self.adapter.protocol,
                 transcript=run.services.out / "transcripts" / self._log_name(run),
             ) as access:
-                tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}{access.base_path}"
+                tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
                 task = AgentTask(run.spec.task, self.model_name, url, access.token, self.agent.options)
                 await self._run(run, task, tally)
         finally:
