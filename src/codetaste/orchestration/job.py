@@ -132,15 +132,7 @@ class JobContext:
         self._under_way.add(name)
         try:
             value = json_copy(await do())
-            await self._record.write(
-                {
-                    "event": "effect",
-                    "key": self.key,
-                    "fingerprint": self.fingerprint,
-                    "name": name,
-                    "value": value,
-                }
-            )
+            await self.record(name, value)
         finally:
             self._under_way.discard(name)
         return json_copy(value)
@@ -151,7 +143,8 @@ class JobContext:
         Raises:
             StorageFull: it could not be recorded.
         """
-        await self._record.record_effect(self.key, self.fingerprint, name, json_copy(value))
+        line: dict[str, Json] = {"event": "effect", "key": self.key, "fingerprint": self.fingerprint}
+        await self._record.write({**line, "name": name, "value": json_copy(value)})
 
     def recorded(self, name: str) -> Json:
         """Return the recorded effect ``name``; see ``is_recorded``."""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.flows.discover import jobs as discover
 from codetaste.flows.discover import publish as products
-from codetaste.flows.evaluate import jobs as evaluate
+from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.evaluate.evaluate_prediction import prediction_folder
 from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
-from codetaste.flows.infer.execute_step import describe_trial
+from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
 from codetaste.flows.infer.outputs import output_folder, outputs_root
 from codetaste.flows.infer.plan import StepKind
+from codetaste.flows.infer.results import ExecuteResult
 from codetaste.orchestration.job import Status
 from codetaste.report.summary import SummaryLine
 from codetaste.report.tables.comparison import compare
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from codetaste.flows.agents.context import InferenceContext
-    from codetaste.flows.discover.context import DiscoveryContext, DiscoveryModels
+    from codetaste.flows.context import ModelSet
+    from codetaste.flows.discover.context import DiscoveryContext
     from codetaste.flows.evaluate.context import EvaluationContext
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
     from codetaste.report.statistics.comparison import Comparison
@@ -35,99 +36,99 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Shared context of a run: its folder, its models, and the context of each enabled flow.
+    """The open parts of a run: its session and models, and the context of each flow in its plan.
 
-    ``config`` is the run's config as JSON, as stored in its folder.
+    A flow that is not in the plan has no context.
     """
 
     out: Path
-    config: str
-    models: DiscoveryModels
-    discovery: DiscoveryContext | None = None
-    inference: InferenceContext | None = None
-    evaluation: EvaluationContext | None = None
+    plan: FlowPlan
+    session: Session
+    models: ModelSet
+    discovery: DiscoveryContext | None
+    inference: InferenceContext | None
+    evaluation: EvaluationContext | None
 
 
-async def collect_results(
-    agenda: FlowPlan, outcomes: Mapping[str, Outcome], context: RunContext, session: Session
-) -> list[SummaryLine]:
-    """Write the products; return a summary line for each failed need, pass, trial and evaluation.
+async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
+    """Complete the products; return a summary line for each failed need, pass, trial and evaluation.
 
     Raises:
         JournalError: a file cannot be read or written, also as StorageFull.
         ExceptionGroup: several such errors; everything that could be written is written.
     """
-    lines, blobs = _failed_needs(agenda, outcomes), session.record.blobs
+    plan, session = context.plan, context.session
+    lines, blobs = _failed_needs(plan, outcomes), session.record.blobs
     if context.discovery is not None:
-        await products.write_discovered_benchmarks(agenda.passes, outcomes, context.discovery, blobs)
-        lines.extend(_pass_lines(agenda, outcomes, context.discovery))
+        await products.write_discovered_benchmarks(plan.passes, outcomes, context.discovery, blobs)
+        lines.extend(_pass_lines(plan, outcomes, context.discovery))
     trials: dict[str, Outcome] = {}
     if context.inference is not None:
         budget = session.budget.child("infer")
-        trials = await finish_trials(agenda.steps, outcomes, context.inference, budget, blobs)
+        trials = await finish_trials(plan.steps, outcomes, context.inference, budget, blobs)
     scores: dict[str, Outcome] = {}
     if context.evaluation is not None:
+        scores = {each.key: outcomes[each.key] for each in plan.evaluations}
         if not session.scheduler.draining:
-            scores = await finish_evaluations(agenda.evaluations, outcomes, trials, context.evaluation, blobs)
-        else:
-            scores = {each.key: outcomes[each.key] for each in agenda.evaluations}
+            scores = await finish_evaluations(plan.evaluations, outcomes, trials, context.evaluation, blobs)
         await to_thread.run_sync(context.evaluation.remove_scratch)
-    return [
-        *lines,
-        *_trial_lines(agenda, outcomes, trials, scores, context),
-        *_score_lines(agenda, scores, context),
-    ]
+    results = {
+        key: EvaluationResult.from_json(outcome.value)
+        for key, outcome in scores.items()
+        if outcome.value is not None
+    }
+    evaluated = {
+        each.trial.key: results[each.key]
+        for each in plan.evaluations
+        if each.trial is not None and each.key in results
+    }
+    lines.extend(_trial_lines(context, outcomes, trials, evaluated))
+    for task in plan.evaluations:
+        outcome, result = scores[task.key], results.get(task.key)
+        path = str(prediction_folder(context.out, task)) if outcome.usable else ""
+        # With trials in the run, the line of the trial has the scores already.
+        hidden = bool(plan.steps) and result is not None and result.is_expected_score
+        lines.append(
+            SummaryLine(outcome, task.title, "", result.summary if result else "", path, hidden=hidden)
+        )
+    return lines
 
 
 def _pass_lines(
-    agenda: FlowPlan, outcomes: Mapping[str, Outcome], around: DiscoveryContext
+    plan: FlowPlan, outcomes: Mapping[str, Outcome], context: DiscoveryContext
 ) -> Iterator[SummaryLine]:
-    for each in agenda.passes:
+    for each in plan.passes:
         outcome = outcomes[each.key]
-        path = str(products.rules_file(each, around)) if outcome.usable else ""
-        yield SummaryLine(outcome, each.title, each.model_id, discover.describe_pass(outcome), path)
+        path = str(products.rules_file(each, context)) if outcome.usable else ""
+        result = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
+        yield SummaryLine(outcome, each.title, each.model_id, result, path)
 
 
 def _trial_lines(
-    agenda: FlowPlan,
+    context: RunContext,
     outcomes: Mapping[str, Outcome],
     trials: Mapping[str, Outcome],
-    scores: Mapping[str, Outcome],
-    context: RunContext,
+    evaluated: Mapping[str, EvaluationResult],
 ) -> Iterator[SummaryLine]:
-    values = {each.trial.key: scores[each.key].value for each in agenda.evaluations if each.trial is not None}
-    for step in agenda.steps:
+    for step in context.plan.steps:
         trial = step.trial
         if trial.key not in trials:
             yield SummaryLine(outcomes[step.key], step.title, step.model_id)
         elif step.kind is StepKind.EXECUTE:
-            outcome, value = trials[trial.key], values.get(trial.key)
+            outcome, scores = trials[trial.key], evaluated.get(trial.key)
             path = str(output_folder(context.out, trial)) if outcome.usable else ""
-            scored = f"; {evaluate.describe_evaluation(value)}" if evaluate.is_expected_score(value) else ""
-            yield SummaryLine(
-                outcome, trial.title, trial.agent.model, f"{describe_trial(outcome.value)}{scored}", path
-            )
+            text = ExecuteResult.from_json(outcome.value).describe() if outcome.value is not None else ""
+            if scores is not None and scores.is_expected_score:
+                text += f"; {scores.summary}"
+            yield SummaryLine(outcome, trial.title, trial.agent.model, text, path)
 
 
-def _score_lines(
-    agenda: FlowPlan, scores: Mapping[str, Outcome], context: RunContext
-) -> Iterator[SummaryLine]:
-    for task in agenda.evaluations:
-        outcome = scores[task.key]
-        path = str(prediction_folder(context.out, task)) if outcome.usable else ""
-        # With trials in the run, the line of the trial has the scores already.
-        quiet = bool(agenda.steps) and evaluate.is_expected_score(outcome.value)
-        yield SummaryLine(
-            outcome, task.title, "", evaluate.describe_evaluation(outcome.value), path, hidden=quiet
-        )
-
-
-def _failed_needs(agenda: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
-    titles = {each.sources_key: f"sources of {each.instance.id}" for each in agenda.passes}
-    for step in agenda.steps:
+def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
+    titles = {each.sources_key: f"sources of {each.instance.id}" for each in plan.passes}
+    for step in plan.steps:
         titles.setdefault(step.sources_key, f"sources of {step.trial.instance.id}")
         titles.setdefault(step.install_key, f"the program of {step.trial.agent.id}")
-    for task in agenda.evaluations:
+    for task in plan.evaluations:
         titles.setdefault(task.sources_key, f"sources of {task.instance.id}")
     return [
         SummaryLine(outcomes[key], title, "")
@@ -136,13 +137,11 @@ def _failed_needs(agenda: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Sum
     ]
 
 
-def product_folders(
-    agenda: FlowPlan, outcomes: Mapping[str, Outcome], context: RunContext
-) -> dict[str, Path]:
+def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dict[str, Path]:
     """Return the folders of the products, by their titles in the summary."""
     named: dict[str, Path] = {}
     if context.discovery is not None:
-        for each in agenda.passes:
+        for each in context.plan.passes:
             if outcomes[each.key].usable:
                 named[f"what {each.model_label} found"] = products.discovery_folder(each, context.discovery)
     if context.inference is not None:
@@ -152,9 +151,9 @@ def product_folders(
     return named
 
 
-def compare_agents(agenda: FlowPlan, lab: EvaluationContext) -> tuple[Comparison, list[str]]:
+def compare_agents(plan: FlowPlan, context: EvaluationContext) -> tuple[Comparison, list[str]]:
     """Compare the agents by the results in the run's folder; also returns notes on irregular results."""
     records, notes = read_comparison_records(
-        lab.out, lab.benchmark, agenda.evaluations, references=lab.config.references
+        context.out, context.benchmark, plan.evaluations, references=context.config.references
     )
     return compare(records.records), notes

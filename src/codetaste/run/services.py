@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from codetaste.console import notify
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.flows.discover.context import DiscoveryContext
+    from codetaste.flows.context import ModelSet, ScanContext
+    from codetaste.flows.discover.context import RuleToolServices
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.rules.config import RulesConfig
     from codetaste.rules.engine.install import RuleEngine
     from codetaste.rules.scan.model import Scanner
     from codetaste.run.resolve import ResolvedConfig
-    from codetaste.sandbox.base import Shell
     from codetaste.sandbox.config import SandboxConfig
 
 
@@ -60,49 +62,38 @@ async def open_scanner(
     return IncrementalScanner(grep, store, ignore), engine
 
 
-async def open_discovery_context(
-    benchmark: Benchmark,
-    out: Path,
-    rules: RulesConfig,
-    sandbox: SandboxConfig,
-    warn: Callable[[str], None],
-) -> DiscoveryContext:
-    """Find and try the rule engine and the containment of commands for rule discovery.
-
-    ``warn`` is called, from any thread, with later messages for the user.
+async def open_rule_tools(
+    benchmark: Benchmark, scan: ScanContext, sandbox: SandboxConfig
+) -> RuleToolServices:
+    """Find and try the containment of commands, and return what the rule agent's tools work with.
 
     Raises:
-        ToolMissing: one of them is not available; the message says how to install it.
+        ToolMissing: it is not available; the message says how to install it.
     """
-    from codetaste.flows.discover.context import DiscoveryContext as Context  # noqa: PLC0415 - not for a dry run
+    from codetaste.flows.discover.context import RuleToolServices as Services  # noqa: PLC0415 - not for a dry run
     from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415
     from codetaste.sandbox.local.shell import read_only_shell  # noqa: PLC0415
 
-    ignore = benchmark.ignore_text()
-    cache = await to_thread.run_sync(cache_dir, warn)
-    scanner, engine = await open_scanner(rules, ignore, warn, cache=cache)
     try:
         containment = await to_thread.run_sync(choose_engine, sandbox.shell_engine)
     except SandboxError as error:
         raise ToolMissing(str(error)) from error
     rg = find_ripgrep()
-    programs = {"rg": rg} if rg else {}
+    open_shell = partial(read_only_shell, tools={"rg": rg} if rg else {}, engine=containment)
+    return Services(benchmark, scan, open_shell, sandbox.shell_memory_bytes)
 
-    def open_shell(tree: Path) -> Shell:
-        return read_only_shell(tree, tools=programs, engine=containment)
 
-    return Context(
-        benchmark=benchmark,
-        out=out,
-        cache=cache,
-        scanner=scanner,
-        open_shell=open_shell,
-        command_memory=sandbox.shell_memory_bytes,
-        engine_version=engine.version,
-        engine_label=engine.label,
-        ignore_text=ignore,
-        warnings=tuple(filter(None, [engine.warning])),
-    )
+async def open_scan_context(benchmark: Benchmark, rules: RulesConfig, cache: Path) -> ScanContext:
+    """Find the rule engine.
+
+    Raises:
+        ToolMissing: there is no engine; the message says how to install it.
+    """
+    from codetaste.flows.context import ScanContext as Context  # noqa: PLC0415 - not for a dry run
+
+    ignore = benchmark.ignore_text()
+    scanner, engine = await open_scanner(rules, ignore, notify, cache=cache)
+    return Context(cache, scanner, engine, ignore)
 
 
 def find_ripgrep() -> Path | None:
@@ -116,32 +107,33 @@ def find_ripgrep() -> Path | None:
 
 
 @asynccontextmanager
-async def open_models(assembly: ResolvedConfig, record_dir: Path) -> AsyncIterator[dict[str, MeteredModel]]:
-    """Create the models that the flows use, by id, and close them at the end.
+async def open_models(resolved: ResolvedConfig, record_dir: Path) -> AsyncIterator[ModelSet]:
+    """Create the models that the flows use, and close them at the end.
 
     Raises:
         ConfigError: one line for each model that cannot be created (a missing script or key).
     """
+    from codetaste.flows.context import ModelSet as Models  # noqa: PLC0415 - not for a dry run
     from codetaste.llm.build import build_metered_model  # noqa: PLC0415
-    from codetaste.llm.ratelimit.registry import LimiterRegistry  # noqa: PLC0415 - not for a dry run
+    from codetaste.llm.ratelimit.registry import LimiterRegistry  # noqa: PLC0415
 
     problems: list[str] = []
-    models: dict[str, MeteredModel] = {}
-    limiters = LimiterRegistry()
+    used = resolved.used_models()
+    opened: dict[str, MeteredModel] = {}
+    limiters, base = LimiterRegistry(), resolved.base_dir
     async with AsyncExitStack() as stack:
-        for config in assembly.used_models():
+        for config in used:
             try:
-                model = build_metered_model(
-                    config, base_dir=assembly.base_dir, record_dir=record_dir, limiters=limiters
-                )
+                model = build_metered_model(config, base_dir=base, record_dir=record_dir, limiters=limiters)
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue
             stack.push_async_callback(model.aclose)
-            models[config.id] = model
+            opened[config.id] = model
         if problems:
             raise ConfigError(*problems)
-        yield models
+        digests = {config.id: model_fingerprint(config, base) for config in used}
+        yield Models(opened, {config.id: config for config in used}, digests)
 
 
 def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:

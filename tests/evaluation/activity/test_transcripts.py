@@ -132,7 +132,7 @@ def test_the_last_attempt_in_which_the_model_answered_counts(tmp_path: Path) -> 
 
 def test_without_a_transcript_nothing_is_known(tmp_path: Path) -> None:
     assert activity_of_trial(tmp_path, KEY) is None
-    lines(tmp_path / "transcripts" / KEY / "plan.go-1.jsonl", own("bash", {"command": "pytest"}))
+    lines(tmp_path / "transcripts" / KEY / "plan.plan-attempt-1.jsonl", own("bash", {"command": "pytest"}))
     assert activity_of_trial(tmp_path, KEY) is None
 
 

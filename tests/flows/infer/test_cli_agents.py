@@ -91,7 +91,7 @@ def test_every_program_does_every_task_and_its_patch_applies_to_r(compared: Comp
         assert files["pack/store.py"].startswith(f"class Store:  # {marks[mode]}\n"), (track, agent)
         assert files["look.sh"] == LOOK, "its second edit"
         assert told["additional"]["patch_files"] == 3
-        assert told["additional"]["box"] == compared.kind
+        assert told["additional"]["sandbox"] == compared.kind
         assert told["additional"]["steps"]["execute"]["turns"] == 6
 
 
@@ -123,12 +123,12 @@ def test_trial_cost_is_metered_and_reported_cost_is_recorded(compared: Compared)
         assert told["additional"]["unknown_usd"] == "0"
         assert told["additional"]["tokens"]["output"] == sum(line["usage"]["output"] for line in billed)
         executed = [line for line in billed if f"{compared.row.id}/execute" in line["call"]]
-        told_usd = told["additional"]["steps"]["execute"].get("program_cost_usd")
+        told_usd = told["additional"]["steps"]["execute"].get("reported_cost_usd")
         assert (told_usd is None) == (agent != "claude-code")
         if told_usd is not None:
             own = sum(float(line["cost_usd"]) for line in executed)
             assert float(told_usd) == pytest.approx(own, rel=0.01)
-            assert "cost_difference" not in str(told)
+            assert "cost_mismatch" not in str(told)
 
 
 def test_sandbox_contains_no_key_oracle_or_foreign_token(compared: Compared) -> None:

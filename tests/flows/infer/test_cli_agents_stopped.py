@@ -73,9 +73,9 @@ def test_reported_cost_mismatch_is_noted(stopped: tuple[Bench, Place, Ended]) ->
     bench, where, done = stopped
     told = metadata(folder_of(where, bench.rows[0], DIRECT, "claude-code-poor"))
     work = told["additional"]["steps"]["execute"]
-    assert abs(float(work["program_cost_usd"]) / told["cost_usd"] - 1) > 0.01
-    assert work["program_cost_usd"] in work["cost_difference"]
-    assert work["cost_difference"] in done.err
+    assert abs(float(work["reported_cost_usd"]) / told["cost_usd"] - 1) > 0.01
+    assert work["reported_cost_usd"] in work["cost_mismatch"]
+    assert work["cost_mismatch"] in done.err
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
     for program in PROGRAMS:
         folder = folder_of(where, bench.rows[0], "open/plan", program)
         told = metadata(folder)
-        assert (told["finish_reason"], told["additional"]["interrupted"]) == ("unknown", "stopped"), program
+        assert (told["finish_reason"], told["additional"]["interruption"]) == ("unknown", "stopped"), program
         assert edited(bench, folder, tmp_path / program, "marker-7")
     before = {program: planned(where, bench, program) for program in PROGRAMS}
     (where.folder / "stuck").unlink()

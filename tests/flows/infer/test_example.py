@@ -34,7 +34,7 @@ def check(where: Place, done: Ended, kind: str) -> dict[str, bytes]:
         for agent in ("thorough", "hasty"):
             folder = where.out / "outputs" / track / PATH / agent
             told: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
-            assert (told["finish_reason"], told["additional"]["box"]) == ("success", kind)
+            assert (told["finish_reason"], told["additional"]["sandbox"]) == ("success", kind)
             patch = patches[f"{track} {agent}"] = (folder / "prediction.diff").read_bytes()
             sizes.append(len(patch))
         assert sizes[0] > 10 * sizes[1] > 0

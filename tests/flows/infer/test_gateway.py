@@ -92,13 +92,13 @@ def test_cli_agent_multiplan_trial_has_metered_cost(tmp_path: Path, alpha: Tiny)
     ledgers = [*where.ledger("m"), *where.ledger("judge")]
     assert told["cost_usd"] == pytest.approx(sum(float(line["cost_usd"]) for line in ledgers))
     assert (told["additional"]["turns"], told["additional"]["harness_version"]) == (5, "1.0")
-    assert told["additional"]["steps"]["execute"]["program_cost_usd"] == "0.5"
+    assert told["additional"]["steps"]["execute"]["reported_cost_usd"] == "0.5"
     assert "the agent reports a cost of $0.5" in done.err
-    assert "the agent reports a cost of $0.5" in told["additional"]["steps"]["execute"]["cost_difference"]
+    assert "the agent reports a cost of $0.5" in told["additional"]["steps"]["execute"]["cost_mismatch"]
     assert applied(alpha, folder, tmp_path / "applied")["pack/seen.txt"].count("marker-2") == 1
     assert "install/a" in [line["key"] for line in where.journal() if line["event"] == "ended"]
     records = sorted(path.name for path in (where.out / "events").rglob("*.jsonl"))
-    assert records == ["execute.attempt-1.jsonl", "plan.go-1.attempt-1.jsonl"]
+    assert records == ["execute.attempt-1.jsonl", "plan.plan-attempt-1.attempt-1.jsonl"]
 
 
 def test_cli_agent_stopped_by_budget_keeps_patch(tmp_path: Path, alpha: Tiny) -> None:
@@ -145,7 +145,7 @@ def test_a_signal_ends_a_program_and_keeps_its_patch_so_far(tmp_path: Path, alph
     done = tiny_benchmark.finished(process, 60)
     assert done.code == 130
     told = metadata(output(where, alpha))
-    assert (told["finish_reason"], told["additional"]["interrupted"]) == ("unknown", "stopped")
+    assert (told["finish_reason"], told["additional"]["interruption"]) == ("unknown", "stopped")
     # What was in flight then is counted as well.
     assert float(told["additional"]["steps"]["execute"]["cost_usd"]) == told["cost_usd"]
     assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")

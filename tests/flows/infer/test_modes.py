@@ -44,7 +44,7 @@ def test_every_trial_ends_with_a_prediction_that_applies_to_r(
             *track.split("/"),
         )
         assert told["additional"]["patch_files"] == 4
-        assert told["additional"]["box"] == "bubblewrap"
+        assert told["additional"]["sandbox"] == "bubblewrap"
 
 
 def test_the_plan_that_was_made_or_selected_is_what_is_carried_out(

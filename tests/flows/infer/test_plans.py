@@ -43,7 +43,7 @@ def test_missing_or_unusable_plans_end_trial_with_reason(
     told = metadata(folder)
     assert told["finish_reason"] == {"plan": "error_planmode", "multiplan": "error_multiplan"}[mode]
     assert problem in told["additional"]["message"]
-    goes = told["additional"]["steps"]["plan"]["goes"]
+    goes = told["additional"]["steps"]["plan"]["attempts"]
     assert [problem in go["problem"] for go in goes] == [True, True]
     assert (folder / "prediction.diff").read_bytes() == b""
     assert told["cost_usd"] > 0
@@ -54,7 +54,7 @@ def test_missing_or_unusable_plans_end_trial_with_reason(
 def test_default_plan_attempts_are_three_in_one_budget(tmp_path: Path, alpha: Tiny) -> None:
     where = trial_place(tmp_path, alpha, ("open/plan",), coder="no_plan")
     assert where.run("--json").code == 0
-    assert len(metadata(output(where, alpha, "open/plan"))["additional"]["steps"]["plan"]["goes"]) == 3
+    assert len(metadata(output(where, alpha, "open/plan"))["additional"]["steps"]["plan"]["attempts"]) == 3
     assert len(where.ledger("m")) == 3 * 2
 
 
@@ -82,7 +82,7 @@ def test_a_planner_that_runs_out_of_its_steps_time_is_a_failed_plan(tmp_path: Pa
     assert done.code == 0, done.err
     told = metadata(output(where, alpha, "open/plan"))
     assert told["finish_reason"] == "error_planmode"
-    assert len(told["additional"]["steps"]["plan"]["goes"]) == 1
+    assert len(told["additional"]["steps"]["plan"]["attempts"]) == 1
 
 
 def test_a_trial_whose_time_is_over_while_it_plans_is_a_timeout(tmp_path: Path, alpha: Tiny) -> None:

@@ -93,7 +93,7 @@ def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
     assert done.code == 130
     told = metadata(output(where, alpha))
     assert told["finish_reason"] == "unknown"
-    assert told["additional"]["interrupted"] == "stopped"
+    assert told["additional"]["interruption"] == "stopped"
     assert applied(alpha, output(where, alpha), tmp_path / "applied")["pack/slept.py"] == "slept = True\n"
     assert list(tiny_benchmark.left_over(str(tmp_path / "runs"))) == []
     assert not [path for path in (where.out / ".boxes").rglob("*") if path.is_file()]
@@ -107,7 +107,7 @@ def test_a_model_that_fails_leaves_the_patch_so_far_and_no_outcome(tmp_path: Pat
     assert [job["status"] for job in done.json["jobs"]] == ["failed"]
     told = metadata(output(where, alpha))
     assert told["finish_reason"] == "unknown"
-    assert "the scripted provider is gone" in told["additional"]["interrupted"]
+    assert "the scripted provider is gone" in told["additional"]["interruption"]
     assert "pack/before.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from codetaste.agent.tool import load_tools
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.console import notify, print_result
+from codetaste.core.paths import cache_dir
 from codetaste.core.section import did_you_mean
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover.jobs import open_rule_context
 from codetaste.flows.discover.plan import DEFAULT_TOOLS
 from codetaste.rules.config import RulesConfig
-from codetaste.run.services import open_discovery_context
+from codetaste.run.services import open_rule_tools, open_scan_context
 from codetaste.sandbox.config import SandboxConfig
 
 if TYPE_CHECKING:
@@ -86,21 +88,21 @@ async def call_tool(call: ToolCallArguments) -> int:
     arguments = _parse_arguments(call.arguments)
     benchmark = resolve_benchmark(call.benchmark, call.repos)
     instance = resolve_instance(benchmark, call.instance)
-    with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
-        discovery = await open_discovery_context(benchmark, Path(out), RulesConfig(), SandboxConfig(), notify)
-        async with open_rule_context(instance, call.direction, discovery, notify) as context:
-            try:
-                answer = await tool.call(context, arguments)
-            except ToolError as error:
-                raise ToolError(f"the tool refuses: {error}") from error
-            except CodetasteError:
-                raise
-            except (Exception, SystemExit) as error:
-                frames = traceback.extract_tb(error.__traceback__)
-                origin = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-                message = f"the tool failed: {type(error).__name__}: {error}{origin}"
-                raise CodetasteError(message) from error
-            facts = context.facts.take_pending()
+    scan = await open_scan_context(benchmark, RulesConfig(), await to_thread.run_sync(cache_dir, notify))
+    services = await open_rule_tools(benchmark, scan, SandboxConfig())
+    async with open_rule_context(instance, call.direction, services, notify) as context:
+        try:
+            answer = await tool.call(context, arguments)
+        except ToolError as error:
+            raise ToolError(f"the tool refuses: {error}") from error
+        except CodetasteError:
+            raise
+        except (Exception, SystemExit) as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            origin = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+            message = f"the tool failed: {type(error).__name__}: {error}{origin}"
+            raise CodetasteError(message) from error
+        facts = context.facts.take_pending()
     if call.as_json:
         print_result(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
     else:

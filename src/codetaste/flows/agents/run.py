@@ -229,7 +229,7 @@ class AgentRun(ABC):
                     await self._try_extract()
 
     async def _try_extract(self) -> None:
-        """Stop the sandbox and extract the output; an error is stored, so as not to hide why the run ended."""
+        """Stop the sandbox and extract the output; an error must not hide why the run ended."""
         self.result.finished_at = self.result.finished_at or utc_now()
         try:
             await self.sandbox.stop()

@@ -165,7 +165,7 @@ class CliAgentRunner:
     async def run(self, run: AgentRun) -> None:
         """Run the agent; the trial's clocks limit it, and they stop while it waits for its model."""
         run.job.note(f"{self.adapter.name} {self.version} starts")
-        if self.gateway is None:
+        if self.gateway is None or self.adapter.protocol == "none":
             await self._run(run, AgentTask(run.spec.task, options=self.agent.options))
             return
         tally: SessionUsage | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.flows.agents.run import AgentRunner
-    from codetaste.flows.models import ModelSet
+    from codetaste.flows.context import ModelSet
     from codetaste.gateway.gateway import Gateway
     from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from codetaste.benchmark.benchmark import rules_path
 from codetaste.benchmark.publish import write_benchmark, write_rules
 from codetaste.errors import JournalError
+from codetaste.flows.discover.result import DiscoveryResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,8 @@ async def write_discovered_benchmarks(
 ) -> None:
     """Complete each model's folder to a benchmark of its own with the rules of ``outcomes``.
 
-    A file that was removed, or overwritten by another config with the same run name, is written again.
+    A rule file of an earlier session that was removed, or overwritten by another config with the same run
+    name, is written again.
 
     Raises:
         JournalError: a file cannot be read or written; StorageFull is one of these.
@@ -60,10 +62,12 @@ async def write_discovered_benchmarks(
         )
     failures: list[JournalError] = []
     for each in usable:
-        value: Any = outcomes[each.key].value
-        if value and not await to_thread.run_sync(_has_digest, rules_file(each, context), value["yaml"]):
+        if not outcomes[each.key].resumed:
+            continue
+        digest = DiscoveryResult.from_json(outcomes[each.key].value).rules_digest
+        if not await to_thread.run_sync(_has_digest, rules_file(each, context), digest):
             try:
-                await write_pass_rules(each, context, await blobs.load(value["yaml"]))
+                await write_pass_rules(each, context, await blobs.load(digest))
             except JournalError as error:
                 failures.append(error)
     if failures:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from anyio import Lock, to_thread
 
-from codetaste.errors import CodetasteError, ConfigError
+from codetaste.errors import CodetasteError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.pseudo_agents import PSEUDO_AGENTS
 from codetaste.evaluation.rule_set import RuleSet, parse_rule_set, read_rule_set
+from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.config import EvaluateConfig
     from codetaste.evaluation.metrics import TestCounts
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.context import ScanContext
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.rules.scan.model import Scanner
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +47,39 @@ class InstanceReference:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationInputs:
+    """The inputs of one evaluation.
+
+    Attributes:
+        values: values of the jobs that it needs, by key.
+        load_text: returns a text by its digest.
+        timestamp: time of the evaluation, ISO 8601.
+    """
+
+    values: Mapping[str, Any]
+    load_text: Callable[[str], Awaitable[str]]
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationContext:
     """The context of a run's evaluations.
 
     Attributes:
         benchmark: the source of the tasks.
         out: the run's folder.
-        cache: the folder where trees are cached between runs.
         config: the section ``[evaluate]``.
-        scanner: matches rules against trees and caches the results.
-        engine_version: version of the rule engine; counts depend on it.
-        engine_label: name and version of the rule engine, as recorded in results.
-        ignore_text: text of the benchmark's ignore file; counts depend on it.
+        scan: matches rules against trees.
         references: the reference data of each instance, by instance id.
-        warnings: messages for the user.
-        inference: the context of the trials; None where the run has none.
+        agent_configs: ``agent_config.json`` of each agent, by agent id.
     """
 
     benchmark: Benchmark
     out: Path
-    cache: Path
     config: EvaluateConfig
-    scanner: Scanner
-    engine_version: str
-    engine_label: str
-    ignore_text: str
+    scan: ScanContext
     references: Mapping[str, InstanceReference]
-    warnings: tuple[str, ...] = ()
-    inference: InferenceContext | None = None
+    agent_configs: Mapping[str, Mapping[str, Any]]
     _rules: dict[str, RuleSet] = field(default_factory=dict)
     _locks: dict[str, Lock] = field(default_factory=dict)
 
@@ -82,31 +87,14 @@ class EvaluationContext:
     def scratch(self) -> Path:
         """This run's own folder for patched trees, on the same disk as R."""
         name = sha256(str(self.out.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        return self.cache / "predictions" / name
-
-    def require_inference(self) -> InferenceContext:
-        """Return the context of the trials.
-
-        Raises:
-            ConfigError: this context was built without one, which is a bug.
-        """
-        if self.inference is None:
-            raise ConfigError("internal error: a trial is evaluated without an inference context")
-        return self.inference
+        return self.scan.cache / "predictions" / name
 
     def remove_scratch(self) -> None:
         """Remove what a killed process of this run left; only the process that owns the run may call this."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    async def load_rules(
-        self, task: EvaluationTask, values: Mapping[str, Any], load_text: Callable[[str], Awaitable[str]]
-    ) -> RuleSet:
+    async def load_rules(self, task: EvaluationTask, inputs: EvaluationInputs) -> RuleSet:
         """Return the rules for ``task``, read once for all predictions at an instance.
-
-        Args:
-            task: the evaluation that needs the rules.
-            values: values of the jobs that it needs, by key.
-            load_text: returns a text by its digest.
 
         Raises:
             ConfigError: a rule file cannot be read.
@@ -117,8 +105,9 @@ class EvaluationContext:
         async with self._locks.setdefault(instance.id, Lock()):
             if instance.id not in self._rules:
                 if task.pass_keys:
+                    passes = [DiscoveryResult.from_json(inputs.values[key]) for key in task.pass_keys]
                     positive, negative = [
-                        (await load_text(values[key]["yaml"])).encode() for key in task.pass_keys
+                        (await inputs.load_text(each.rules_digest)).encode() for each in passes
                     ]
                     rules = await to_thread.run_sync(parse_rule_set, positive, negative)
                 else:

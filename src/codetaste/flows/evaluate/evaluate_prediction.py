@@ -22,24 +22,25 @@ from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import RuleSet
 from codetaste.evaluation.trials.records import GOLDEN
+from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.outputs import (
     AGENT_CONFIG_FILE,
     METADATA_FILE,
     PATCH_FILE,
-    agent_config,
     output_folder,
     outputs_root,
 )
+from codetaste.flows.infer.results import ExecuteResult
 from codetaste.flows.sources import digest_parts
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.metrics import TestCounts
-    from codetaste.flows.evaluate.context import EvaluationContext
+    from codetaste.flows.evaluate.context import EvaluationContext, EvaluationInputs
     from codetaste.flows.evaluate.plan import EvaluationTask
     from codetaste.source.checkout import Trees
 
@@ -51,21 +52,6 @@ def prediction_folder(out: Path, task: EvaluationTask) -> Path:
     if task.trial is not None:
         return output_folder(out, task.trial)
     return outputs_root(out) / "pseudo_agents/direct" / task.instance.path / task.agent_id
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationInputs:
-    """The inputs of one evaluation.
-
-    Attributes:
-        values: values of the jobs that it needs, by key.
-        load_text: returns a text by its digest.
-        timestamp: time of the evaluation, ISO 8601.
-    """
-
-    values: Mapping[str, Any]
-    load_text: Callable[[str], Awaitable[str]]
-    timestamp: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +73,13 @@ async def evaluate_prediction(
         EngineError: the rule engine could not be run at all.
         JournalError: a text is missing; StorageFull, one of these: no space for the patched tree.
     """
-    trees = await checkout_trees(context.benchmark.origin(task.instance), context.cache)
+    trees = await checkout_trees(context.benchmark.origin(task.instance), context.scan.cache)
     scratch = context.scratch / digest_parts(task.key)[:16]
     await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
     patch = await _patch(task, context, inputs, trees, scratch)
     problem = ""
     try:
-        rules = await context.load_rules(task, inputs.values, inputs.load_text)
+        rules = await context.load_rules(task, inputs)
     except (ConfigError, RuleError) as error:
         rules, problem = RuleSet(), "; ".join(str(error).split("\n"))
     reference = context.references[task.instance.id]
@@ -102,11 +88,11 @@ async def evaluate_prediction(
         rules,
         trees.base,
         patch,
-        context.scanner,
+        context.scan.scanner,
         scratch=scratch,
         exclusions=context.config.exclusions,
         pass_result=compare_with_baseline(tests, reference.baseline),
-        engine=context.engine_label,
+        engine=context.scan.engine.label,
     )
     if problem and evaluation.status is EvaluationStatus.NO_RULES:
         evaluation = replace(evaluation, why=problem)
@@ -118,8 +104,8 @@ async def _patch(
     task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, trees: Trees, scratch: Path
 ) -> bytes:
     if task.execution is not None:
-        patch_digest = inputs.values[task.execution.key]["patch"]
-        return (await inputs.load_text(patch_digest)).encode("utf-8", "surrogateescape")
+        prediction = ExecuteResult.from_json(inputs.values[task.execution.key])
+        return (await inputs.load_text(prediction.patch)).encode("utf-8", "surrogateescape")
     if task.agent_id == GOLDEN:
         return await golden_patch(context.benchmark, task.instance, trees, scratch)
     return NULL_PATCH
@@ -128,8 +114,7 @@ async def _patch(
 def _metadata(task: EvaluationTask, inputs: EvaluationInputs) -> Mapping[str, Any]:
     """Return ``inference_metadata.json`` of the prediction; a pseudo agent needs no time and no money."""
     if task.execution is not None:
-        metadata: Mapping[str, Any] = inputs.values[task.execution.key]["metadata"]
-        return metadata
+        return ExecuteResult.from_json(inputs.values[task.execution.key]).metadata
     at = inputs.timestamp
     return {
         "cost_usd": 0.0,
@@ -163,7 +148,7 @@ def recorded_test_counts(
 
 def write_evaluated_prediction(
     task: EvaluationTask, context: EvaluationContext, result: EvaluatedPrediction, timestamp: str
-) -> dict[str, Any]:
+) -> EvaluationResult:
     """Write all files of an evaluated prediction, and return the job's value for the journal.
 
     Raises:
@@ -182,7 +167,7 @@ def write_evaluated_prediction(
             write_atomically(folder / name, content)
             files[name] = sha256(content).hexdigest()
     else:
-        config = agent_config(trial, context.require_inference())
+        config = dict(context.agent_configs[trial.agent.id])
         write_activity(folder / EVALUATION_FOLDER, activity_of_trial(context.out, trial.key))
     written = write_evaluation(
         folder / EVALUATION_FOLDER,
@@ -194,14 +179,14 @@ def write_evaluated_prediction(
         timestamp=timestamp,
     )
     files |= {f"{EVALUATION_FOLDER}/{name}": content for name, content in written.items()}
-    return {
-        "status": str(result.evaluation.status),
-        "said": summarize(result.evaluation),
-        "sound": _sound(task, result.evaluation),
-        "scores": scores_to_json(result.evaluation),
-        "files": files,
-        "timestamp": timestamp,
-    }
+    return EvaluationResult(
+        status=str(result.evaluation.status),
+        summary=summarize(result.evaluation),
+        as_expected=_is_as_expected(task, result.evaluation),
+        scores=scores_to_json(result.evaluation),
+        files=files,
+        timestamp=timestamp,
+    )
 
 
 def _instance_metadata(context: EvaluationContext, instance: Instance) -> Mapping[str, Any] | None:
@@ -235,7 +220,7 @@ def summarize(evaluation: Evaluation) -> str:
     return ", ".join(words)
 
 
-def _sound(task: EvaluationTask, evaluation: Evaluation) -> bool | None:
+def _is_as_expected(task: EvaluationTask, evaluation: Evaluation) -> bool | None:
     """Whether a pseudo agent has the score that it must have (IFR 1 for X*, 0 for none); None for a trial."""
     if task.trial is not None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -11,13 +11,14 @@ from codetaste.errors import CodetasteError, ConfigError, JournalError
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialRecords
 from codetaste.flows.agents.result import utc_now
+from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.evaluate_prediction import (
-    EvaluationInputs,
     evaluate_prediction,
     files_unchanged,
     prediction_folder,
     write_evaluated_prediction,
 )
+from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
@@ -57,48 +58,38 @@ async def finish_evaluations(
     """
     finished: dict[str, Outcome] = {}
     for task in tasks:
-        outcome = outcomes[task.key]
-        values = {need: outcomes[need].value for need in task.needs}
+        outcome, needs = outcomes[task.key], {need: outcomes[need] for need in task.needs}
         if task.execution is not None:
-            values[task.execution.key] = trials[task.execution.trial.key].value
-        if await _must_evaluate(task, outcome, outcomes, trials, context):
-            value: Any = outcome.value
-            at = value["timestamp"] if outcome.usable else utc_now()
-            inputs = EvaluationInputs(values, blobs.load, at)
-            outcome = await _evaluate_again(task, context, inputs, outcome)
+            needs[task.execution.key] = trials[task.execution.trial.key]
+        timestamp = ""
+        if outcome.usable and outcome.resumed:
+            result = EvaluationResult.from_json(outcome.value)
+            folder = prediction_folder(context.out, task)
+            if not await to_thread.run_sync(files_unchanged, folder, result.files):
+                timestamp = result.timestamp
+        elif outcome.status is Status.SKIPPED and all(each.usable for each in needs.values()):
+            timestamp = utc_now()
+        if timestamp:
+            values = {key: need.value for key, need in needs.items()}
+            inputs = EvaluationInputs(values, blobs.load, timestamp)
+            outcome = await _evaluate_now(task, context, inputs, outcome)
         finished[task.key] = outcome
     return finished
 
 
-async def _must_evaluate(
-    task: EvaluationTask,
-    outcome: Outcome,
-    outcomes: Mapping[str, Outcome],
-    trials: Mapping[str, Outcome],
-    context: EvaluationContext,
-) -> bool:
-    if outcome.usable:
-        value: Any = outcome.value
-        folder = prediction_folder(context.out, task)
-        return outcome.resumed and not await to_thread.run_sync(files_unchanged, folder, value["files"])
-    if outcome.status is not Status.SKIPPED or task.execution is None:
-        return False
-    trial = trials[task.execution.trial.key]
-    others = (outcomes[need] for need in task.needs if need != task.execution.key)
-    return trial.usable and trial.value is not None and all(other.usable for other in others)
-
-
-async def _evaluate_again(
+async def _evaluate_now(
     task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, outcome: Outcome
 ) -> Outcome:
     try:
-        result = await evaluate_prediction(task, context, inputs)
-        value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)
+        evaluated = await evaluate_prediction(task, context, inputs)
+        result = await to_thread.run_sync(
+            write_evaluated_prediction, task, context, evaluated, inputs.timestamp
+        )
     except JournalError:
         raise
     except CodetasteError as error:
         return replace(outcome, status=Status.FAILED, value=None, cause=error.cause, error=str(error))
-    return replace(outcome, status=Status.DONE, value=value, cause=None, error="")
+    return replace(outcome, status=Status.DONE, value=result.to_json(), cause=None, error="")
 
 
 _MAX_NOTES = 5

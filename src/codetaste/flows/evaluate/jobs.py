@@ -7,16 +7,15 @@ is scored as such and does not fail the run. A trial without a prediction is not
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
 from codetaste.evaluation import metrics as score
-from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.flows.agents.result import utc_now
+from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.evaluate_prediction import (
-    EvaluationInputs,
     evaluate_prediction,
     recorded_test_counts,
     write_evaluated_prediction,
@@ -48,7 +47,7 @@ async def evaluation_jobs(
     for task in tasks:
         if task.sources_key not in made:
             made[task.sources_key] = sources_job(
-                task.sources_key, task.instance, context.benchmark, context.cache, budget
+                task.sources_key, task.instance, context.benchmark, context.scan.cache, budget
             )
         made[task.key] = _job(task, context, fingerprints[task.key], budget, max(1.0, cpus / _MAX_CONCURRENT))
     return list(made.values())
@@ -77,8 +76,8 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
     common = (
         str(VERSION),
         str(score.METRICS_VERSION),
-        context.engine_version,
-        context.ignore_text,
+        context.scan.engine.version,
+        context.scan.ignore_text,
         context.config.exclusions,
     )
     fingerprints: dict[str, str] = {}
@@ -96,19 +95,11 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
 
 async def _evaluate(task: EvaluationTask, context: EvaluationContext, job: JobContext) -> Json:
     inputs = EvaluationInputs(job.needs, job.load_text, utc_now())
-    result = await evaluate_prediction(task, context, inputs)
+    evaluated = await evaluate_prediction(task, context, inputs)
     with job.cleanup_scope():
-        value = await to_thread.run_sync(write_evaluated_prediction, task, context, result, inputs.timestamp)
-    for note in result.evaluation.notes:
+        result = await to_thread.run_sync(
+            write_evaluated_prediction, task, context, evaluated, inputs.timestamp
+        )
+    for note in evaluated.evaluation.notes:
         job.note(note)
-    return value
-
-
-def describe_evaluation(value: Any) -> str:  # noqa: ANN401 - a job's value
-    """Return the one-line summary in an evaluation's value; "" where there is none."""
-    return "" if value is None else str(value["said"])
-
-
-def is_expected_score(value: Any) -> bool:  # noqa: ANN401 - a job's value
-    """Whether a prediction was scored and, for a pseudo agent, has the score that it must have."""
-    return value is not None and value["status"] == EvaluationStatus.SCORED and value["sound"] is not False
+    return result.to_json()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.flows.agents.run import AgentRunner, AgentServices
-    from codetaste.flows.models import ModelSet
+    from codetaste.flows.context import ModelSet
     from codetaste.harness.config import AgentConfig
 
 

@@ -102,7 +102,10 @@ class _Execution:
     ) -> Prediction:
         """Return the trial's prediction; ``interruption`` says why it is a partial one."""
         result.finished_at = result.finished_at or utc_now()
-        steps = {**self.prior.steps, **({StepKind.EXECUTE.value: AgentStep(result.to_json())} if patch else {})}
+        steps = {
+            **self.prior.steps,
+            **({StepKind.EXECUTE.value: AgentStep(result.to_json())} if patch else {}),
+        }
         end = TrialEnd(result.finish_reason, result.finished_at, result.message, patch, interruption)
         money = self.job.budget.chain[-2].snapshot()
         metadata = inference_metadata(self.step.trial, self.context, steps, money, end)
@@ -119,9 +122,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
     prior, trial = await _prior_steps(step, job), step.trial
     execution = _Execution(step, context, job, prior)
     if prior.reason:
-        return await execution.finish(
-            AgentRunResult(finish_reason=prior.reason, message=prior.message), None
-        )
+        return await execution.finish(AgentRunResult(finish_reason=prior.reason, message=prior.message), None)
     task = execution_prompt(step, context, prior.plan)
     spec = AgentRunSpec(trial.agent, context.benchmark.origin(trial.instance), task, step.lane)
     run = PatchRun(spec, context.agents, job)
@@ -166,8 +167,8 @@ async def store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> Non
         JournalError: the journal cannot be written; StorageFull is one of these.
     """
     patch = await job.store_text(extracted.patch.decode("utf-8", "surrogateescape"))
-    facts = {"files": extracted.files, "problem": extracted.problem, "notes": list(extracted.notes)}
-    await job.record(_effect_name(job.attempt), {"patch": patch, **facts})
+    value: dict[str, Json] = {"patch": patch, "files": extracted.files, "problem": extracted.problem}
+    await job.record(_effect_name(job.attempt), {**value, "notes": list(extracted.notes)})
 
 
 async def load_partial_patch(job: JobContext) -> ExtractedPatch | None:

@@ -122,9 +122,14 @@ class _EndedTrial:
         return inference_metadata(self.step.trial, self.context, self._steps(), self.money, end)
 
     def _steps(self) -> dict[str, StepMetadata]:
-        kinds = {StepKind.PLAN: PlanResult, StepKind.JUDGE: JudgeResult}
-        return {
-            each.kind.value: kinds[each.kind].from_json(outcome.value)
+        values = {
+            each.kind: outcome.value
             for each, outcome in zip(self.step.previous_steps, self.chain, strict=False)
             if outcome.value is not None
         }
+        steps: dict[str, StepMetadata] = {}
+        if StepKind.PLAN in values:
+            steps[StepKind.PLAN] = PlanResult.from_json(values[StepKind.PLAN])
+        if StepKind.JUDGE in values:
+            steps[StepKind.JUDGE] = JudgeResult.from_json(values[StepKind.JUDGE])
+        return steps

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.agent.loop import LoopSettings
-from codetaste.core.hashing import canonical_json
-from codetaste.flows.agents.runners import loop_settings
+from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.infer.execute_step import execute, execution_prompt
 from codetaste.flows.infer.judge import judge, opening_request, repeated_question
 from codetaste.flows.infer.plan import PLAN_COUNT, StepKind
@@ -23,7 +21,7 @@ from codetaste.orchestration.job import Job
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.flows.agents.context import InferenceContext
+    from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.cost import Cost
@@ -43,10 +41,11 @@ def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Bud
         if step.kind is not StepKind.JUDGE:
             if step.sources_key not in made:
                 made[step.sources_key] = sources_job(
-                    step.sources_key, step.trial.instance, context.benchmark, context.cache, budget
+                    step.sources_key, step.trial.instance, context.benchmark, context.agents.cache, budget
                 )
-            if step.install_key and step.install_key not in made:
-                made[step.install_key] = _install_job(step, context, budget)
+            runner = context.runner(step.trial.agent)
+            if isinstance(runner, CliAgentRunner) and step.install_key not in made:
+                made[step.install_key] = _install_job(step, runner, budget)
         made[step.key] = _step_job(step, context, trial_budget(step, budget))
     return list(made.values())
 
@@ -113,13 +112,11 @@ def _min_cost(step: Step, context: InferenceContext) -> Cost | None:
     return None if request is None else context.models.models[step.model_id].min_cost(request)
 
 
-def _install_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
-    agent = step.trial.agent
-    adapter = context.adapters[agent.id]
-    version = context.version(agent)
+def _install_job(step: Step, runner: CliAgentRunner, budget: Budget) -> Job:
+    adapter, version = runner.adapter, runner.version
 
     async def run(_job: JobContext) -> Json:
-        installed = await context.install_agent(agent)
+        installed = await runner.install()
         return {"id": installed.id, "digest": installed.digest, "version": installed.version}
 
     return Job(

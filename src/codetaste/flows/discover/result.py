@@ -1,0 +1,36 @@
+"""The result of a discovery pass, as it is journalled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from codetaste.orchestration.journal.journal import Json
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryResult:
+    """The rules of a pass: their number, and the digest of the text of the rule file."""
+
+    finish_reason: str
+    turns: int
+    tool_calls: int
+    rules: int
+    engine: str
+    rules_digest: str
+
+    def to_json(self) -> Json:
+        """Return the result as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
+        """Read what ``to_json`` returned."""
+        return cls(**data)
+
+    def describe(self) -> str:
+        """Describe the result in one line."""
+        return f"{self.rules} rules ({self.finish_reason.replace('_', ' ')}, {self.turns} turns)"

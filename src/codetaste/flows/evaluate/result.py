@@ -1,0 +1,49 @@
+"""The result of an evaluation, as it is journalled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.evaluation.evaluate import EvaluationStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from codetaste.orchestration.journal.journal import Json
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """The scores of a prediction.
+
+    Attributes:
+        status: an ``EvaluationStatus``.
+        summary: the scores in a few words.
+        as_expected: whether a pseudo agent has the score that it must have; None for a trial.
+        scores: all scores as JSON data.
+        files: the SHA-256 of each written file, by its path in the prediction's folder.
+        timestamp: when it was evaluated, ISO 8601.
+    """
+
+    status: str
+    summary: str
+    as_expected: bool | None
+    scores: Mapping[str, Any]
+    files: Mapping[str, str]
+    timestamp: str
+
+    def to_json(self) -> Json:
+        """Return the result as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
+        """Read what ``to_json`` returned."""
+        return cls(**data)
+
+    @property
+    def is_expected_score(self) -> bool:
+        """Whether the prediction was scored and, for a pseudo agent, has the score that it must have."""
+        return self.status == EvaluationStatus.SCORED and self.as_expected is not False
