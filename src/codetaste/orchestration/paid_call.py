@@ -47,11 +47,11 @@ class PaidCall:
         # is lost, a reservation without a settlement means the same.
         self.mark_unknown()
 
-    async def settle(self, cost: Cost, value: Json = None, *, deferrable: bool = False) -> None:
+    async def settle(self, cost: Cost, value: Json = None) -> None:
         """Charge the cost of the call, and record ``value`` as its effect unless that is None.
 
         Both are one line of the journal, durable on return. If the effect was recorded before, the first
-        value stays. A ``deferrable`` line does not trigger a write of its own (see ``Journal.queue``).
+        value stays.
 
         Raises:
             StorageFull: neither is durable. The reservation will count as unknown in the next session.
@@ -68,7 +68,7 @@ class PaidCall:
             line["value"] = value
         self._record.drop_call(self.call)
         self._record.publish_money_change(self.key, self._reservation.budget)
-        await self._record.write(line, deferrable=deferrable)
+        await self._record.write(line)
 
     def release(self) -> None:
         """Free the reserved money: the call was certainly never sent, or certainly not billed."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import anyio.lowlevel
-
 from codetaste.orchestration.events import MoneyChanged
 from codetaste.orchestration.paid_call import PaidCall
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.reservation import Reservation
@@ -33,19 +31,17 @@ class RunRecorder:
         # Calls that may still be settled, by name.
         self._open_calls: dict[str, PaidCall] = {}
 
-    async def write(self, line: dict[str, Json], *, deferrable: bool = False) -> None:
-        """Fold and write ``line``; returns when it is durable. A ``deferrable`` line may wait for others.
+    async def write(self, line: dict[str, Json]) -> None:
+        """Fold and write ``line``; returns when it is durable.
 
         Raises:
             StorageFull: the line is not durable.
         """
-        await self._queue(line, soon=deferrable).wait_durable()
-        if deferrable:  # other callers that wait for the same group go first
-            await anyio.lowlevel.cancel_shielded_checkpoint()
+        await self._queue(line).wait_durable()
 
-    def _queue(self, line: dict[str, Json], *, soon: bool = False) -> CommitGroup:
+    def _queue(self, line: dict[str, Json]) -> CommitGroup:
         line["t"] = round(time.time(), 3)
-        group = self.journal.queue(line, deferrable=soon)
+        group = self.journal.queue(line)
         self.history.apply(line)
         return group
 
@@ -71,19 +67,9 @@ class RunRecorder:
         await self.write(line)
 
     async def reserve(
-        self,
-        key: str,
-        fingerprint: str,
-        effect: str,
-        reservation: Reservation,
-        note: Json,
-        *,
-        meanwhile: Callable[[], Awaitable[None]] | None = None,
+        self, key: str, fingerprint: str, effect: str, reservation: Reservation, note: Json
     ) -> PaidCall:
-        """Make a granted reservation durable; releases it if that fails or is cancelled.
-
-        ``meanwhile`` runs while the disk writes; it must not do anything that costs money.
-        """
+        """Make a granted reservation durable; releases it if that fails or is cancelled."""
         granted = reservation.granted
         paid = PaidCall(self, key, self.history.next_call_name(key, effect), reservation, note)
         line: dict[str, Json] = {
@@ -104,8 +90,6 @@ class RunRecorder:
             reservation.release()
             raise
         try:
-            if meanwhile is not None:
-                await meanwhile()
             await group.wait_durable()
         except BaseException:
             paid.release()
