@@ -93,10 +93,14 @@ NEGATIVE_SARIF_FILE = "rules_negative.sarif"
 TEST_OUTPUT_FILE = "test_output.txt"
 RULE_OUTPUT_FILE = "rule_output.txt"
 
-
-def instance_path(owner: str, repo: str, hash8: str) -> str:
-    """Return the folder of an instance below every root of the layout."""
-    return f"{owner}/{repo}/{hash8}"
+TRIAL_FILES = (
+    *(PREDICTION_FILE, METADATA_FILE, AGENT_CONFIG_FILE, PLAN_FILE, PLAN_METADATA_FILE),
+    *(PLANS_METADATA_FILE, JUDGE_METADATA_FILE, JUDGE_OUTPUT_FILE),
+)
+EVALUATION_FILES = (
+    *(RESULT_FILE, SCORES_FILE, ACTIVITY_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE, TEST_OUTPUT_FILE),
+    *(RULE_OUTPUT_FILE, INSTANCE_METADATA_FILE, *RULES_FILES.values()),
+)
 
 
 def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
