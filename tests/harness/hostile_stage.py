@@ -15,7 +15,8 @@ from made_box import testbed_of, write
 
 import dockerd
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.install.store import InstalledAgent, install_agent
+from codetaste.harness.install.build import install_agent
+from codetaste.harness.install.store import InstalledAgent
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
