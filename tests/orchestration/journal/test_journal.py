@@ -103,7 +103,7 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
     program = (
         "import fcntl, os, sys\n"
         "from pathlib import Path\n"
-        "from codetaste.orchestration.journal.blobs import lock_directory\n"
+        "from codetaste.orchestration.journal.run_lock import lock_directory\n"
         "lock_directory(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()\n"
     )
     owner = subprocess.Popen(  # noqa: ASYNC220  # the test has nothing else to do
@@ -237,7 +237,7 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
 
 async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="the run directory must be readable and writable"):
+    with pytest.raises(JournalError, match="run cannot be the run directory: Not a directory"):
         await write(tmp_path / "file" / "run")
 
 

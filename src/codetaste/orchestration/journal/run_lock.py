@@ -39,7 +39,7 @@ def lock_directory(directory: Path) -> int:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise storage_error(error, directory, JournalError) from error
+        raise storage_error(error, f"{directory} cannot be the run directory", JournalError) from error
     os.close(descriptor)
     raise RunBusy(f"{directory} is in use by {owner}; wait for it or stop it")
 
