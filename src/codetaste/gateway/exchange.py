@@ -126,8 +126,6 @@ class Exchange:
         if scope.cancelled_caught:
             self._log_reply(499, error="abandoned" if self._model.cap else "abandoned before it was sent")
         self._outlet.close()
-        if self._forwarded is not None:
-            await self._forwarded.aclose()
 
     def _client_gone(self, scope: anyio.CancelScope) -> None:
         """Cancel the exchange if its request was not sent yet."""
@@ -139,8 +137,7 @@ class Exchange:
         self._write_request()
         bound = PartBound(self._parts, access.token_counts_for(client_request.model))
         self._parts = ()
-        ready = None if self._forwarded is None else self._forwarded.prepare
-        metered = client_request.model.metered.with_backend(self._model, bound, meanwhile=ready)
+        metered = client_request.model.metered.with_backend(self._model, bound)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
         if wire.is_agent_turn:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from codetaste.core.tar import TarScanner
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import EndReason, SandboxEnd
 from codetaste.sandbox.docker.archive import (
     CHUNK_BYTES,
     ArchiveUpload,
+    MemberNames,
     link_archive,
     read_chunks,
     split_by_mount,
@@ -126,15 +126,15 @@ class DockerSandbox(SupervisedSandbox):
             await request.__aexit__(None, None, None)
 
     async def _chunks(self, answer: ClientResponse, what: str) -> AsyncIterator[bytes]:
-        walk = TarScanner()
+        names = MemberNames()
         while True:
             with engine_errors(self.engine, what):
                 chunk = await answer.content.read(CHUNK_BYTES)
             if not chunk:
                 break
-            walk.feed(chunk)
+            names.feed(chunk)
             yield chunk
-        if not walk.complete:
+        if not names.complete:
             raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
 
     async def _kill(self) -> None:
