@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.flows.discover import publish as products
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.evaluate.evaluate_prediction import prediction_folder
 from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
-from codetaste.flows.infer.outputs import output_folder, outputs_root
+from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.results import ExecuteResult
 from codetaste.orchestration.job import Status
@@ -145,9 +146,9 @@ def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dic
             if outcomes[each.key].usable:
                 named[f"what {each.model_label} found"] = products.discovery_folder(each, context.discovery)
     if context.inference is not None:
-        named["what the agents changed"] = outputs_root(context.out)
+        named["what the agents changed"] = context.out / OUTPUTS_FOLDER
     elif context.evaluation is not None:
-        named["what was scored"] = outputs_root(context.out)
+        named["what was scored"] = context.out / OUTPUTS_FOLDER
     return named
 
 

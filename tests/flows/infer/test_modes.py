@@ -189,7 +189,7 @@ def test_rules_are_looked_for_and_trials_made_in_one_run(tmp_path: Path, alpha: 
         f"sources/{alpha.row.id}"
     ) == 1
     shown = where.run()
-    assert "what rules, scripted found lies in" in shown.out
+    assert "what rules, scripted found: " in shown.out
     assert "what the agents changed: runs/r/outputs" in shown.out
     assert "success, 5 turns, 4 files changed, patch of" in shown.out
 

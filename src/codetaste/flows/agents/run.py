@@ -14,16 +14,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
-from codetaste.flows.agents.result import (
-    BUDGET,
-    EXECUTION_ERROR,
-    SUCCESS,
-    TIMEOUT,
-    UNKNOWN,
-    AgentRunResult,
-    utc_now,
-)
+from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.retry import mark_given_up
 from codetaste.sandbox.base import TASK
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.config import SandboxConfig
     from codetaste.source.origin import Origin
 
-DESCRIPTION_PATH = f"{TASK}/description.md"
+DESCRIPTION_PATH = f"{TASK}/{DESCRIPTION_FILES[Track.INSTRUCTED]}"
 """Path of the task description in the sandbox; the agent's prompt has the same text."""
 _LEAST_LIFETIME_S = 6 * 3600.0
 
@@ -199,7 +192,7 @@ class AgentRun(ABC):
             with self.job.budget.deadline() as scope:
                 await self.services.runners[self.spec.agent.id].run(self)
             if scope.cancelled_caught:
-                self.result.finish_reason = TIMEOUT
+                self.result.finish_reason = FinishReason.TIMEOUT
             else:
                 self._ended = True
         except SandboxError:
@@ -241,8 +234,9 @@ class AgentRun(ABC):
     def _raise_fault(self) -> None:
         """Raise if the run has no valid result although the agent is not to blame."""
         result, end = self.result, self.sandbox.end
-        if end and end.reason.caused_by_agent and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-            result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {end}"
+        unclear = result.finish_reason in {FinishReason.UNKNOWN, FinishReason.EXECUTION_ERROR}
+        if end and end.reason.caused_by_agent and unclear:
+            result.finish_reason, result.message = FinishReason.EXECUTION_ERROR, f"the sandbox ended: {end}"
         if not self._extracted:
             raise SandboxError("the agent's output could not be collected from its sandbox in time")
         if self._extraction_error is not None:
@@ -250,8 +244,8 @@ class AgentRun(ABC):
         if end and not end.reason.caused_by_agent:
             raise SandboxError(f"the sandbox ended: {end}")
         # A CLI agent may report success although no model call was answered.
-        worked = result.finish_reason in {BUDGET, TIMEOUT} or (
-            result.finish_reason == SUCCESS and result.turns
+        worked = result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} or (
+            result.finish_reason == FinishReason.SUCCESS and result.turns
         )
         if result.provider_error and not worked:
             raise mark_given_up(ModelUnavailable(result.provider_error))

@@ -9,8 +9,8 @@ from codetaste import __version__
 from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
+from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
 from codetaste.core.hashing import canonical_json
-from codetaste.flows.agents.result import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT
 from codetaste.flows.agents.run import SandboxNeeds
 from codetaste.flows.transcript import write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 _NO_LIMIT_S = 30 * 24 * 3600.0
 _FINISH_REASONS = {
-    LoopEnd.FINISHED: SUCCESS,
-    LoopEnd.BUDGET_EXCEEDED: BUDGET,
-    LoopEnd.TIMEOUT: TIMEOUT,
+    LoopEnd.FINISHED: FinishReason.SUCCESS,
+    LoopEnd.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED,
+    LoopEnd.TIMEOUT: FinishReason.TIMEOUT,
 }
 
 
@@ -96,7 +96,8 @@ class OwnLoopRunner:
         tool_context = CodeContext(run.sandbox, Facts(), job.note)
         try:
             end = await run_loop(settings, _UsageCounter(self.model, result), tool_context, job, state)
-            result.finish_reason, result.message = _FINISH_REASONS.get(end, EXECUTION_ERROR), end.value
+            result.finish_reason = _FINISH_REASONS.get(end, FinishReason.EXECUTION_ERROR)
+            result.message = end.value
         finally:
             result.turns, result.tool_calls = state.turns, state.tool_calls
             with job.cleanup_scope():
@@ -174,7 +175,7 @@ class CliAgentRunner:
                 run.job,
                 models=[self.agent.model],
                 protocol=self.adapter.protocol,
-                transcript=run.services.out / "transcripts" / self._log_name(run),
+                transcript=run.services.out / TRANSCRIPTS_FOLDER / self._log_name(run),
             ) as access:
                 tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
                 task = AgentTask(run.spec.task, self.model_name, url, access.token, self.agent.options)
@@ -185,7 +186,8 @@ class CliAgentRunner:
                 _apply_metered(run.result, tally)
 
     async def _run(self, run: AgentRun, task: AgentTask, tally: SessionUsage | None = None) -> None:
-        limits, events = CommandLimits(wall_s=_NO_LIMIT_S), run.services.out / "events" / self._log_name(run)
+        limits = CommandLimits(wall_s=_NO_LIMIT_S)
+        events = run.services.out / EVENTS_FOLDER / self._log_name(run)
         stopped = (tally.stopped,) if tally is not None else ()
         end = await run_agent(await self.install(), run.sandbox, task, limits, events, *stopped)
         _apply_reported(run.result, end)
@@ -210,4 +212,4 @@ def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     result.usage = tally.tokens
     result.provider_error = tally.provider_failure
     if tally.budget_refusal:
-        result.finish_reason, result.message = BUDGET, tally.budget_refusal
+        result.finish_reason, result.message = FinishReason.BUDGET_EXCEEDED, tally.budget_refusal

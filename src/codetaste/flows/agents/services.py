@@ -11,7 +11,7 @@ from anyio import CapacityLimiter, to_thread
 
 from codetaste.flows.agents.run import AgentServices
 from codetaste.flows.agents.runners import CliAgentRunner, OwnLoopRunner
-from codetaste.harness.install.store import install_agent
+from codetaste.harness.install.build import install_agent
 from codetaste.sandbox.provider import open_sandboxes
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def open_agent_services(
     absolute = await to_thread.run_sync(out.absolute)  # container engines accept only absolute paths
     calls_models = any(adapter.protocol != "none" for adapter in agents.adapters.values())
     async with (
-        open_sandboxes(sandbox, cache, absolute, out.name, warn) as sandboxes,
+        open_sandboxes(sandbox, absolute, out.name, warn) as sandboxes,
         _open_gateway(agents.models, absolute) if calls_models else nullcontext() as gateway,
     ):
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import anyio
-
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
@@ -102,22 +100,17 @@ async def open_rule_context(
 ) -> AsyncIterator[RuleContext]:
     """Open the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
     trees: Trees = await checkout_trees(services.benchmark.origin(instance), services.scan.cache)
-    shell = services.open_shell(trees.base)
-    try:
-        yield RuleContext(
-            instance=instance,
-            direction=direction,
-            base=trees.base,
-            golden=trees.golden,
-            scanner=services.scan.scanner,
-            shell=shell,
-            facts=Facts(),
-            note=note,
-            command_memory_bytes=services.command_memory,
-        )
-    finally:
-        with anyio.move_on_after(5, shield=True):
-            await shell.aclose()
+    yield RuleContext(
+        instance=instance,
+        direction=direction,
+        base=trees.base,
+        golden=trees.golden,
+        scanner=services.scan.scanner,
+        shell=services.open_shell(trees.base),
+        facts=Facts(),
+        note=note,
+        command_memory_bytes=services.command_memory,
+    )
 
 
 async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobContext) -> Json:

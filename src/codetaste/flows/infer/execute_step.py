@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import FinishReason, Track
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
-from codetaste.flows.agents.result import BUDGET, TIMEOUT, UNKNOWN, AgentRunResult, utc_now
+from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.plan import StepKind
@@ -55,7 +55,7 @@ class PatchRun(AgentRun):
 class _PriorSteps:
     """Results of the earlier steps: a ``reason`` to end the trial here, or the ``plan`` to carry out."""
 
-    reason: str = ""
+    reason: FinishReason | None = None
     message: str = ""
     plan: str | None = None
     plans: tuple[str, ...] = ()
@@ -74,9 +74,9 @@ class _Execution:
     async def finish(self, result: AgentRunResult, patch: ExtractedPatch | None) -> Json:
         """Write the prediction, and return the job's value."""
         job = self.job
-        if patch is not None and result.finish_reason == BUDGET:
+        if patch is not None and result.finish_reason == FinishReason.BUDGET_EXCEEDED:
             job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
-        elif patch is not None and result.finish_reason == TIMEOUT:
+        elif patch is not None and result.finish_reason == FinishReason.TIMEOUT:
             job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
         if result.cost_mismatch_note():
             job.note(result.cost_mismatch_note())
@@ -89,7 +89,7 @@ class _Execution:
     async def save_partial(self, run: PatchRun, patch: ExtractedPatch, error: BaseException) -> None:
         """Write the patch of an attempt without a result; an error here must not hide the job's own error."""
         why = str(error) if isinstance(error, CodetasteError) else "stopped"
-        run.result.finish_reason, run.result.message = UNKNOWN, why
+        run.result.finish_reason, run.result.message = FinishReason.UNKNOWN, why
         prediction = self.prediction(run.result, patch, interruption=why)
         try:
             await write_prediction(self.step.trial, prediction, self.context)
@@ -121,7 +121,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
     """
     prior, trial = await _prior_steps(step, job), step.trial
     execution = _Execution(step, context, job, prior)
-    if prior.reason:
+    if prior.reason is not None:
         return await execution.finish(AgentRunResult(finish_reason=prior.reason, message=prior.message), None)
     task = execution_prompt(step, context, prior.plan)
     spec = AgentRunSpec(trial.agent, context.benchmark.origin(trial.instance), task, step.lane)
@@ -136,7 +136,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
         raise
     with job.cleanup_scope():
         patch, result = run.patch, run.result
-        if result.finish_reason in {BUDGET, TIMEOUT} and not result.turns:
+        if result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} and not result.turns:
             patch = await load_partial_patch(job) or patch
         return await execution.finish(result, patch)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.errors import JournalError
-from codetaste.flows.agents.result import BUDGET, ERROR, TIMEOUT, utc_now
+from codetaste.flows.agents.result import utc_now
 from codetaste.flows.infer.outputs import (
     Prediction,
     TrialEnd,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.journal.blobs import Blobs
 
-_REASONS = {Status.BUDGET_EXCEEDED: BUDGET, Status.TIMEOUT: TIMEOUT}
+_REASONS = {Status.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED, Status.TIMEOUT: FinishReason.TIMEOUT}
 
 
 async def finish_trials(
@@ -118,7 +119,7 @@ class _EndedTrial:
     def failure_metadata(self) -> dict[str, object]:
         """Return the metadata of a trial without an executed step."""
         first = self.first_unusable
-        end = TrialEnd(_REASONS.get(first.status, ERROR), utc_now(), first.error)
+        end = TrialEnd(_REASONS.get(first.status, FinishReason.ERROR), utc_now(), first.error)
         return inference_metadata(self.step.trial, self.context, self._steps(), self.money, end)
 
     def _steps(self) -> dict[str, StepMetadata]:

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING
 
 from codetaste.agent.loop import AgentState, LoopSettings
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
+from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.infer.results import JudgeResult, PlanResult
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, StopReason, TextBlock
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
-
-JUDGE_ERROR = "error_judge"
 
 MAX_JUDGE_CALLS = 3
 """Judge calls without a usable answer before the step fails."""
@@ -77,16 +76,18 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
                 selected = _take_reply(reply, state, len(texts))
         if scope.cancelled_caught:
             job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
-            return _value(TIMEOUT, None, result, job)
+            return _value(FinishReason.TIMEOUT, None, result, job)
     except BudgetExceeded as error:
         job.end_early(error)
-        return _value(BUDGET, None, result, job)
+        return _value(FinishReason.BUDGET_EXCEEDED, None, result, job)
     finally:
         with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
         job.note(f"the judge did not name exactly one plan in {state.turns} answers")
-    return _value(JUDGE_ERROR if selected is None else SUCCESS, selected, result, job)
+    return _value(
+        FinishReason.ERROR_JUDGE if selected is None else FinishReason.SUCCESS, selected, result, job
+    )
 
 
 def _take_reply(reply: Reply, state: AgentState, plans: int) -> int | None:
@@ -100,7 +101,7 @@ def _take_reply(reply: Reply, state: AgentState, plans: int) -> int | None:
     return selected
 
 
-def _value(reason: str, selected: int | None, result: AgentRunResult, job: JobContext) -> Json:
+def _value(reason: FinishReason, selected: int | None, result: AgentRunResult, job: JobContext) -> Json:
     data = result.to_json()
     cost_usd = format_exact_usd(job.budget.snapshot().spent.usd)
     return JudgeResult(

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import FinishReason, Track
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.flows.infer.plan_files import AgentPlans, read_plans
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
-PLAN_ERRORS = {"plan": "error_planmode", "multiplan": "error_multiplan"}
+PLAN_ERRORS = {"plan": FinishReason.ERROR_PLANMODE, "multiplan": FinishReason.ERROR_MULTIPLAN}
 
 
 def planning_prompt(step: Step, context: InferenceContext) -> str:
@@ -62,7 +61,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
     attempts: list[PlanAttempt] = []
     reason = PLAN_ERRORS[track.mode]
     for number in range(1, track.plan_attempts + 1):
-        name, early_end = f"plan-attempt-{number}", ""
+        name, early_end = f"plan-attempt-{number}", None
         if job.is_recorded(name):
             attempt = PlanAttempt.from_json(job.recorded(name))
         else:
@@ -74,29 +73,29 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
                 job.note(run.result.cost_mismatch_note())
             digests = tuple([await job.store_text(text) for text in run.plans.texts])
             attempt = PlanAttempt(run.result.to_json(), digests, run.plans.problem)
-            early_end = "" if digests else _early_end(run.result, track.mode, job)
+            early_end = None if digests else _early_end(run.result, track.mode, job)
             # An attempt that ended early is not recorded: under a higher limit it continues or is repeated.
             if not early_end:
                 await job.record(name, attempt.to_json())
         attempts.append(attempt)
         if early_end or attempt.plans:
-            reason = early_end or SUCCESS
+            reason = early_end or FinishReason.SUCCESS
             break
         job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {attempt.problem}")
     cost_usd = format_exact_usd(job.budget.snapshot().spent.usd)
     return PlanResult(reason, tuple(attempts), cost_usd).to_json()
 
 
-def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> str:
-    """Return the finish reason of a trial that ended early by its budget or a time limit; "" if none did.
+def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> FinishReason | None:
+    """Return the finish reason of a trial that ended early by its budget or a time limit; None if none did.
 
     The step's own time limit counts as a failure of planning; the time limit of the trial or run is a
     timeout.
     """
-    if result.finish_reason == BUDGET:
+    if result.finish_reason == FinishReason.BUDGET_EXCEEDED:
         job.end_early(BudgetExceeded(f"the budget was used up by planning after {result.turns} turns"))
-        return BUDGET
-    if result.finish_reason == TIMEOUT:
+        return FinishReason.BUDGET_EXCEEDED
+    if result.finish_reason == FinishReason.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))
-        return TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else PLAN_ERRORS[mode]
-    return ""
+        return FinishReason.TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else PLAN_ERRORS[mode]
+    return None

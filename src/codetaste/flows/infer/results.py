@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_size
-from codetaste.flows.agents.result import BUDGET, TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class PlanAttempt:
 class PlanResult:
     """The result of the plan step: all its attempts; the plans are those of the last one."""
 
-    finish_reason: str
+    finish_reason: FinishReason
     attempts: tuple[PlanAttempt, ...]
     cost_usd: str
 
@@ -103,7 +103,7 @@ class PlanResult:
     def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
         """Read what ``to_json`` returned."""
         attempts = tuple(map(PlanAttempt.from_json, data["attempts"]))
-        return cls(data["finish_reason"], attempts, data["cost_usd"])
+        return cls(FinishReason(data["finish_reason"]), attempts, data["cost_usd"])
 
     def metadata(self) -> dict[str, Any]:
         """Return what ``inference_metadata.json`` says about the step."""
@@ -119,7 +119,7 @@ class PlanResult:
 class JudgeResult:
     """The result of the judge step: the number of the selected plan (from 0), None if none was selected."""
 
-    finish_reason: str
+    finish_reason: FinishReason
     selected: int | None
     tokens: Mapping[str, int]
     start_time: str
@@ -138,7 +138,7 @@ class JudgeResult:
     @classmethod
     def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
         """Read what ``to_json`` returned."""
-        return cls(**data)
+        return cls(**{**data, "finish_reason": FinishReason(data["finish_reason"])})
 
     def metadata(self) -> dict[str, Any]:
         """Return what ``inference_metadata.json`` says about the step."""
@@ -178,4 +178,8 @@ class ExecuteResult:
             text += f"; {facts['patch_problem']}"
         reason = self.metadata["finish_reason"]
         # For these two the job's status already shows the reason.
-        return text if reason in {BUDGET, TIMEOUT} else f"{reason.replace('_', ' ')}, {text}"
+        return (
+            text
+            if reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT}
+            else f"{reason.replace('_', ' ')}, {text}"
+        )
