@@ -12,6 +12,7 @@ from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.errors import ConfigError
 from codetaste.flows.discover.plan import DiscoveryPass
 from codetaste.flows.discover.publish import rules_file, write_discovered_benchmarks
+from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.rules.registration import Direction
@@ -45,11 +46,16 @@ def passes(opened: Benchmark, *repos: str) -> list[DiscoveryPass]:
     return found
 
 
+def found(digest: str) -> Any:
+    """The value of a finished pass whose rules have the digest."""
+    return DiscoveryResult("finished", 1, 1, 0, "opengrep", digest).to_json()
+
+
 async def written(around: Any, some: list[DiscoveryPass], text: str) -> None:
     blobs = Blobs(around.out / "blobs")
-    value: Any = {"yaml": await blobs.store(text)}
+    value: Any = found(await blobs.store(text))
     await write_discovered_benchmarks(
-        some, {each.key: Outcome(each.key, Status.DONE, value) for each in some}, around, blobs
+        some, {each.key: Outcome(each.key, Status.DONE, value, resumed=True) for each in some}, around, blobs
     )
 
 
@@ -71,7 +77,7 @@ async def test_rules_that_are_there_need_no_stored_text(tmp_path: Path) -> None:
     await write_discovered_benchmarks(
         some,
         {
-            each.key: Outcome(each.key, Status.DONE, {"yaml": sha256(b"rules: []\n").hexdigest()})
+            each.key: Outcome(each.key, Status.DONE, found(sha256(b"rules: []\n").hexdigest()), resumed=True)
             for each in some
         },
         around,
@@ -85,8 +91,8 @@ async def test_missing_stored_text_does_not_block_other_rules(tmp_path: Path) ->
     around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
     lost, kept = passes(around.benchmark, "a", "b")
     blobs = Blobs(tmp_path / "run/blobs")
-    values: Any = {lost.key: {"yaml": "0" * 64}, kept.key: {"yaml": await blobs.store("rules: []\n")}}
-    outcomes = {key: Outcome(key, Status.DONE, value) for key, value in values.items()}
+    values: Any = {lost.key: found("0" * 64), kept.key: found(await blobs.store("rules: []\n"))}
+    outcomes = {key: Outcome(key, Status.DONE, value, resumed=True) for key, value in values.items()}
     with pytest.raises(ExceptionGroup) as caught:
         await write_discovered_benchmarks([lost, kept], outcomes, around, blobs)
     assert "is missing; restore it, or rerun the job" in str(caught.value.exceptions[0])
