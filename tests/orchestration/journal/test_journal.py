@@ -103,7 +103,7 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
     program = (
         "import fcntl, os, sys\n"
         "from pathlib import Path\n"
-        "from codetaste.orchestration.journal.blobs import lock_directory\n"
+        "from codetaste.orchestration.journal.run_lock import lock_directory\n"
         "lock_directory(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()\n"
     )
     owner = subprocess.Popen(  # noqa: ASYNC220  # the test has nothing else to do

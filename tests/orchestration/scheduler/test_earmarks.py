@@ -54,7 +54,7 @@ async def test_a_job_that_can_never_be_paid_says_what_it_needs_and_what_is_left(
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(5)), capacities={"jobs": 1}) as session:
         jobs = [
             job(session, "first", buying(4.988, started=started)),
-            job(session, "late", buying(0.031, started=started), needs=("first",), least=dollars("0.031")),
+            job(session, "late", buying(0.031, started=started), needs=("first",), min_cost=dollars("0.031")),
         ]
         outcomes = await session.run(jobs)
     late = outcomes["late"]
@@ -67,7 +67,7 @@ async def test_the_node_that_lacks_the_money_is_named(tmp_path: Path) -> None:
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(5))) as session:
         node = session.budget.child("discover").child("sonnet/koa", BudgetLimits(usd=Decimal("0.01")))
         outcomes = await session.run(
-            [job(session, "pass", buying(1), budget=node, least=Cost(Decimal("0.02"), 10))]
+            [job(session, "pass", buying(1), budget=node, min_cost=Cost(Decimal("0.02"), 10))]
         )
     error = outcomes["pass"].error
     assert error == "not started: needs at least $0.02, $0.01 left of $0.01 (discover/sonnet/koa)"
@@ -82,11 +82,11 @@ async def test_what_serves_only_jobs_that_cannot_be_paid_is_not_done(tmp_path: P
 
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
         jobs = [
-            job(session, "sources a", run, free=True, for_others=True),
-            job(session, "sources b", run, free=True, for_others=True),
-            job(session, "dear", run, needs=("sources a",), least=dollars(2)),
-            job(session, "dear too", run, needs=("sources b",), least=dollars(2)),
-            job(session, "cheap", run, needs=("sources b",), least=dollars(1)),
+            job(session, "sources a", run, costs_nothing=True, prerequisite_only=True),
+            job(session, "sources b", run, costs_nothing=True, prerequisite_only=True),
+            job(session, "dear", run, needs=("sources a",), min_cost=dollars(2)),
+            job(session, "dear too", run, needs=("sources b",), min_cost=dollars(2)),
+            job(session, "cheap", run, needs=("sources b",), min_cost=dollars(1)),
         ]
         outcomes = await session.run(jobs)
     assert started == ["sources b", "cheap"]
@@ -104,8 +104,8 @@ async def test_job_with_funds_in_flight_waits_without_permit_then_starts(
 ) -> None:
     async def costs_less(context: JobContext) -> Json:
         async with await context.reserve_call("reply", dollars(1)) as paid:
-            session.add(*(job(session, key, buying(0.1, started=order), least=dollars(0.1)) for key in "abc"))
-            session.add(job(session, "free", look, free=True))
+            session.add(*(job(session, key, buying(0.1, started=order), min_cost=dollars(0.1)) for key in "abc"))
+            session.add(job(session, "free", look, costs_nothing=True))
             await anyio.sleep(0.1)
             order.append("settles")
             await paid.settle(dollars(0.5), "a reply")
@@ -140,9 +140,9 @@ async def test_job_with_recorded_progress_continues_without_earmark(tmp_path: Pa
         return await context.effect("reply", never)
 
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
-        assert (await session.run([job(session, "a", run, least=dollars(1))]))["a"].status is Status.CANCELLED
+        assert (await session.run([job(session, "a", run, min_cost=dollars(1))]))["a"].status is Status.CANCELLED
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
-        outcomes = await session.run([job(session, "a", resume, least=dollars(1))])
+        outcomes = await session.run([job(session, "a", resume, min_cost=dollars(1))])
     assert (outcomes["a"].status, outcomes["a"].value) == (Status.DONE, "a reply")
 
 
@@ -150,7 +150,7 @@ async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(t
     async def hold(context: JobContext) -> Json:
         async with await context.reserve_call("reply", dollars(1)) as paid:
             session.add(
-                job(session, "a", buying(1), least=dollars(1)), job(session, "b", buying(1), least=dollars(1))
+                job(session, "a", buying(1), min_cost=dollars(1)), job(session, "b", buying(1), min_cost=dollars(1))
             )
             await anyio.sleep(0.05)
             await session.set_limits(BudgetLimits(usd=Decimal(2)))
@@ -169,7 +169,7 @@ async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(t
 async def test_those_who_wait_for_money_end_with_the_run(tmp_path: Path) -> None:
     async def hold(context: JobContext) -> Json:
         async with await context.reserve_call("reply", dollars(1)):
-            session.add(job(session, "waits", buying(1), least=dollars(1)))
+            session.add(job(session, "waits", buying(1), min_cost=dollars(1)))
             session.drain("enough")
             await anyio.sleep(10)
         return None

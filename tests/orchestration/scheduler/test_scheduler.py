@@ -258,7 +258,7 @@ async def test_unaffordable_jobs_are_not_started_except_free_ones(tmp_path: Path
 
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 1}) as session:
         outcomes = await session.run(
-            [job(session, "a", spend), job(session, "b", spend), job(session, "scan", free=True)]
+            [job(session, "a", spend), job(session, "b", spend), job(session, "scan", costs_nothing=True)]
         )
     assert outcomes["a"].status is Status.DONE
     assert (outcomes["b"].status, outcomes["b"].attempts) == (Status.BUDGET_EXCEEDED, 0)

@@ -172,8 +172,8 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
         "import sys, platform\n"
         "sys.platform = 'darwin'; platform.system = lambda: 'Darwin'; platform.machine = lambda: 'arm64'\n"
         "import codetaste.sandbox.local.shell\n"
-        "from codetaste.sandbox.containment.engine import probe, choose_engine\n"
-        "for one in probe(): print(one.kind, one.works, one.problem, one.fix)\n"
+        "from codetaste.sandbox.containment.engine import probe_engines, choose_engine\n"
+        "for one in probe_engines(): print(one.kind, one.works, one.problem, one.fix)\n"
         "try: choose_engine()\n"
         "except Exception as fault: print(type(fault).__name__, fault)\n"
     )
