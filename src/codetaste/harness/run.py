@@ -128,7 +128,7 @@ async def run_agent(
     ending = _stop_reason(run, completed, sandbox)
     if ending is None and completed is not None:
         ending = result_of_exit(completed, reported, agent.adapter.manifest)
-    reason, problem = ending or ("execution_error", sandbox.end_reason or run.fault or "it was stopped")
+    reason, problem = ending or ("execution_error", run.fault or "it was stopped")
     return AgentResult(
         finish_reason=reason,
         problem=problem,
@@ -215,8 +215,8 @@ def _stop_reason(
             "execution_error",
             f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events",
         )
-    if sandbox.end_reason:
-        return "execution_error", sandbox.end_reason
+    if sandbox.end is not None:
+        return "execution_error", str(sandbox.end)
     if completed is not None and completed.timed_out:
         return "timeout", f"it was not finished after {completed.wall_s:.0f} s"
     return None

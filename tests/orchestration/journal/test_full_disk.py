@@ -29,12 +29,12 @@ from codetaste.errors import StorageFull
 from codetaste.orchestration.journal.blobs import Blobs
 async def main():
     blobs = Blobs(Path(sys.argv[1]) / "blobs")
-    digest = await blobs.keep("short")
+    digest = await blobs.store("short")
     try:
-        await blobs.keep("x" * 1_000_000)
+        await blobs.store("x" * 1_000_000)
     except StorageFull as error:
         print(error)
-    assert await blobs.fetch(digest) == "short"
+    assert await blobs.load(digest) == "short"
     print(len([path for path in Path(sys.argv[1]).rglob("*") if path.is_file()]))
 anyio.run(main)
 """

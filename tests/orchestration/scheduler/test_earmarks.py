@@ -104,7 +104,9 @@ async def test_job_with_funds_in_flight_waits_without_permit_then_starts(
 ) -> None:
     async def costs_less(context: JobContext) -> Json:
         async with await context.reserve_call("reply", dollars(1)) as paid:
-            session.add(*(job(session, key, buying(0.1, started=order), min_cost=dollars(0.1)) for key in "abc"))
+            session.add(
+                *(job(session, key, buying(0.1, started=order), min_cost=dollars(0.1)) for key in "abc")
+            )
             session.add(job(session, "free", look, costs_nothing=True))
             await anyio.sleep(0.1)
             order.append("settles")
@@ -140,7 +142,9 @@ async def test_job_with_recorded_progress_continues_without_earmark(tmp_path: Pa
         return await context.effect("reply", never)
 
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
-        assert (await session.run([job(session, "a", run, min_cost=dollars(1))]))["a"].status is Status.CANCELLED
+        assert (await session.run([job(session, "a", run, min_cost=dollars(1))]))[
+            "a"
+        ].status is Status.CANCELLED
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
         outcomes = await session.run([job(session, "a", resume, min_cost=dollars(1))])
     assert (outcomes["a"].status, outcomes["a"].value) == (Status.DONE, "a reply")
@@ -150,7 +154,8 @@ async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(t
     async def hold(context: JobContext) -> Json:
         async with await context.reserve_call("reply", dollars(1)) as paid:
             session.add(
-                job(session, "a", buying(1), min_cost=dollars(1)), job(session, "b", buying(1), min_cost=dollars(1))
+                job(session, "a", buying(1), min_cost=dollars(1)),
+                job(session, "b", buying(1), min_cost=dollars(1)),
             )
             await anyio.sleep(0.05)
             await session.set_limits(BudgetLimits(usd=Decimal(2)))
@@ -368,7 +373,7 @@ async def whole_run(seed: int, directory: Path) -> None:
             cost = rng.randint(1, 9)
             needs = (rng.choice(jobs).key,) if jobs and rng.random() < 0.2 else ()
             resources = {"sandbox": 1.0} if rng.random() < 0.5 else {}
-            more = {"needs": needs, "resources": resources, "lane": lane, "least": dollars(cost)}
+            more = {"needs": needs, "resources": resources, "lane": lane, "min_cost": dollars(cost)}
             jobs.append(job(session, str(number), run(cost, rng.randint(1, 3)), budget=node, **more))
         with anyio.fail_after(20):
             outcomes = await session.run(jobs)

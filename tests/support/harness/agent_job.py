@@ -112,9 +112,7 @@ async def at_work(
             )
             async with boxes.open(spec) as box:
                 await box.put(testbed_archive(testbed, {"/task_description/description.md": prompt.encode()}))
-                task = AgentTask(
-                    prompt, model, f"http://127.0.0.1:{PORT}{access.base_path}", access.token, options or {}
-                )
+                task = AgentTask(prompt, model, f"http://127.0.0.1:{PORT}", access.token, options or {})
 
                 async def run() -> AgentResult:
                     limits = CommandLimits(wall_s=wall_s)
