@@ -124,7 +124,7 @@ def test_reading_a_config_with_a_price_imports_no_client_and_no_table() -> None:
         "import codetaste.llm.providers.replay, codetaste.llm.providers.scripted;"
         "price = {'input': 1, 'output': 1};"
         "c = codetaste.llm.config.ModelConfig(id='m', provider='openai', model='x', price=price);"
-        "assert codetaste.llm.metering.metered.price_of(c);"
+        "assert codetaste.llm.price_table.price_of(c);"
         "heavy = {'anthropic', 'httpx2', 'httpx', 'jinja2', 'openai', 'genai_prices'} & set(sys.modules);"
         "sys.exit(', '.join(heavy) or 0)"
     )

@@ -96,7 +96,8 @@ def test_many_processes_may_unpack_at_once(engine: RuleEngine, tmp_path: Path) -
     code = (
         "import anyio, sys; from pathlib import Path\n"
         "from codetaste.rules.engine.install import find_rule_engine\n"
-        "async def main(): print((await find_rule_engine(Path(sys.argv[1]), cache=Path(sys.argv[2]))).program)\n"
+        "async def main():\n"
+        "    print((await find_rule_engine(Path(sys.argv[1]), cache=Path(sys.argv[2]))).program)\n"
         "anyio.run(main)"
     )
     command = [sys.executable, "-c", code, str(engine.source_file), str(tmp_path)]

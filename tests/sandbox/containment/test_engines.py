@@ -211,7 +211,7 @@ def test_single_files_and_what_has_vanished_can_be_hidden_too(
     view = host_view()
     file, folder = Path("/usr/bin/env").resolve(), Path("/usr/share/doc")
     hidden = tuple(sorted({*view.hidden, str(file), str(folder), "/usr/share/was-here-once"}))
-    monkeypatch.setattr(local, "system_view", lambda: dataclasses.replace(view, hidden=hidden))
+    monkeypatch.setattr(local, "host_view", lambda: dataclasses.replace(view, hidden=hidden))
     sandbox = read_only_shell(tmp_path, engine=choose_engine(kind))
     done = anyio.run(
         sandbox.run, ["sh", "-c", f"cat {file} | wc -c; ls {folder} | wc -l; env || echo hidden"]

@@ -96,7 +96,7 @@ def test_a_failed_or_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
 KILLED = """
 import sys, anyio
 from pathlib import Path
-from codetaste.source.tree.store import stored_tree
+from codetaste.source.tree.store import cached_tree
 
 async def fill(into):
     into.mkdir()
@@ -104,7 +104,7 @@ async def fill(into):
     print("half", flush=True)
     await anyio.sleep_forever()
 
-anyio.run(stored_tree, Path(sys.argv[1]), "key", fill)
+anyio.run(cached_tree, Path(sys.argv[1]), "key", fill)
 """
 
 
@@ -126,9 +126,9 @@ import sys, anyio
 from pathlib import Path
 from codetaste.errors import StorageFull
 from codetaste.source.origin import GitOrigin
-from codetaste.source.checkout import materialise
+from codetaste.source.checkout import checkout_trees
 try:
-    anyio.run(materialise, GitOrigin(sys.argv[1], sys.argv[2], sys.argv[2]), Path(sys.argv[3]))
+    anyio.run(checkout_trees, GitOrigin(sys.argv[1], sys.argv[2], sys.argv[2]), Path(sys.argv[3]))
 except StorageFull as error:
     print("full:", error)
 """
