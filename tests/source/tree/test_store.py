@@ -152,7 +152,7 @@ def test_cached_tree_full_disk_is_reported_and_leaves_nothing(
     command = [sys.executable, "-c", FULL, str(made.path), commit, str(cache)]
     done = subprocess.run([*mount, script, "sh", *command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("full: ")
-    assert "no space left" in done.stdout
+    assert "No space left" in done.stdout
     assert done.stdout.count("\n") == 1
 
 

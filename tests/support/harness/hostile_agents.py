@@ -13,7 +13,8 @@ import anyio
 import pytest
 
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.install.store import InstalledAgent, install_agent
+from codetaste.harness.install.build import install_agent
+from codetaste.harness.install.store import InstalledAgent
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
