@@ -202,20 +202,20 @@ class Exchange:
     def _write_request(self) -> None:
         client_request, wire = self._request, self._request.wire
         line = {
-            "t": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "side": not wire.is_agent_turn,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "side_call": not wire.is_agent_turn,
             "model": client_request.model.id,
-            "asked": wire.model,
+            "requested_model": wire.model,
             "effect": self._name,
             "stream": wire.stream,
-            "cap": wire.cap,
+            "max_output_tokens": wire.cap,
         }
         self._access.transcript.add_request(self._number, self._parts, line)
 
     def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
         took_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
-        cap = {"cap": self._model.cap} if self._model.cap else {}
+        cap = {"max_output_tokens": self._model.cap} if self._model.cap else {}
         self._access.transcript.add_reply(
             self._number, reply_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
         )
