@@ -1,4 +1,4 @@
-"""A provider to which the gateway forwards requests verbatim: address, headers, timeouts, connections."""
+"""The models that the gateway serves, and the providers to which it forwards requests verbatim."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ FORWARDED_PROVIDERS = frozenset(_PATHS)
 
 _NEW_CAP_ONLY = (".openai.com", ".azure.com")
 """Hosts that accept only the newer name of the output cap, and reject both together."""
+
+_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
+"""Options that decide a model's price: a value in the config overrides the client's."""
+
+_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
+"""Options sent if the config does not set them; without them the provider's project settings decide."""
 
 
 class Upstream:
@@ -121,13 +127,6 @@ def _parsed(address: str) -> tuple[URL, bytes]:
     url = httpx2.URL(address)
     core = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     return core, url.netloc
-
-
-_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
-"""Options that decide a model's price: a value in the config overrides the client's."""
-
-_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
-"""Options sent if the config does not set them; without them the provider's project settings decide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
