@@ -16,6 +16,7 @@ import anyio.lowlevel
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
 from codetaste.llm.wire.common.http import one_line, read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
+from codetaste.llm.wire.usage_tap import UsageTap
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
-    from codetaste.llm.wire.usage_tap import UsageTap
 
 _CLOSE_TIMEOUT_S = 5.0
 _TRAILING_TIMEOUT_S = 0.25
@@ -143,19 +143,19 @@ class ForwardedCall:
         return line or await self._upstream.connect()
 
     async def _read(self, line: ProviderConnection) -> Reply:
-        serving = self._upstream.wire_protocol
-        name = line.headers.get(serving.request_id_header, "")
+        protocol = self._upstream.protocol
+        name = line.headers.get(protocol.request_id_header, "")
         kind = line.headers.get("content-type", "").partition(";")[0].strip().lower()
         streamed = kind == _EVENT_STREAM
         head = {"content-type": line.headers.get("content-type", "")}
-        head |= {serving.request_id_header: name} if name else {}
+        head |= {protocol.request_id_header: name} if name else {}
         async with aclosing(line.chunks()) as chunks:
             if not _OK <= line.status < _REDIRECT:
                 raise self._provider_error(line, await _read_body(chunks, _MAX_ERROR_BYTES))
             if not streamed and kind != _JSON_BODY:
                 shown = one_line((await _read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
-            tap = serving.usage_tap(streamed=streamed, request_id=name)
+            tap = UsageTap(protocol, streamed=streamed, request_id=name)
             if streamed:
                 await self._stream(chunks, tap, head)
                 tapped = tap.result()
@@ -206,7 +206,7 @@ class ForwardedCall:
         content: Any = text
         with suppress(MalformedReply):
             content = read_json(text)
-        error = self._upstream.wire_protocol.error_from(line.status, content, line.headers)
+        error = self._upstream.protocol.error_from(line.status, content, line.headers)
         kind = line.headers.get("content-type", "application/json")
         setattr(error, PROVIDER_ERROR, (line.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
