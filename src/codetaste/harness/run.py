@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.core.files import storage_error
-from codetaste.errors import SandboxError
+from codetaste.errors import JournalError, SandboxError
 from codetaste.harness.output import OutputParser
 from codetaste.harness.result import AgentResult, result_of_exit, stderr_tail
 
@@ -122,13 +122,13 @@ async def run_agent(
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(stream.close)
     if stream.fault is not None:
-        raise storage_error(stream.fault, events) from stream.fault
+        raise storage_error(stream.fault, events, JournalError) from stream.fault
     run.refused = run.refused or (stopped is not None and stopped.is_set())
     reported = await to_thread.run_sync(run.reader.result)
     ending = _stop_reason(run, completed, sandbox)
     if ending is None and completed is not None:
         ending = result_of_exit(completed, reported, agent.adapter.manifest)
-    reason, problem = ending or ("execution_error", sandbox.end_reason or run.fault or "it was stopped")
+    reason, problem = ending or ("execution_error", run.fault or "it was stopped")
     return AgentResult(
         finish_reason=reason,
         problem=problem,
@@ -173,7 +173,7 @@ def _open_stream(events: Path) -> HeadTailFile:
     try:
         return HeadTailFile(events)
     except OSError as error:
-        raise storage_error(error, events) from error
+        raise storage_error(error, events, JournalError) from error
 
 
 async def _run(
@@ -215,8 +215,8 @@ def _stop_reason(
             "execution_error",
             f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events",
         )
-    if sandbox.end_reason:
-        return "execution_error", sandbox.end_reason
+    if sandbox.end is not None:
+        return "execution_error", str(sandbox.end)
     if completed is not None and completed.timed_out:
         return "timeout", f"it was not finished after {completed.wall_s:.0f} s"
     return None

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from codetaste import __version__
-from codetaste.core.files import write_atomically
-from codetaste.errors import ConfigError
+from codetaste.core.files import storage_error, write_atomically
+from codetaste.errors import ConfigError, SourceError
 from codetaste.evaluation.activity.counts import ACTIVITY_FILE, write_activity
 from codetaste.evaluation.activity.transcripts import activity_of_log
 from codetaste.evaluation.trials.context import BASELINES_FOLDER
@@ -23,7 +23,6 @@ from codetaste.evaluation.trials.read import read_trials
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
 from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link, printable
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +99,7 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, sourc
             imported.append(record)
         copied += _copy_baselines(context, {trial.instance_path for trial, _ in trials}, to)
     except OSError as error:
-        raise storage_error(error, str(to)) from error
+        raise storage_error(error, str(to), SourceError) from error
     records = TrialRecords(tuple(imported), tuple(context.problems))
     write_atomically(to / MANIFEST, json.dumps(_manifest(records, source_name), indent=2) + "\n")
     return ImportResult(records, copied)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 DESCRIPTION_PATH = f"{TASK}/description.md"
 """Path of the task description in the sandbox; the agent's prompt has the same text."""
 _LEAST_LIFETIME_S = 6 * 3600.0
-_OWN_FAULTS = ("out of memory", "disk full")
-"""Beginnings of a sandbox's end reason for which its agent is to blame."""
 
 
 async def run_agent_in_sandbox(
@@ -76,20 +74,21 @@ async def run_agent_in_sandbox(
             else:
                 collected.append(await _collect(sandbox, testbed, collect, result))
         except SandboxError:
-            if not sandbox.end_reason:
+            if sandbox.end is None:
                 raise
         finally:
             if not collected:
                 with job.cleanup_scope():
                     collected.append(await _collect(sandbox, testbed, collect, result))
-    if _agent_fault(sandbox) and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {sandbox.end_reason}"
+    end = sandbox.end
+    if end and end.reason.caused_by_agent and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
+        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {end}"
     if not collected:
         raise SandboxError("the agent's output could not be collected from its sandbox in time")
     if collected[0] is not None:
         raise collected[0]
-    if sandbox.end_reason and not _agent_fault(sandbox):
-        raise SandboxError(f"the sandbox ended: {sandbox.end_reason}")
+    if end and not end.reason.caused_by_agent:
+        raise SandboxError(f"the sandbox ended: {end}")
     # A CLI agent may report success although no model call was answered.
     worked = result.finish_reason in {BUDGET, TIMEOUT} or (result.finish_reason == SUCCESS and result.turns)
     if result.provider_error and not worked:
@@ -110,8 +109,3 @@ async def _collect(
     except CodetasteError as error:
         return error
     return None
-
-
-def _agent_fault(sandbox: Sandbox) -> bool:
-    """Whether the agent caused the end of its sandbox, so that a retry would end the same way."""
-    return sandbox.end_reason.startswith(_OWN_FAULTS)
