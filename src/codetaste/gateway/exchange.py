@@ -126,8 +126,6 @@ class Exchange:
         if scope.cancelled_caught:
             self._log_reply(499, error="abandoned" if self._model.cap else "abandoned before it was sent")
         self._outlet.close()
-        if self._forwarded is not None:
-            await self._forwarded.aclose()
 
     def _client_gone(self, scope: anyio.CancelScope) -> None:
         """Cancel the exchange if its request was not sent yet."""
@@ -139,8 +137,7 @@ class Exchange:
         self._write_request()
         bound = PartBound(self._parts, access.token_counts_for(client_request.model))
         self._parts = ()
-        ready = None if self._forwarded is None else self._forwarded.prepare
-        metered = client_request.model.metered.with_backend(self._model, bound, prepare=ready)
+        metered = client_request.model.metered.with_backend(self._model, bound)
         reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
         access.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
         if wire.is_agent_turn:
@@ -205,20 +202,20 @@ class Exchange:
     def _write_request(self) -> None:
         client_request, wire = self._request, self._request.wire
         line = {
-            "t": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "side": not wire.is_agent_turn,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "side_call": not wire.is_agent_turn,
             "model": client_request.model.id,
-            "asked": wire.model,
+            "requested_model": wire.model,
             "effect": self._name,
             "stream": wire.stream,
-            "cap": wire.cap,
+            "max_output_tokens": wire.cap,
         }
         self._access.transcript.add_request(self._number, self._parts, line)
 
     def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
         took_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
-        cap = {"cap": self._model.cap} if self._model.cap else {}
+        cap = {"max_output_tokens": self._model.cap} if self._model.cap else {}
         self._access.transcript.add_reply(
             self._number, reply_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
         )

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter, deque
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -44,19 +45,28 @@ _NOT_SETTINGS = frozenset({"tools", "metadata", "stream"}).union(
 )
 
 
+class PartKind(StrEnum):
+    """What a part is of the prompt, as written in transcripts."""
+
+    SETTINGS = "settings"
+    TOOL = "tool"
+    SYSTEM = "system"
+    MESSAGE = "message"
+
+
 @dataclass(frozen=True, slots=True)
 class PromptPart:
     """A part of a request's prompt.
 
     Attributes:
-        kind: "settings", "tool", "system" or "message".
+        kind: what it is of the prompt.
         name: hash of its content.
         size: upper bound of its tokens.
         value: its content, without cache markers.
         data: its JSON, as it can be sent to the provider.
     """
 
-    kind: str
+    kind: PartKind
     name: str
     size: int
     value: Any
@@ -70,7 +80,7 @@ def request_parts(protocol: str, body: Mapping[str, Any]) -> tuple[PromptPart, .
 
 def reply_parts(reply: object) -> tuple[PromptPart, ...]:
     """Return the parts of a reply: a list of messages or items, or a text."""
-    return tuple(_part("message", each) for each in _listed(reply))
+    return tuple(_part(PartKind.MESSAGE, each) for each in _listed(reply))
 
 
 def encode_body(
@@ -85,9 +95,9 @@ def encode_body(
         sent: the same body with the changed options.
     """
     kinds = {
-        PROTOCOLS[protocol].system_key: "system",
-        PROTOCOLS[protocol].messages_key: "message",
-        "tools": "tool",
+        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
+        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
+        "tools": PartKind.TOOL,
     }
     pieces = [b"{"]
     for name, value in sent.items():
@@ -96,7 +106,7 @@ def encode_body(
         if kind is None or value is None or value is not received.get(name):
             pieces.append(_to_json(value).encode("utf-8", "replace"))
         else:
-            listed = [piece for part in parts if part.kind == kind for piece in (part.data, b",")][:-1]
+            listed = [piece for part in parts if part.kind is kind for piece in (part.data, b",")][:-1]
             pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
         pieces.append(b",")
     pieces[-1] = b"}"
@@ -104,20 +114,20 @@ def encode_body(
 
 
 def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    yield _part("settings", {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
+    yield _part(PartKind.SETTINGS, {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
     for tool in _listed(body.get("tools")):
-        yield _part("tool", tool)
+        yield _part(PartKind.TOOL, tool)
     for block in _listed(body.get(PROTOCOLS[protocol].system_key or "")):
-        yield _part("system", block)
+        yield _part(PartKind.SYSTEM, block)
     for each in _listed(body.get(PROTOCOLS[protocol].messages_key)):
-        yield _part("message", each)
+        yield _part(PartKind.MESSAGE, each)
 
 
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _part(kind: str, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
+def _part(kind: PartKind, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
     text = _to_json(value)
     named = data = text.encode("utf-8", "surrogatepass")
     size = _OVERHEAD_TOKENS + len(data)

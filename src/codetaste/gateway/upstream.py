@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from httpcore2 import URL
 
-    from codetaste.gateway.connection import ProviderConnection, ProviderConnector
+    from codetaste.gateway.connection import ProviderConnections, ProviderResponse
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.llm.wire.protocols import WireProtocol
@@ -46,22 +46,26 @@ class Upstream:
         self.api_key, self.timeout_s = api_key_for(config), config.timeout
         self._address, self._read_timeout_s = config.address.rstrip("/"), config.read_timeout
         self.caps = protocol.caps_at(config.address)
-        self._connector: ProviderConnector | None = None
+        self._connections: ProviderConnections | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
-    async def connect(self) -> ProviderConnection:
-        """Return a connection for one request; this costs nothing.
+    async def post(
+        self, content: bytes, *, headers: Mapping[str, str], query: str, streamed: bool
+    ) -> ProviderResponse:
+        """Send ``content`` with what is forwarded of a client's headers and query; return the response.
 
         Raises:
-            ModelUnavailable: the provider cannot be reached.
+            ModelUnavailable: there is none; ``unbilled`` if the request was certainly never sent.
         """
-        if self._connector is None:
-            from codetaste.gateway.connection import ProviderConnector  # noqa: PLC0415 - heavy
+        url, host = self.url(query)
+        if self._connections is None:
+            from codetaste.gateway.connection import ProviderConnections  # noqa: PLC0415 - heavy
 
-            url, _ = self.url("")
-            tls = trust_store() if url.scheme == b"https" else None
-            self._connector = ProviderConnector(url.origin, tls, min(self.timeout_s, CONNECT_TIMEOUT_S))
-        return await self._connector.connect()
+            self._connections = ProviderConnections(trust_store() if url.scheme == b"https" else None)
+        encoded = [(name.encode(), text.encode()) for name, text in self.headers(headers).items()]
+        return await self._connections.post(
+            url, [(b"host", host), *encoded], content, self.timeouts_s(streamed=streamed)
+        )
 
     def url(self, query: str) -> tuple[URL, bytes]:
         """Return the URL for a client request with the query ``query``, and the value of the host header."""
@@ -86,9 +90,9 @@ class Upstream:
         return {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
 
     async def aclose(self) -> None:
-        """Close all pooled connections."""
-        if self._connector is not None:
-            await self._connector.aclose()
+        """Close all connections."""
+        if self._connections is not None:
+            await self._connections.aclose()
 
 
 def _parsed(address: str) -> tuple[URL, bytes]:

@@ -73,10 +73,6 @@ class Shell(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Release all resources."""
-        ...
-
 
 TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
 
@@ -105,7 +101,7 @@ class PortForward:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What a sandbox can reach: its own loopback and the forwarded ports ``ways``, nothing else.
+    """What a sandbox can reach: its own loopback and the ``forwards``, nothing else.
 
     ``env`` are variables that make programs use the ports (proxies). ``network`` opens the whole network.
     """

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -31,7 +30,7 @@ from codetaste.orchestration.budget.cost import Cost
 from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from codetaste.llm.messages import Reply, Request, Usage
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.journal import Json
     from codetaste.orchestration.paid_call import PaidCall
     from codetaste.orchestration.retry import RetryRule
-
-    Prepare = Callable[[Request], Awaitable[None]]
 
 
 _TURNS = 8
@@ -77,7 +74,6 @@ class MeteredModel:
         rng: for the jitter of the back-off.
         price_mismatch: returns why the price may not apply to the model named in a reply, "" if it does.
         bound: bounds the tokens of prompts.
-        prepare: runs while a reservation is written to disk; with it, settlements are not awaited.
     """
 
     model: Model
@@ -89,7 +85,6 @@ class MeteredModel:
     rng: random.Random = field(default_factory=random.Random)
     price_mismatch: Callable[[str], str] = lambda _name: ""
     bound: TokenBound = field(default_factory=PromptBound)
-    prepare: Prepare | None = None
 
     @property
     def id(self) -> str:
@@ -116,15 +111,14 @@ class MeteredModel:
         self.bound.learn(request, reply)
         return reply
 
-    def with_backend(self, model: Model, bound: TokenBound, prepare: Prepare | None = None) -> MeteredModel:
+    def with_backend(self, model: Model, bound: TokenBound) -> MeteredModel:
         """Return this model with the same price, limiter and retries, but with backend ``model``.
 
         Args:
             model: has the same id; forwards requests that another program has written.
             bound: bounds the prompts.
-            prepare: runs while a reservation is written to disk; with it, settlements are not awaited.
         """
-        return replace(self, model=model, bound=bound, prepare=prepare)
+        return replace(self, model=model, bound=bound)
 
     async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
         """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
@@ -185,8 +179,7 @@ class MeteredModel:
             permit, reservation = await self._acquire(priced, ctx)
             try:
                 request = cap_to_budget(priced, reservation.granted, self.price)
-                ready = self.prepare and partial(self.prepare, request)
-                async with await ctx.start_call(name, reservation, note, meanwhile=ready) as paid:
+                async with await ctx.start_call(name, reservation, note) as paid:
                     if not permit.valid:
                         paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
@@ -266,7 +259,7 @@ class MeteredModel:
         if cost is not None:
             if not cost <= paid.granted:
                 ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
-            await paid.settle(cost, value, deferrable=self.prepare is not None)
+            await paid.settle(cost, value)
             return
         # The reply is valid although its cost is unknown: the reservation stays charged.
         problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"

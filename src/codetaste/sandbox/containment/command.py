@@ -15,9 +15,14 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import CommandResult
-from codetaste.sandbox.containment import resources as cgroup
 from codetaste.sandbox.containment.lifetime import StatusPipe, kill_namespace, wait_gone
-from codetaste.sandbox.containment.resources import measure_folder, measure_process_tree
+from codetaste.sandbox.containment.resources import (
+    argv_in_cgroup,
+    make_cgroup,
+    measure_folder,
+    measure_process_tree,
+    remove_cgroup,
+)
 from codetaste.sandbox.output import BoundedOutput
 
 if TYPE_CHECKING:
@@ -100,10 +105,10 @@ async def run_contained(start: LaunchPlan, limits: CommandLimits, stdin: bytes) 
 async def _start(start: LaunchPlan, limits: CommandLimits, stdin: bytes) -> _RunningProcess:
     """Start the program; shielded, because a cancelled start would leave an unknown process."""
     with anyio.CancelScope(shield=True):
-        group = await to_thread.run_sync(cgroup.make_cgroup, limits.processes + start.own_processes + 1)
+        group = await to_thread.run_sync(make_cgroup, limits.processes + start.own_processes + 1)
         try:
             process = await anyio.open_process(
-                cgroup.argv_in_cgroup(group, start.argv),
+                argv_in_cgroup(group, start.argv),
                 stdin=PIPE if stdin else DEVNULL,
                 stdout=PIPE,
                 stderr=PIPE,
@@ -126,7 +131,7 @@ async def _start(start: LaunchPlan, limits: CommandLimits, stdin: bytes) -> _Run
 
 async def _clean_up(start: LaunchPlan, group: Path | None) -> None:
     """Remove leftovers on the host: the launcher may have been killed before it could."""
-    await to_thread.run_sync(cgroup.remove_cgroup, group)
+    await to_thread.run_sync(remove_cgroup, group)
     if start.scratch is not None and await anyio.Path(start.scratch).exists():
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(start.scratch)], check=False)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _CONTROL_MOUNT = "/run/codetaste/control"
 
-_FORWARD_MOUNT = "/run/codetaste/way"
+_FORWARD_MOUNT = "/run/codetaste/forward"
 
 # The first process of the sandbox: it adopts and reaps orphans, which Node cannot; no command can signal it,
 # and when it ends the kernel ends all others. NODE_OPTIONS of the image are passed on to commands only.
@@ -99,8 +99,10 @@ class SupervisorClient:
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """The mounts that the sandbox must have, read-only."""
-        ways = (Mount(way.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, way in enumerate(self.forwards))
-        return (Mount(node_runtime().root, NODE_MOUNT), Mount(self.folder, _CONTROL_MOUNT), *ways)
+        forwards = (
+            Mount(forward.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, forward in enumerate(self.forwards)
+        )
+        return (Mount(node_runtime().root, NODE_MOUNT), Mount(self.folder, _CONTROL_MOUNT), *forwards)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -112,8 +114,9 @@ class SupervisorClient:
         settings = {
             "socket": f"{_CONTROL_MOUNT}/{SOCKET_NAME}",
             "secret": self.secret,
-            "ways": [
-                (way.port, f"{_FORWARD_MOUNT}/{n}/{way.socket.name}") for n, way in enumerate(self.forwards)
+            "forwards": [
+                (forward.port, f"{_FORWARD_MOUNT}/{n}/{forward.socket.name}")
+                for n, forward in enumerate(self.forwards)
             ],
             "lifetime_s": self.lifetime_s,
             "uid": UID,
