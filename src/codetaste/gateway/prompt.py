@@ -1,7 +1,8 @@
-"""The parts of a request's prompt: each tool, block of instructions and message, named by its content.
+"""The parts of a request's prompt: tools, blocks of instructions and messages; and the bound of its tokens.
 
-Equal parts have the same name in every request, wherever the agent puts its cache markers. So tokens that a
-provider has counted before need not be bounded by bytes again, and a transcript contains each part once.
+A part is named by its content, so equal parts have the same name in every request, wherever the agent puts
+its cache markers. Tokens that a provider has counted before need not be bounded by bytes again, and a
+transcript contains each part once.
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ _NOT_SETTINGS = frozenset({"tools", "metadata", "stream"}).union(
     *({protocol.messages_key, protocol.system_key} for protocol in PROTOCOLS.values())
 )
 
+_MAX_COUNTS = 16
+"""Counts stored per session: its last eight requests, with and without their replies."""
+
+_MAX_FIRST_COUNTS = 4
+"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
+
+PartKey = int
+"""Hash of a part's name and the number of equal parts before it."""
+
 
 class PartKind(StrEnum):
     """What a part is of the prompt, as written in transcripts."""
@@ -81,6 +91,16 @@ def request_parts(protocol: str, body: Mapping[str, Any]) -> tuple[PromptPart, .
 def reply_parts(reply: object) -> tuple[PromptPart, ...]:
     """Return the parts of a reply: a list of messages or items, or a text."""
     return tuple(_part(PartKind.MESSAGE, each) for each in _listed(reply))
+
+
+def raw_reply_messages(reply: Reply) -> list[object]:
+    """Return a reply as the messages that its provider's protocol has for it."""
+    raw = reply.message.raw
+    if raw is None:
+        return []
+    if raw.protocol == "anthropic":
+        return [{"role": "assistant", "content": [*raw.blocks]}]
+    return [*raw.blocks]
 
 
 def encode_body(
@@ -162,16 +182,6 @@ def _is_marker(value: object) -> bool:
     )
 
 
-_MAX_COUNTS = 16
-"""Counts stored per session: its last eight requests, with and without their replies."""
-
-_MAX_FIRST_COUNTS = 4
-"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
-
-PartKey = int
-"""Hash of a part's name and the number of equal parts before it."""
-
-
 @dataclass(frozen=True, slots=True)
 class _PromptCount:
     """A provider's token count of a prompt with these parts."""
@@ -244,13 +254,3 @@ class PartBound:
         for part in parts:
             sizes[hash((part.name, self._seen[part.name]))] = part.size
             self._seen[part.name] += 1
-
-
-def raw_reply_messages(reply: Reply) -> list[object]:
-    """Return a reply as the messages that its provider's protocol has for it."""
-    raw = reply.message.raw
-    if raw is None:
-        return []
-    if raw.protocol == "anthropic":
-        return [{"role": "assistant", "content": [*raw.blocks]}]
-    return [*raw.blocks]

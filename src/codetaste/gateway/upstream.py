@@ -1,4 +1,4 @@
-"""A provider to which the gateway forwards requests verbatim: address, headers, timeouts, connections."""
+"""The models that the gateway serves, and the providers to which it forwards requests verbatim."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ _BETA = "beta=true"
 
 _DEFAULT_HEADERS = {"accept": "*/*", "user-agent": "codetaste"}
 """Headers sent if the client has none of that name."""
+
+_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
+"""Options that decide a model's price: a value in the config overrides the client's."""
 
 
 class Upstream:
@@ -103,10 +106,6 @@ def _parsed(address: str) -> tuple[URL, bytes]:
     url = httpx2.URL(address)
     core = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     return core, url.netloc
-
-
-_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
-"""Options that decide a model's price: a value in the config overrides the client's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,7 @@ class Provider:
     """A model that does what a list says, and bills as it says; it remembers nothing."""
 
     id = "m"
-    remembers = False
+    has_ledger = False
 
     def __init__(self, *acts: Any, price: Price | None = PRICE) -> None:
         self.acts = list(acts)
@@ -64,7 +64,7 @@ class Provider:
         finally:
             self.at_once -= 1
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
         return None
 
     async def aclose(self) -> None:
