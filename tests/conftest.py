@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-import dockerd
-import podman
-from leaks import nothing_left
+from support.system import dockerd, podman
+from support.system.leak_check import nothing_left
 
 __all__ = ["nothing_left"]
 

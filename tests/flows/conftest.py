@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-# The loopback provider of the room below is used here too.
-sys.path.append(str(Path(__file__).parents[1] / "llm"))
-
-import tiny
-from tiny import QUICKSTART, Bench, Place, Tiny
+from support.flows import tiny_benchmark
+from support.flows.tiny_benchmark import QUICKSTART, Bench, Place, Tiny
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +34,7 @@ def alpha(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[Tin
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> tuple[Place, tiny.Ended]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> tuple[Place, tiny_benchmark.Ended]:
     """A run on the tiny benchmark that nothing happened to."""
     where = alpha.place(tmp_path_factory.mktemp("undisturbed"), {"m": "slowly"})
     return where, where.run("--json")
@@ -48,7 +43,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> tuple[
 @pytest.fixture(scope="session")
 def quickstart(
     tmp_path_factory: pytest.TempPathFactory, tools: None, require: Callable[..., None]
-) -> tuple[Place, tiny.Ended]:
+) -> tuple[Place, tiny_benchmark.Ended]:
     """The undisturbed quickstart, its sources from the package index."""
     folder = tmp_path_factory.mktemp("quickstart")
     where = Place(folder, folder / "cache", QUICKSTART, name="quickstart")

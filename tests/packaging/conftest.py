@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import minimal_system
+from support.system import minimal_debian
 
 
 @pytest.fixture(scope="session")
 def minimal_archive(as_root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The root file system as a tar archive."""
     archive = tmp_path_factory.mktemp("minimal") / "minimal.tar"
-    minimal_system.build(archive)
+    minimal_debian.build(archive)
     yield archive
     archive.unlink()
 
@@ -31,10 +31,10 @@ def as_root(require: Callable[..., None]) -> None:
 @pytest.fixture
 def minimal_system_with_checkout(
     minimal_archive: Path, tmp_path: Path
-) -> Iterator[minimal_system.MinimalSystem]:
+) -> Iterator[minimal_debian.MinimalSystem]:
     """An unpacked minimal system of this test's own, with the checkout in it."""
     root = tmp_path / "root"
     try:
-        yield minimal_system.unpack(minimal_archive, root)
+        yield minimal_debian.unpack(minimal_archive, root)
     finally:
-        minimal_system.remove(root)
+        minimal_debian.remove(root)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from scanning import MakeTree
 
 from codetaste.errors import ToolMissing
 from codetaste.rules.engine.install import RuleEngine, find_rule_engine
+from support.rules.scan_cases import MakeTree
 
 
 @pytest.fixture(scope="session")

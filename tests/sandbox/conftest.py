@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from boxes_stage import box, boxes, opening, token
-from docker_stage import containers
-from sandbox_stage import interpreter, shell, stage, unharmed
+from support.sandbox.containment import interpreter, shell, stage, unharmed
+from support.sandbox.docker_engine import containers
+from support.sandbox.providers import box, boxes, opening, token
 
 __all__ = ["box", "boxes", "containers", "interpreter", "opening", "shell", "stage", "token", "unharmed"]

@@ -129,7 +129,7 @@ async def _answer_request(request: Request, send: Send, access: GatewaySession, 
             return
         parsed = _parsed_request(request, access, bytes(body))
         outlet = ResponseStream()
-        access.start(Exchange(access, parsed, outlet), body_bytes)
+        access.start(Exchange(access, parsed, outlet).run, body_bytes)
     finally:
         if outlet is None:
             access.release(body_bytes)
@@ -138,8 +138,13 @@ async def _answer_request(request: Request, send: Send, access: GatewaySession, 
 
 def _parsed_request(request: Request, access: GatewaySession, data: bytes) -> GatewayRequest:
     try:
-        query = request.scope["query_string"].decode("latin-1")
-        parsed = parse_request(access, data, request.headers, query)
+        parsed = parse_request(
+            data,
+            access.protocol,
+            access.model_for,
+            headers={name: value for name, value in request.headers.items() if access.token not in value},
+            query=request.scope["query_string"].decode("latin-1"),
+        )
     except MalformedRequest as error:
         raise _Reject(ErrorKind.BAD_REQUEST, str(error)) from error
     if parsed is None:

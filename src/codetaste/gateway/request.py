@@ -23,9 +23,8 @@ from codetaste.llm.wire.openai_chat.client import CAP_NAMES
 from codetaste.llm.wire.protocols import SERVER_CODECS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from codetaste.gateway.session import GatewaySession
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.wire.common.request import ProtocolName
 
@@ -40,7 +39,7 @@ class GatewayRequest:
     Attributes:
         wire: its body.
         model: the model that answers.
-        headers: names in lower case; headers that contain the token are left out.
+        headers: names in lower case.
         query: the URL's query string.
     """
 
@@ -51,26 +50,37 @@ class GatewayRequest:
 
 
 def parse_request(
-    access: GatewaySession, data: bytes, headers: Mapping[str, str], query: str
+    data: bytes,
+    protocol: ProtocolName,
+    model_for: Callable[[str], GatewayModel | None],
+    *,
+    headers: Mapping[str, str],
+    query: str,
 ) -> GatewayRequest | None:
     """Parse a CLI agent's request; None if the job may not use the model.
+
+    Args:
+        data: its body.
+        protocol: of the body.
+        model_for: returns the model for the name in the request, None if the job may not use it.
+        headers: names in lower case, without any that contains the token.
+        query: the URL's query string.
 
     Raises:
         MalformedRequest: the body is invalid.
     """
     try:
         body = require_object(parse_body(data), "the body")
-        model = access.model_for(require_text(body.get("model"), "model"))
+        model = model_for(require_text(body.get("model"), "model"))
         if model is None:
             return None
         if model.upstream is None:
-            wire = SERVER_CODECS[access.protocol].read_request(body)
+            wire = SERVER_CODECS[protocol].read_request(body)
         else:
-            wire = _parse_forwarded(access.protocol, body)
+            wire = _parse_forwarded(protocol, body)
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
-    without_token = {name: value for name, value in headers.items() if access.token not in value}
-    return GatewayRequest(wire, model, without_token, query)
+    return GatewayRequest(wire, model, headers, query)
 
 
 def _parse_forwarded(protocol: ProtocolName, body: dict[str, Any]) -> WireRequest:

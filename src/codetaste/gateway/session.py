@@ -14,13 +14,12 @@ from codetaste.llm.messages import Usage
 from codetaste.llm.wire.error_responses import ErrorKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from decimal import Decimal
     from pathlib import Path
 
     from anyio.abc import TaskGroup
 
-    from codetaste.gateway.exchange import Exchange
     from codetaste.gateway.prompt import SessionTokenCounts
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.messages import Reply
@@ -63,7 +62,7 @@ class GatewaySession:
         name_call: Callable[[], str],
     ) -> None:
         self.ctx, self.protocol, self.name_call = ctx, protocol, name_call
-        self.token, self.base_path = f"ct-{secrets.token_urlsafe(32)}", ""
+        self.token = f"ct-{secrets.token_urlsafe(32)}"
         self.usage = SessionUsage(ctx.budget)
         self.transcript = Transcript(transcript, ctx)
         self.failure: Exception | None = None
@@ -72,11 +71,8 @@ class GatewaySession:
         self._counts: dict[str, SessionTokenCounts] = {
             model.id: model.token_counts.for_session() for model in models
         }
-        self._permits, self._waiting, self._body_bytes = (
-            anyio.Semaphore(MAX_CONCURRENT_REQUESTS, fast_acquire=True),
-            0,
-            0,
-        )
+        self._permits = anyio.Semaphore(MAX_CONCURRENT_REQUESTS, fast_acquire=True)
+        self._waiting = self._body_bytes = 0
         self._tracked: dict[anyio.CancelScope, Callable[[], bool]] = {}
         self._idle = anyio.Event()
         self._tasks: TaskGroup
@@ -119,13 +115,13 @@ class GatewaySession:
         self._tasks = tasks
         tasks.start_soon(self._write)
 
-    def start(self, exchange: Exchange, body_bytes: int) -> None:
+    def start(self, run: Callable[[], Awaitable[None]], body_bytes: int) -> None:
         """Run an exchange that has a permit and ``body_bytes`` reserved bytes, and release both."""
-        self._tasks.start_soon(self._run, exchange, body_bytes)
+        self._tasks.start_soon(self._run, run, body_bytes)
 
-    async def _run(self, exchange: Exchange, body_bytes: int) -> None:
+    async def _run(self, run: Callable[[], Awaitable[None]], body_bytes: int) -> None:
         try:
-            await exchange.run()
+            await run()
         finally:
             self.release(body_bytes)
 
@@ -234,7 +230,7 @@ class SessionUsage:
         return self.budget.unknown.usd - self._at_start.unknown.usd
 
     def count_reply(self, reply: Reply, *, is_agent_turn: bool) -> None:
-        """Count a reply; it counts as a turn if ``main``, that is if its request had tools."""
+        """Count a reply; it is one of the agent's turns if its request had tools."""
         self.provider_failure = ""
         if is_agent_turn:
             self.turns += 1

@@ -132,7 +132,15 @@ class JobContext:
         self._under_way.add(name)
         try:
             value = json_copy(await do())
-            await self._record.record_effect(self.key, self.fingerprint, name, value)
+            await self._record.write(
+                {
+                    "event": "effect",
+                    "key": self.key,
+                    "fingerprint": self.fingerprint,
+                    "name": name,
+                    "value": value,
+                }
+            )
         finally:
             self._under_way.discard(name)
         return json_copy(value)
@@ -142,7 +150,15 @@ class JobContext:
 
         They are charged as unknown. Look them up at the provider and settle them, oldest first.
         """
-        return self._record.unsettled_calls(self.key, self.fingerprint, name, self.budget)
+        reservations, root = self._record.reservations, self.budget.chain[0]
+        unsettled: list[PaidCall] = []
+        for call in self._record.history.unsettled_calls(self.key, self.fingerprint, name):
+            reservation = reservations.get(call.call)
+            if reservation is None:
+                reservation = reservations[call.call] = root.find(call.path).adopt(call.granted)
+            if not reservation.open:
+                unsettled.append(PaidCall(self._record, self.key, call.call, reservation, call.note))
+        return tuple(unsettled)
 
     def unsettled_effects(self) -> tuple[str, ...]:
         """Return the effects that have unsettled calls, those in flight included, in no order."""
@@ -193,9 +209,8 @@ class JobContext:
         Raises:
             StorageFull: the reservation could not be recorded and was released; do not make the call.
         """
-        return await self._record.reserve(
-            self.key, self.fingerprint, name, reservation, note, meanwhile=meanwhile
-        )
+        effect = (self.key, self.fingerprint, name)
+        return await PaidCall.start(self._record, effect, reservation, note, meanwhile=meanwhile)
 
     @contextmanager
     def waiting(self, what: str, *, keep_clock_running: bool = False) -> Iterator[None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from codetaste.orchestration.journal.journal import json_copy
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
     from typing import Self
 
@@ -24,6 +25,59 @@ class PaidCall:
     """
 
     __slots__ = ("_record", "_reservation", "call", "granted", "key", "note")
+
+    @classmethod
+    async def start(
+        cls,
+        record: RunRecorder,
+        effect: tuple[str, str, str],
+        reservation: Reservation,
+        note: Json = None,
+        *,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
+    ) -> PaidCall:
+        """Make a granted reservation durable; releases it if that fails or is cancelled.
+
+        Args:
+            record: writes the journal.
+            effect: key and fingerprint of the job, and the name of the effect that the call gives.
+            reservation: the money, reserved in memory.
+            note: stored with the reservation.
+            meanwhile: runs while the disk writes; it must not do anything that costs money.
+
+        Raises:
+            StorageFull: the reservation could not be recorded and was released; do not make the call.
+        """
+        key, fingerprint, name = effect
+        granted = reservation.granted
+        paid = cls(record, key, record.history.next_call_name(key, name), reservation, note)
+        line: dict[str, Json] = {
+            "event": "reserved",
+            "call": paid.call,
+            "key": key,
+            "fingerprint": fingerprint,
+            "effect": name,
+            "path": list(reservation.budget.path),
+            "usd": str(granted.usd),
+            "tokens": granted.tokens,
+        }
+        if note is not None:
+            line["note"] = note
+        try:
+            group = record.queue(line)
+        except Exception:  # the journal has no line of this call
+            reservation.release()
+            raise
+        try:
+            if meanwhile is not None:
+                await meanwhile()
+            await group.wait_durable()
+        except BaseException:
+            paid.release()
+            raise
+        record.reservations[paid.call] = reservation
+        record.publish_money_change(key, reservation.budget)
+        return paid
 
     def __init__(
         self, record: RunRecorder, key: str, call: str, reservation: Reservation, note: Json
@@ -66,17 +120,15 @@ class PaidCall:
         }
         if value is not None:
             line["value"] = value
-        self._record.drop_call(self.call)
-        self._record.publish_money_change(self.key, self._reservation.budget)
+        self._close()
         await self._record.write(line, deferrable=deferrable)
 
     def release(self) -> None:
         """Free the reserved money: the call was certainly never sent, or certainly not billed."""
         if self._reservation.open:
             self._reservation.release()
-            self._record.drop_call(self.call)
             self._record.note({"event": "released", "call": self.call})
-            self._record.publish_money_change(self.key, self._reservation.budget)
+            self._close()
 
     def mark_unknown(self) -> None:
         """Keep the reservation charged: the call was sent and its cost is unknown."""
@@ -84,3 +136,8 @@ class PaidCall:
             self._reservation.mark_unknown()
             self._record.note({"event": "unknown", "call": self.call})
             self._record.publish_money_change(self.key, self._reservation.budget)
+
+    def _close(self) -> None:
+        """Forget a call that is settled or released."""
+        self._record.reservations.pop(self.call, None)
+        self._record.publish_money_change(self.key, self._reservation.budget)

@@ -161,7 +161,7 @@ async def _run_cli_agent(
             protocol=adapter.protocol,
             transcript=context.out / "transcripts" / log_name,
         ) as access:
-            tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}{access.base_path}"
+            tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
             agent_task = AgentTask(task, model, url, access.token, agent.options)
             _apply_reported(
                 result, await run_agent(installed, sandbox, agent_task, limits, events, tally.stopped)

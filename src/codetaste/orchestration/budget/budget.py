@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded, ConfigError
 from codetaste.orchestration.budget.clock import Clock
-from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot, Cost, PriorCharges
-from codetaste.orchestration.budget.reservation import (
-    Reservation,
-    ReservationQueue,
-    ReservationRequest,
-    ReservationState,
-    format_path,
-)
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
+from codetaste.orchestration.budget.node import BudgetNode, CallState, format_path
+from codetaste.orchestration.budget.reservation import Reservation, ReservationQueue, ReservationRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,27 +21,24 @@ if TYPE_CHECKING:
 
     import anyio
 
-__all__ = ["Budget", "BudgetLimits", "BudgetSnapshot", "Cost", "PriorCharges", "Reservation"]
-
 _ZERO = Cost()
 _UNLIMITED = BudgetLimits()
 
 
-class Budget:
+class Budget(BudgetNode):
     """A node of the tree. ``path`` names it from the root, whose own path is empty."""
+
+    chain: tuple[Budget, ...]
 
     def __init__(
         self, name: str, limits: BudgetLimits, parent: Budget | None, tree: ReservationQueue
     ) -> None:
-        self.path: tuple[str, ...] = () if parent is None else (*parent.path, name)
-        self.limits = limits
-        self.chain: tuple[Budget, ...] = (self,) if parent is None else (*parent.chain, self)
-        prior = tree.prior.get(self.path, PriorCharges())
-        self.settled, self.unknown, self.reserved = prior.settled, prior.unknown, _ZERO
-        self.clock: Clock = Clock(
-            parent.clock if parent else None, wall_s=prior.wall_s, working_s=prior.working_s
-        )
-        self.clock.set_limits(limits.wall_s, limits.working_s)
+        path = () if parent is None else (*parent.path, name)
+        prior = tree.prior.get(path, PriorCharges())
+        clock = Clock(parent.clock if parent else None, wall_s=prior.wall_s, working_s=prior.working_s)
+        clock.set_limits(limits.wall_s, limits.working_s)
+        super().__init__(path, limits, clock, prior)
+        self.chain = (self,) if parent is None else (*parent.chain, self)
         self._children: dict[str, Budget] = {}
         self.queue = tree
 
@@ -147,7 +139,7 @@ class Budget:
 
     def adopt(self, granted: Cost) -> Reservation:
         """Return a reservation of an earlier session, which is charged here as unknown, to settle it now."""
-        return Reservation(self, granted, ReservationState.UNKNOWN, self.queue)
+        return Reservation(self, granted, CallState.UNKNOWN, self.queue)
 
     def deadline(self, *, grace_s: float = 0.0) -> AbstractContextManager[anyio.CancelScope]:
         """Open a cancel scope that ends ``grace_s`` after the tightest time limit here or of an ancestor.
@@ -167,21 +159,13 @@ class Budget:
     def describe_exhausted(self) -> str:
         """Return a message about the first node of the chain without money or tokens left; "" if none."""
         for node in self.chain:
-            spent, limits = node.settled + node.unknown, node.limits
+            spent, limits = node.spent, node.limits
             if limits.usd is not None and spent.usd >= limits.usd:
                 return f"budget of {format_path(node.path)}: ${spent.usd} of ${limits.usd} is used up"
             if limits.tokens is not None and spent.tokens >= limits.tokens:
                 path = format_path(node.path)
                 return f"budget of {path}: {spent.tokens} of {limits.tokens} tokens are used up"
         return ""
-
-    def snapshot(self) -> BudgetSnapshot:
-        """Return the charges of this node and everything beneath it, and its clocks."""
-        wall_s = self.clock.wall_s
-        waited_s = max(0.0, wall_s - self.clock.working_s)
-        return BudgetSnapshot(
-            self.path, self.settled, self.unknown, self.reserved, self.limits, wall_s, waited_s
-        )
 
 
 def _with_ancestors(prior: Mapping[tuple[str, ...], PriorCharges]) -> dict[tuple[str, ...], PriorCharges]:

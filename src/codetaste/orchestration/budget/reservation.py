@@ -7,30 +7,20 @@ compete with it may pass.
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 import anyio
 
 from codetaste.errors import BudgetExceeded
 from codetaste.orchestration.budget.cost import Cost
+from codetaste.orchestration.budget.node import BudgetNode, CallState, format_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.cost import PriorCharges
 
 _ZERO = Cost()
-
-
-class ReservationState(Enum):
-    """State of a reservation."""
-
-    RESERVED = auto()
-    UNKNOWN = auto()
-    RELEASED = auto()
-    SETTLED = auto()
 
 
 class Reservation:
@@ -42,43 +32,34 @@ class Reservation:
 
     __slots__ = ("_state", "_tree", "budget", "granted")
 
-    def __init__(
-        self, budget: Budget, granted: Cost, state: ReservationState, tree: ReservationQueue
-    ) -> None:
+    def __init__(self, budget: BudgetNode, granted: Cost, state: CallState, tree: ReservationQueue) -> None:
         self.granted = granted
         self.budget, self._state, self._tree = budget, state, tree
 
     @property
     def open(self) -> bool:
         """Whether the reservation is neither settled, unknown nor released."""
-        return self._state is ReservationState.RESERVED
+        return self._state is CallState.IN_FLIGHT
 
     def settle(self, cost: Cost) -> None:
         """Charge the cost of the call, even if that is more than was reserved."""
-        if self._state is not ReservationState.SETTLED:
-            self._move(ReservationState.SETTLED, cost.check())
+        if self._state is not CallState.SETTLED:
+            self._move(CallState.SETTLED, cost.check())
 
     def mark_unknown(self) -> None:
         """Keep the reservation charged: the call was sent and its cost is unknown."""
-        if self._state is ReservationState.RESERVED:
-            self._move(ReservationState.UNKNOWN, _ZERO)
+        if self._state is CallState.IN_FLIGHT:
+            self._move(CallState.UNKNOWN, _ZERO)
 
     def release(self) -> None:
         """Free all of it: the call was certainly never sent."""
-        if self._state is ReservationState.RESERVED:
-            self._move(ReservationState.RELEASED, _ZERO)
+        if self._state is CallState.IN_FLIGHT:
+            self._move(CallState.RELEASED, _ZERO)
 
-    def _move(self, state: ReservationState, cost: Cost) -> None:
+    def _move(self, state: CallState, cost: Cost) -> None:
         before, self._state = self._state, state
         for node in self.budget.chain:
-            if before is ReservationState.RESERVED:
-                node.reserved -= self.granted
-            elif before is ReservationState.UNKNOWN:
-                node.unknown -= self.granted
-            if state is ReservationState.UNKNOWN:
-                node.unknown += self.granted
-            elif state is ReservationState.SETTLED:
-                node.settled += cost
+            node.move(self.granted, before, state, cost)
         self._tree.grant_waiting(self.budget)
 
 
@@ -87,7 +68,7 @@ class ReservationRequest:
 
     __slots__ = ("answered", "budget", "least", "refusal", "reservation", "target", "wanted")
 
-    def __init__(self, budget: Budget, wanted: Cost, least: Cost) -> None:
+    def __init__(self, budget: BudgetNode, wanted: Cost, least: Cost) -> None:
         self.budget, self.wanted, self.least = budget, wanted, least
         self.answered = anyio.Event()
         self.target = wanted
@@ -99,7 +80,7 @@ class ReservationRequest:
         usd, tokens = self.wanted.usd, self.wanted.tokens
         tightest = {"usd": self.budget, "tokens": self.budget}
         for node in self.budget.chain:
-            spent, limits = node.settled + node.unknown, node.limits
+            spent, limits = node.spent, node.limits
             if limits.usd is not None and usd > 0 and limits.usd - spent.usd < usd:
                 usd, tightest["usd"] = limits.usd - spent.usd, node
             if limits.tokens is not None and tokens > 0 and limits.tokens - spent.tokens < tokens:
@@ -111,11 +92,11 @@ class ReservationRequest:
         self.refusal = BudgetExceeded(_refusal(self, node))
         return False
 
-    def fits(self, ahead: Mapping[Budget, Cost]) -> bool:
+    def fits(self, ahead: Mapping[BudgetNode, Cost]) -> bool:
         """Whether ``target`` fits now, beside money in flight and earlier requests' claims (``ahead``)."""
         for node in self.budget.chain:
             limits, target = node.limits, self.target
-            taken = node.settled + node.unknown + node.reserved + ahead.get(node, _ZERO) + target
+            taken = node.spent + node.reserved + ahead.get(node, _ZERO) + target
             if limits.usd is not None and target.usd and taken.usd > limits.usd:
                 return False
             if limits.tokens is not None and target.tokens and taken.tokens > limits.tokens:
@@ -126,7 +107,7 @@ class ReservationRequest:
         """Commit ``target`` at the node and all its ancestors."""
         for node in self.budget.chain:
             node.reserved += self.target
-        self.reservation = Reservation(self.budget, self.target, ReservationState.RESERVED, tree)
+        self.reservation = Reservation(self.budget, self.target, CallState.IN_FLIGHT, tree)
 
 
 class ReservationQueue:
@@ -141,10 +122,10 @@ class ReservationQueue:
     def __init__(self, prior: Mapping[tuple[str, ...], PriorCharges]) -> None:
         self.prior = prior
         self._waiters: dict[ReservationRequest, None] = {}
-        self._ahead: dict[Budget, Cost] = {}
-        self.on_change: Callable[[Budget], None] = _ignore
+        self._ahead: dict[BudgetNode, Cost] = {}
+        self.on_change: Callable[[BudgetNode], None] = _ignore
 
-    def queued_claims(self, node: Budget) -> Cost:
+    def queued_claims(self, node: BudgetNode) -> Cost:
         """Return the sum of the claims of waiting requests at ``node``."""
         return self._ahead.get(node, _ZERO)
 
@@ -168,7 +149,7 @@ class ReservationQueue:
             del self._waiters[request]
             self.grant_waiting(request.budget)
 
-    def grant_waiting(self, moved: Budget) -> None:
+    def grant_waiting(self, moved: BudgetNode) -> None:
         """Answer waiting requests, in order, after a change at ``moved``; the others keep their claims."""
         self._ahead = {}
         changed = [moved]
@@ -182,9 +163,9 @@ class ReservationQueue:
         for budget in changed:
             self.on_change(budget)
 
-    def _taken(self, root: Budget) -> bool:
+    def _taken(self, root: BudgetNode) -> bool:
         """Whether all dollars of the run are spent, in flight, or claimed by waiting requests."""
-        taken = root.settled + root.unknown + root.reserved + self._ahead.get(root, _ZERO)
+        taken = root.spent + root.reserved + self._ahead.get(root, _ZERO)
         return root.limits.usd is not None and taken.usd >= root.limits.usd
 
     def _answer(self, request: ReservationRequest) -> bool:
@@ -198,14 +179,14 @@ class ReservationQueue:
         return False
 
 
-def _ignore(_: Budget) -> None:
+def _ignore(_: BudgetNode) -> None:
     """Do nothing: the default ``on_change``."""
 
 
-def _refusal(request: ReservationRequest, node: Budget) -> str:
+def _refusal(request: ReservationRequest, node: BudgetNode) -> str:
     least, limits = request.least, node.limits
     parts: list[str] = []
-    spent = node.settled + node.unknown
+    spent = node.spent
     if limits.usd is not None:
         left_usd = max(limits.usd - spent.usd, _ZERO.usd)
         parts.append(f"at least ${least.usd} asked, ${left_usd} left of ${limits.usd}")
@@ -213,8 +194,3 @@ def _refusal(request: ReservationRequest, node: Budget) -> str:
         left_tokens = max(limits.tokens - spent.tokens, 0)
         parts.append(f"at least {least.tokens} tokens asked, {left_tokens} left of {limits.tokens}")
     return f"budget of {format_path(node.path)}: " + "; ".join(parts)
-
-
-def format_path(path: tuple[str, ...]) -> str:
-    """Format a node's path for messages: "infer/trial-1", or "the run" for the root."""
-    return "/".join(path) or "the run"

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import anyio.lowlevel
 
 from codetaste.orchestration.events import MoneyChanged
-from codetaste.orchestration.paid_call import PaidCall
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
-    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.node import BudgetNode
     from codetaste.orchestration.budget.reservation import Reservation
     from codetaste.orchestration.events import Event, FanOut
     from codetaste.orchestration.grace import Grace
@@ -30,8 +29,8 @@ class RunRecorder:
     ) -> None:
         self.journal, self.history, self.blobs = journal, history, blobs
         self.observers, self.grace = observers, grace
-        # Calls that may still be settled, by name.
-        self._open_calls: dict[str, PaidCall] = {}
+        self.reservations: dict[str, Reservation] = {}
+        """Reservations of calls that may still be settled, by the call's name."""
 
     async def write(self, line: dict[str, Json], *, deferrable: bool = False) -> None:
         """Fold and write ``line``; returns when it is durable. A ``deferrable`` line may wait for others.
@@ -39,13 +38,14 @@ class RunRecorder:
         Raises:
             StorageFull: the line is not durable.
         """
-        await self._queue(line, soon=deferrable).wait_durable()
+        await self.queue(line, deferrable=deferrable).wait_durable()
         if deferrable:  # other callers that wait for the same group go first
             await anyio.lowlevel.cancel_shielded_checkpoint()
 
-    def _queue(self, line: dict[str, Json], *, soon: bool = False) -> CommitGroup:
+    def queue(self, line: dict[str, Json], *, deferrable: bool = False) -> CommitGroup:
+        """Fold and queue ``line``; it is durable when the returned group is."""
         line["t"] = round(time.time(), 3)
-        group = self.journal.queue(line, deferrable=soon)
+        group = self.journal.queue(line, deferrable=deferrable)
         self.history.apply(line)
         return group
 
@@ -64,76 +64,7 @@ class RunRecorder:
         """Return the recorded effects of a job, by name."""
         return self.history.job(key).effects.get(fingerprint, {})
 
-    async def record_effect(self, key: str, fingerprint: str, name: str, value: Json) -> None:
-        """Record an effect, durably."""
-        line: dict[str, Json] = {"event": "effect", "key": key, "fingerprint": fingerprint, "name": name}
-        line["value"] = value
-        await self.write(line)
-
-    async def reserve(
-        self,
-        key: str,
-        fingerprint: str,
-        effect: str,
-        reservation: Reservation,
-        note: Json,
-        *,
-        meanwhile: Callable[[], Awaitable[None]] | None = None,
-    ) -> PaidCall:
-        """Make a granted reservation durable; releases it if that fails or is cancelled.
-
-        ``meanwhile`` runs while the disk writes; it must not do anything that costs money.
-        """
-        granted = reservation.granted
-        paid = PaidCall(self, key, self.history.next_call_name(key, effect), reservation, note)
-        line: dict[str, Json] = {
-            "event": "reserved",
-            "call": paid.call,
-            "key": key,
-            "fingerprint": fingerprint,
-            "effect": effect,
-            "path": list(reservation.budget.path),
-            "usd": str(granted.usd),
-            "tokens": granted.tokens,
-        }
-        if note is not None:
-            line["note"] = note
-        try:
-            group = self._queue(line)
-        except Exception:  # the journal has no line of this call
-            reservation.release()
-            raise
-        try:
-            if meanwhile is not None:
-                await meanwhile()
-            await group.wait_durable()
-        except BaseException:
-            paid.release()
-            raise
-        self._open_calls[paid.call] = paid
-        self.publish_money_change(key, reservation.budget)
-        return paid
-
-    def unsettled_calls(
-        self, key: str, fingerprint: str, effect: str, budget: Budget
-    ) -> tuple[PaidCall, ...]:
-        """Return the calls for an effect that are unsettled and no longer in flight."""
-        unsettled: list[PaidCall] = []
-        for call in self.history.unsettled_calls(key, fingerprint, effect):
-            paid = self._open_calls.get(call.call)
-            if paid is None:
-                node = budget.chain[0].find(call.path)
-                paid = PaidCall(self, key, call.call, node.adopt(call.granted), call.note)
-                self._open_calls[call.call] = paid
-            if not paid.open:
-                unsettled.append(paid)
-        return tuple(unsettled)
-
-    def drop_call(self, call: str) -> None:
-        """Drop a call that is settled or released."""
-        self._open_calls.pop(call, None)
-
-    def publish_money_change(self, key: str, node: Budget) -> None:
+    def publish_money_change(self, key: str, node: BudgetNode) -> None:
         """Publish snapshots of ``node`` and of the whole run."""
         if self.observers.has_observers:
             self.publish(MoneyChanged(key, node.snapshot(), node.chain[0].snapshot()))

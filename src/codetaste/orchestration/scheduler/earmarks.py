@@ -13,12 +13,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from codetaste.orchestration.budget.cost import Cost, format_dollars
-from codetaste.orchestration.budget.reservation import format_path
+from codetaste.orchestration.budget.node import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.node import BudgetNode
     from codetaste.orchestration.scheduler.scheduled_job import ScheduledJob
 
 _ZERO = Cost()
@@ -29,9 +30,10 @@ class Earmarks:
 
     def __init__(self, root: Budget, on_ready: Callable[[list[ScheduledJob]], None]) -> None:
         self._on_ready = on_ready
-        self._earmarked: dict[Budget, Cost] = {}
-        self._sums: dict[Budget, Cost] = {}
-        self._waiting: dict[Budget, list[tuple[int, ScheduledJob]]] = {}
+        self._queued_claims = root.queue.queued_claims
+        self._earmarked: dict[BudgetNode, Cost] = {}
+        self._sums: dict[BudgetNode, Cost] = {}
+        self._waiting: dict[BudgetNode, list[tuple[int, ScheduledJob]]] = {}
         self._turns: dict[ScheduledJob, int] = {}
         self._next_turn = itertools.count()
         root.queue.on_change = self._money_moved
@@ -64,7 +66,7 @@ class Earmarks:
         self._turns.clear()
         return waiting
 
-    def _short_node(self, entry: ScheduledJob, turn: int) -> Budget | None:
+    def _short_node(self, entry: ScheduledJob, turn: int) -> BudgetNode | None:
         """Return a node of the chain that is short of money for ``entry``, or where an earlier job waits."""
         for node in entry.budget.chain:
             queue = self._waiting.get(node)
@@ -72,23 +74,23 @@ class Earmarks:
                 return node
         return None
 
-    def _fits(self, node: Budget, min_cost: Cost) -> bool:
+    def _fits(self, node: BudgetNode, min_cost: Cost) -> bool:
         limits = node.limits
         if limits.usd is None and limits.tokens is None:
             return True
-        taken = node.settled + node.unknown + node.reserved + node.queue.queued_claims(node)
+        taken = node.spent + node.reserved + self._queued_claims(node)
         taken += self._sums.get(node, _ZERO) + min_cost
         return not (
             (limits.usd is not None and min_cost.usd and taken.usd > limits.usd)
             or (limits.tokens is not None and min_cost.tokens and taken.tokens > limits.tokens)
         )
 
-    def _drop(self, budget: Budget) -> None:
+    def _drop(self, budget: BudgetNode) -> None:
         min_cost = self._earmarked.pop(budget)
         for node in budget.chain[:-1]:
             self._sums[node] -= min_cost
 
-    def _money_moved(self, budget: Budget) -> None:
+    def _money_moved(self, budget: BudgetNode) -> None:
         """Update earmarks and queues after a change at ``budget``: a job's first call ends its earmark."""
         if budget in self._earmarked and budget.reserved != _ZERO:
             self._drop(budget)
@@ -97,7 +99,7 @@ class Earmarks:
             if entries:
                 self._on_ready(entries)
 
-    def _pop_ready(self, node: Budget) -> list[ScheduledJob]:
+    def _pop_ready(self, node: BudgetNode) -> list[ScheduledJob]:
         """Take the jobs that ``node`` has money for from its queue, first come first served."""
         ready: list[ScheduledJob] = []
         queue = self._waiting.get(node, [])
@@ -122,7 +124,7 @@ def missing_funds(entry: ScheduledJob) -> str:
     if min_cost is None:
         return ""
     for node in entry.budget.chain:
-        spent, limits = node.settled + node.unknown, node.limits
+        spent, limits = node.spent, node.limits
         where = f"({format_path(node.path) if node.path else 'run'})"
         if limits.usd is not None and min_cost.usd > (left := limits.usd - spent.usd):
             needed, rest = (

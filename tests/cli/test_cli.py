@@ -1,0 +1,120 @@
+"""The ``codetaste`` command by itself: what it lists and says, and what mistakes on the command line get."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    program = "from codetaste.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, *args],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr + done.stdout
+    return done
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["rnu", "config.toml"], 'Did you mean "run"'),
+        (["run"], "CONFIG"),
+        (["run", "nofile.toml"], "nofile.toml: no such file"),
+        (["run", "c.toml", "--dryrun"], "Did you mean --dry-run"),
+        (["run", "c.toml", "--set"], "--set"),
+        (["run", "c.toml", "more.toml"], "more.toml"),
+        (["status"], "RUN"),
+        (["status", "nope"], "nope: no run there"),
+        (["status", "n" * 5000], "nnn…: no run there"),
+        (["limit", "nope", "--jobs", "2"], "nope: no run there"),
+        (["limit"], "RUN"),
+        (["settle", "nope"], "nope: no run there"),
+        (["status", "nope", "--jso"], "Did you mean --json"),
+        (["tool", "lst"], 'Did you mean "list"'),
+        (["tool", "schema", "registr"], "did you mean 'register'"),
+        (["tool", "schema", "no_such_module:x"], "no_such_module"),
+        (["tool", "schema", "codetaste.errors:Cause"], "is not a tool"),
+        (["tool", "call", "finish"], "--instance"),
+        (
+            ["tool", "call", "finish", "--instance", "pytest-dev__plugy-15b2acde"],
+            "did you mean pytest-dev__pluggy",
+        ),
+        (["tool", "call", "finsh", "--instance", "pytest*"], "did you mean 'finish'"),
+        (["tool", "call", "finish", "--instance", "pytest*", "--args", "{"], "--args is not JSON"),
+        (["tool", "call", "finish", "--instance", "pytest*", "--args", "[1]"], "JSON object"),
+        (["tool", "call", "finish", "--instance", "pytest*", "--benchmark", "nowhere"], "nowhere"),
+        (
+            ["tool", "call", "finish", "--instance", "pytest*", "--repos", "nowhere"],
+            "nowhere is not a folder",
+        ),
+        (["tool", "call", "finish", "--instance", "pytest*", "--direction", "sideways"], "additive"),
+        (["rules", "chek"], 'Did you mean "check"'),
+        (["rules", "check", "--benchmark", "nowhere"], "nowhere: no such benchmark folder"),
+    ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
+)
+def test_cli_mistake_exits_2_and_suggests_correction(tmp_path: Path, args: list[str], expected: str) -> None:
+    done = command(tmp_path, *args)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert expected in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version_are_there(tmp_path: Path) -> None:
+    helped = command(tmp_path, "--help")
+    assert helped.returncode == 0
+    for name in ("run", "status", "doctor", "rules", "tool"):
+        assert f" {name} " in helped.stdout
+    assert command(tmp_path, "--version").stdout.strip().count(".") == 2
+    for option in ("--set", "--only", "--dry-run", "--rerun", "--json"):
+        assert option in command(tmp_path, "run", "--help").stdout
+
+
+def test_tools_are_listed_and_described_as_a_model_sees_them(tmp_path: Path) -> None:
+    lines = command(tmp_path, "tool", "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["bash_explore", "register", "finish"]
+    listed = json.loads(command(tmp_path, "tool", "list", "--json").stdout)
+    assert [tool["name"] for tool in listed] == ["bash_explore", "register", "finish"]
+    schema = json.loads(command(tmp_path, "tool", "schema", "bash_explore").stdout)
+    assert schema == listed[0]
+    assert schema["parameters"]["required"] == ["command"]
+    assert "context" not in schema["parameters"]["properties"]
+
+
+def test_a_tool_in_a_file_of_one_s_own_is_described(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from codetaste.agent.tool import tool\n\n@tool\nasync def look(context, where: str) -> str:\n"
+        '    """Look there."""\n    return where\n'
+    )
+    schema = json.loads(command(tmp_path, "tool", "schema", "mine.py:look").stdout)
+    assert (schema["name"], schema["description"]) == ("look", "Look there.")
+
+
+def test_both_commands_that_run_a_config_are_the_same(tmp_path: Path) -> None:
+    config = str(CHECKOUT / "examples" / "quickstart.toml")
+    one = command(tmp_path, "run", config, "--dry-run", "--json")
+    other = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "codetaste.run", config, "--dry-run", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (one.returncode, one.stdout) == (other.returncode, other.stdout)
+    assert json.loads(one.stdout)["worst_case_usd"] == "1.0"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,123 @@
+"""The agent that the page about agents shows is copied out of it, and works on a real instance."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codetaste.harness.manifest import AgentManifest
+from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = (CHECKOUT / "docs" / "adding-an-agent.md").read_text("utf-8")
+
+MODEL = r"""
+def reply(request):
+    said = request.messages[-1].text
+    steps = ["git mv src/pluggy/hooks.py src/pluggy/_hooks.py", "cat no-such-file", "git status --short"]
+    done = said.count("\n$ ")
+    assert done < 2 or "R  src/pluggy/hooks.py" in said or "No such file" in said
+    return steps[done] if done < len(steps) else "DONE"
+"""
+CONFIG = """
+[run]
+name = "mine"
+
+[benchmark]
+path = "quickstart"
+
+[sandbox]
+engine = "local"
+
+[[models]]
+id = "some-model"
+provider = "scripted"
+model = "model.py:reply"
+price = { input = 1.0, output = 1.0 }
+
+"""
+
+
+def fences(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The page's agent, and a config that uses it."""
+    manifest, agents = fences("toml")
+    [run], [ask] = fences("bash"), fences("js")
+    (tmp_path / "shell-agent").mkdir()
+    (tmp_path / "shell-agent" / "agent.toml").write_text(manifest)
+    (tmp_path / "shell-agent" / "run.sh").write_text(run)
+    (tmp_path / "shell-agent" / "ask.mjs").write_text(ask)
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "run.toml").write_text(CONFIG + agents)
+    return tmp_path
+
+
+def codetaste(folder: Path, *arguments: str) -> tuple[int, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "codetaste", *arguments, "--json"],
+        cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.timeout(180)
+def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, require: Callable[..., None]) -> None:
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+    code, told = codetaste(folder, "run", "run.toml")
+    assert code == 0, told
+    [metadata] = (folder / "runs/mine/outputs").rglob("inference_metadata.json")
+    assert json.loads(metadata.read_text())["finish_reason"] == "success"
+    patch = metadata.with_name("prediction.diff").read_text()
+    assert "rename from src/pluggy/hooks.py" in patch
+    assert "rename to src/pluggy/_hooks.py" in patch
+
+
+def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, require: Callable[..., None]) -> None:
+    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+    code, told = codetaste(folder, "agents", "install", "./shell-agent")
+    assert (code, told[0]["name"], told[0]["version"]) == (0, "shell-agent", "1.0")
+    assert (Path(told[0]["tree"]) / "adapter" / "ask.mjs").is_file()
+
+
+def test_agent_manifest_fault_names_key(folder: Path) -> None:
+    path = folder / "shell-agent" / "agent.toml"
+    path.write_text(
+        path.read_text().replace('outcome = "error"', 'outcome = "bad"').replace("about", "abuot")
+    )
+    code, told = codetaste(folder, "run", "run.toml", "--dry-run")
+    assert code == 2
+    said = told["error"]["messages"]
+    assert any("abuot: unknown key (did you mean 'about'?)" in each for each in said)
+    assert any("ends[1].outcome: " in each for each in said)
+
+
+def test_the_page_names_what_there_is() -> None:
+    shown = set(re.findall(r"^\[+([a-z_]+)", fences("toml")[0], re.MULTILINE))
+    shown |= set(re.findall(r"^([a-z_]+) =", fences("toml")[0].split("[", 1)[0], re.MULTILINE))
+    assert shown - {"options"} <= set(AgentManifest.model_fields)
+    from codetaste.harness.run import run_environment
+
+    written = set(
+        re.findall(
+            r'"(CODETASTE_[A-Z_]+)', Path(sys.modules[run_environment.__module__].__file__ or "").read_text()
+        )
+    )
+    assert written - {"CODETASTE_OPTION_", "CODETASTE_PROMPT"} <= set(
+        re.findall(r"CODETASTE_[A-Z]+(?:_[A-Z]+)*", PAGE)
+    )

@@ -1,0 +1,174 @@
+"""What becomes of a patch: scored, or named why it is not; and what cannot be seen is not cleaned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codetaste.errors import EngineError, RuleError
+from codetaste.evaluation.changed_lines import Exclusions
+from codetaste.evaluation.evaluate import EvaluationStatus
+from codetaste.evaluation.rule_set import parse_rule_set
+from codetaste.rules.engine.install import RuleEngine
+from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.rules.scan.full import FullScanner
+from codetaste.rules.scan.model import Scanner
+from support.evaluation.trees import difference, regex, rule, score, write
+
+BASE = {"a.py": "old(1)\nkeep()\n", "b.py": "x = old(2)\n", "dist/c.py": "old(3)\n"}
+GOLDEN = {"a.py": "new(1)\nkeep()\n", "b.py": "x = new(2)\n", "dist/c.py": "new(3)\n"}
+POSITIVE = [rule("same-id", "new(...)")]
+NEGATIVE = [rule("same-id", "old(...)"), rule("strings", "print(...)")]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return write(tmp_path / "R", BASE)
+
+
+def test_golden_follows_every_rule_and_null_follows_none(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    golden = score(scanner, base, difference(tmp_path, BASE, GOLDEN), POSITIVE, NEGATIVE[:1])
+    assert golden.status is EvaluationStatus.SCORED
+    assert golden.rule_counts is not None
+    assert (golden.rule_counts.positive_matched, golden.rule_counts.negative_matched) == (1, 0)
+    assert (golden.unmet_additive, golden.unmet_reductive) == ((), ())
+    null = score(scanner, base, b"\n", POSITIVE, NEGATIVE[:1])
+    assert null.rule_counts is not None
+    assert (null.rule_counts.positive_matched, null.rule_counts.negative_matched) == (0, 1)
+    assert (null.unmet_additive, null.unmet_reductive) == (("same-id",), ("same-id",))
+    assert null.line_counts == (0, 0)
+
+
+def test_evaluate_reports_both_line_counts_and_configured_exclusions(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    patch = difference(tmp_path, BASE, GOLDEN)
+    found = score(scanner, base, patch, POSITIVE, NEGATIVE)
+    assert (found.line_counts, found.line_counts_all) == ((2, 2), (3, 3))
+    assert found.precision is not None
+    assert found.precision_all is not None
+    assert (found.precision.hits_added, found.precision_all.hits_added) == (2, 3)
+    whole = score(scanner, base, patch, POSITIVE, NEGATIVE, exclusions=Exclusions.NONE)
+    assert (whole.line_counts, whole.precision) == ((3, 3), found.precision_all)
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        ("def (:\n    x = old(2\n", "b.py"),
+        ("def (:\n    x = old(2\n", "moved/b.py"),
+        ("x = 1\n" + "# long\n" * 150_000, "b.py"),
+    ],
+    ids=["unparsable", "renamed and unparsable", "too large to be scanned"],
+)
+def test_a_file_that_cannot_be_seen_any_more_does_not_count_as_cleaned(
+    tmp_path: Path, scanner: Scanner, broken: str, name: str
+) -> None:
+    lines = "".join(f"keep({number})\n" for number in range(40))
+    before = {"a.py": "old(1)\n", "b.py": f"x = old(2)\n{lines}"}
+    after = {"a.py": "new(1)\n", name: broken + lines}
+    base = write(tmp_path / "before", before)
+    found = score(scanner, base, difference(tmp_path, before, after, "-M10%"), POSITIVE, NEGATIVE[:1])
+    assert found.status is EvaluationStatus.SCORED
+    assert found.unscannable == (name,)
+    assert found.unmet_reductive == ("same-id",)
+    assert "could be scanned before the patch but not after it: 1" in found.notes[-1]
+    assert "reductive rules that count as unmet because of it: 1" in found.notes[-1]
+
+
+def test_a_file_that_did_not_parse_before_hides_nothing_new(tmp_path: Path, scanner: Scanner) -> None:
+    before = {"a.py": "old(1)\n", "b.py": "def (:\n"}
+    after = {"a.py": "new(1)\n", "b.py": "def (((:\n"}
+    base = write(tmp_path / "before", before)
+    found = score(scanner, base, difference(tmp_path, before, after), POSITIVE, NEGATIVE[:1])
+    assert (found.unscannable, found.unmet_reductive, found.notes) == ((), (), ())
+
+
+def test_a_patch_that_does_not_apply_is_named_so(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+    other = {"a.py": "something()\nelse()\nentirely()\n"}
+    patch = difference(tmp_path, other, {"a.py": "something()\nnew(1)\nentirely()\n"})
+    found = score(scanner, base, patch, POSITIVE, NEGATIVE)
+    assert found.status is EvaluationStatus.DOES_NOT_APPLY
+    assert found.why
+    assert "another" in found.why
+    assert (found.rule_counts, found.precision, found.line_counts) == (None, None, (1, 1))
+
+
+def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    far = "".join(f"line({number})\n" for number in range(30))
+    other = {"a.py": f"old(1)\nkeep()\n{far}changed()\n"}
+    patch = difference(tmp_path, other, {"a.py": f"new(1)\nkeep()\n{far}changed()\n"})
+    here = write(tmp_path / "longer", {"a.py": f"old(1)\nkeep()\n{far}"})
+    found = score(scanner, here, patch, POSITIVE, NEGATIVE)
+    assert found.status is EvaluationStatus.SCORED
+    assert found.notes
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [b"no patch at all\n", b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-old(1)\n"],
+)
+def test_what_is_no_patch_is_named_so(base: Path, scanner: Scanner, patch: bytes) -> None:
+    found = score(scanner, base, patch, POSITIVE, NEGATIVE)
+    assert found.status is EvaluationStatus.UNPARSABLE_PATCH
+    assert found.why
+    assert "\n" not in found.why
+    assert (found.rule_counts, found.line_counts) == (None, None)
+
+
+def test_without_rules_there_is_no_rate_but_lines(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+    patch = difference(tmp_path, BASE, GOLDEN)
+    for positive, negative in (([], []), (None, None)):
+        found = score(scanner, base, patch, positive, negative)
+        assert (found.status, found.rule_counts, found.precision, found.line_counts) == (
+            EvaluationStatus.NO_RULES,
+            None,
+            None,
+            (2, 2),
+        )
+
+
+def test_a_direction_without_rules_leaves_the_other(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+    found = score(scanner, base, difference(tmp_path, BASE, GOLDEN), None, NEGATIVE)
+    assert found.rule_counts is not None
+    assert (found.rule_counts.positive_total, found.rule_counts.negative_total) == (0, 2)
+
+
+def test_evaluate_rule_engine_rejects_makes_scan_partial(
+    tmp_path: Path, base: Path, scanner: Scanner
+) -> None:
+    patch = difference(tmp_path, BASE, GOLDEN)
+    found = score(scanner, base, patch, [*POSITIVE, rule("broken", "new(((")], NEGATIVE)
+    assert (found.status, found.rule_counts, found.precision) == (EvaluationStatus.PARTIAL_SCAN, None, None)
+    assert found.why.startswith("the scan of R is partial: rule broken")
+
+
+def test_time_that_runs_out_makes_the_scan_partial(tmp_path: Path, engine: RuleEngine) -> None:
+    before = {"a.py": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n"}
+    base = write(tmp_path / "slow", before)
+    hanging = regex("hangs", r"(a*)*(a*)*(a*)*(a*)*c")
+    scanner = FullScanner(OpenGrep(engine, limits=RuleEngineLimits(wall_s=0.02)))
+    found = score(scanner, base, b"\n", [hanging], None)
+    assert found.status is EvaluationStatus.PARTIAL_SCAN
+    assert found.rule_counts is None
+
+
+def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: RuleEngine) -> None:
+    from dataclasses import replace
+
+    gone = FullScanner(OpenGrep(replace(engine, program=base / "nothing")))
+    with pytest.raises(EngineError):
+        score(gone, base, b"\n", POSITIVE, NEGATIVE)
+
+
+def test_rule_files_that_are_broken_say_where() -> None:
+    with pytest.raises(RuleError, match=r"rules_negative.yml:1"):
+        parse_rule_set(b"", b"rules: [")
+    with pytest.raises(RuleError, match="message is missing"):
+        parse_rule_set(b"rules:\n- id: x\n", b"")
+    assert parse_rule_set(b"", b"rules: []\n").negative == ()

@@ -1,0 +1,289 @@
+"""Output trees become records: every value where the papers and the published harness have it, ours first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codetaste.benchmark.benchmark import Benchmark
+from codetaste.benchmark.instance import Instance
+from codetaste.errors import ConfigError
+from codetaste.evaluation.metrics import TestCounts
+from codetaste.evaluation.trials.read import merge_records, read_outputs
+from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
+from support.evaluation.published_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Outputs:
+    return Outputs(tmp_path / "checkout" / "outputs")
+
+
+def only(root: Path, benchmark: Benchmark | None = None) -> TrialRecord:
+    """The one trial below ``root`` that is of no pseudo agent, with nothing wrong."""
+    read = read_outputs(root, benchmark)
+    assert not read.problems
+    (record,) = [record for record in read.records if not record.pseudo]
+    return record
+
+
+def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
+    made.trial(at="open/plan", metadata={"additional": {"turns": 7}})
+    write(
+        made.root / "open/plan" / PATH / "a/plan_metadata.json",
+        {
+            "cost_usd": 0.5,
+            "start_time": "2025-11-01T09:00:00Z",
+            "finish_time": "2025-11-01T09:01:00Z",
+            "finish_reason": "success",
+        },
+    )
+    made.null()
+    record = only(made.root)
+    assert (record.run, record.source, record.agent) == ("checkout", TrialSource.PUBLISHED, "a")
+    assert (record.track, record.mode, record.instance, record.repository) == ("open", "plan", ID, "Made/Up")
+    assert (record.model, record.harness, record.finish_reason) == ("sonnet", "claude-code", "success")
+    assert (record.status, record.why) == (TrialStatus.SCORED, "")
+    assert (record.ifr, record.ifr_plus, record.ifr_minus) == (7 / 10, 3 / 4, 4 / 6)
+    assert (record.tests, record.passed) == (TestCounts(20, 1, 0, 21), True)
+    assert (record.added, record.removed, record.edited) == (3, 2, 5)
+    assert (record.prec, record.prec_plus, record.prec_minus) == (3 / 5, 2 / 3, 1 / 2)
+    assert (record.cost_usd, record.time_s, record.turns) == (1.75, 660.0, 7)
+    assert (record.alignment, record.alignment_plus, record.alignment_minus) == (0.7, 3 / 4, 4 / 6)
+
+
+@pytest.mark.parametrize("root", ["", "outputs", "outputs/open", "outputs/open/plan"])
+def test_a_checkout_its_outputs_a_track_and_a_mode_read_the_same(
+    made: Outputs, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.trial(at="open/plan")
+    made.null()
+    write(
+        made.root / "open/plan" / PATH / "a/plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"}
+    )
+    for named in (made.root.parent / root, Path()):
+        record = only(named)
+        assert (record.run, record.track, record.mode, record.prec) == ("checkout", "open", "plan", 3 / 5)
+        monkeypatch.chdir(named)
+
+
+def test_owners_without_track_and_mode_take_them_from_the_metadata(made: Outputs, tmp_path: Path) -> None:
+    made.trial(at="instructed/direct")
+    bare = (made.root / "instructed/direct").rename(tmp_path / "bare")
+    record = only(bare)
+    assert (record.track, record.mode, record.prec) == ("instructed", "direct", None)
+    assert "null agent" in record.notes[0] or "pseudo" in record.notes[0]
+
+
+def test_read_step_costs_are_equal_wherever_mode_is_recorded(made: Outputs, tmp_path: Path) -> None:
+    folder = made.trial(at="open/plan")
+    write(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
+    cost = only(made.root).cost_usd
+    assert only((made.root / "open/plan").rename(tmp_path / "bare")).cost_usd == cost
+    assert cost is not None
+    assert cost > 0.5
+
+
+def test_the_pseudo_agents_belong_to_no_track(made: Outputs) -> None:
+    made.null()
+    (record,) = read_outputs(made.root).records
+    assert record.pseudo
+    assert (record.track, record.mode, record.ifr, record.prec) == ("", "direct", 0.0, 0.0)
+    assert record.published is not None
+
+
+def test_the_benchmark_says_language_category_and_commits(made: Outputs) -> None:
+    made.trial()
+    made.null()
+    row = Instance("Made", "Up", BASE, GOLDEN_HASH, None, "api", "go")
+    record = only(made.root, Benchmark(made.root.parent, (row,)))
+    assert (record.language, record.category) == ("go", "api")
+
+
+def test_what_the_published_harness_would_count_stands_beside(made: Outputs) -> None:
+    made.trial(rules=(0, 0, 0, 0), tests=None, metadata={"cost_usd": -1.0})
+    made.null()
+    made.baselines((20, 1), (21, 0))
+    read = read_outputs(made.root)
+    (record,) = [record for record in read.records if not record.pseudo]
+    assert record.published is not None
+    assert (record.published.ifr, record.published.ifr_plus, record.published.ifr_minus) == (1.0, 1.0, 1.0)
+    assert (record.published.passed, record.published.alignment) == (0.0, 0.0)
+    assert (record.published.prec, record.published.cost_usd) == (3 / 5, None)
+    # As we count: no rules is no rate, no test output is no test run.
+    assert (record.ifr, record.ifr_plus, record.passed, record.cost_usd) == (None, None, None, None)
+    assert [problem.kind for problem in read.problems] == [ProblemKind.RULES]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"metadata": {"cost_usd": None}},
+        {"metadata": {"finish_reason": "max_turns"}},
+        {"metadata": {"mode": None, "description_type": None}},
+        {"tests": {"passed": 1}},
+    ],
+)
+def test_what_the_published_harness_cannot_load_or_place_it_drops(
+    made: Outputs, wrong: dict[str, Any]
+) -> None:
+    made.trial(**wrong)
+    (record,) = read_outputs(made.root).records
+    assert record.published is None
+    assert (record.status, record.ifr) == (TrialStatus.SCORED, 0.7)
+
+
+def test_runs_of_a_baseline_come_before_the_single_runs_of_the_metadata(made: Outputs) -> None:
+    made.trial()
+    made.null()
+    made.baselines((21, 0))
+    record = only(made.root)
+    assert record.passed is False
+    assert record.published is not None
+    assert record.published.passed == 0.0
+
+
+def test_test_runs_without_a_result_are_a_crash(made: Outputs) -> None:
+    folder = made.trial(tests=None)
+    (folder / "evaluation/test_output.txt").write_text("Killed")
+    (record,) = read_outputs(made.root).records
+    assert record.tests == TestCounts(0, 0, error="the test run gave no result")
+    assert record.passed is False
+
+
+def test_our_own_scores_come_first(made: Outputs) -> None:
+    folder = made.trial(metadata={"additional": {"codetaste_version": "0.6.0", "turns": 3, "tool_calls": 9}})
+    write(folder / "evaluation/scores.json", scores())
+    (folder / "evaluation/rules_positive.sarif").unlink()
+    write(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
+    record = only(made.root)
+    assert (record.source, record.ifr, record.prec, record.added, record.passed) == (
+        *(TrialSource.CODETASTE, 0.5, 0.25, 4, False),
+    )
+    assert (record.turns, record.tool_calls, record.scored_by) == (3, 9, "codetaste 0.6.0, opengrep 1.30.0")
+    assert record.activity is not None
+    assert (record.activity.commands, record.activity.ran_tests) == (5, True)
+    assert record.notes == ("a note",)
+
+
+@pytest.mark.parametrize(
+    ("status", "read_as"),
+    [
+        ("does_not_apply", TrialStatus.DOES_NOT_APPLY),
+        ("unparsable_patch", TrialStatus.DOES_NOT_APPLY),
+        ("partial_scan", TrialStatus.PARTIAL),
+        ("no_rules", TrialStatus.SCORED),
+    ],
+)
+def test_read_unscored_patch_preserves_reason(made: Outputs, status: str, read_as: TrialStatus) -> None:
+    folder = made.trial()
+    write(folder / "evaluation/scores.json", scores(status=status, why="because", ifr=None))
+    (record,) = read_outputs(made.root).records
+    assert (record.status, record.why, record.ifr) == (read_as, "because", None)
+
+
+@pytest.mark.parametrize(
+    ("size", "read_as"), [(0, TrialStatus.DOES_NOT_APPLY), (300_000_000, TrialStatus.NOT_SCORED)]
+)
+def test_a_patch_that_was_too_large_to_be_read_is_known_by_its_size(
+    made: Outputs, size: int, read_as: TrialStatus
+) -> None:
+    folder = made.trial()
+    told = {"patch_sha256": "", "patch_bytes": size or (folder / "prediction.diff").stat().st_size}
+    write(folder / "evaluation/scores.json", scores(status="too_large", **told))
+    (record,) = read_outputs(made.root).records
+    assert record.status is read_as
+
+
+def test_attempts_are_trials_of_their_own(made: Outputs) -> None:
+    first = made.trial()
+    made.null()
+    made.trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
+    read = read_outputs(made.root)
+    found = [(r.agent, r.attempt, r.ifr) for r in read.records if not r.pseudo]
+    assert found == [("a", 1, 0.7), ("a", 2, 1.0)]
+    second = next(record for record in read.records if record.attempt == 2)
+    assert second.folder == first / "attempt-2"
+    assert second.published is None
+
+
+def test_read_trial_without_evaluation_has_status_and_reason(made: Outputs) -> None:
+    no_patch = made.trial("none", metadata={"finish_reason": "error", "additional": {"error": "no credit"}})
+    (no_patch / "prediction.diff").unlink()
+    empty = made.trial("empty", patch=b"", metadata={"finish_reason": "timeout"})
+    waiting = made.trial("waiting")
+    refused = made.trial("refused")
+    (refused / "evaluation/rule_output.txt").write_text("…\nerror: patch failed: a.py:3\n")
+    for folder in (no_patch, empty, waiting, refused):
+        (folder / "evaluation/evaluation_result.json").unlink()
+    found = {r.agent: (r.status, r.why) for r in read_outputs(made.root).records}
+    assert found["none"] == (TrialStatus.FAILED, "it left no patch (no credit)")
+    assert found["empty"] == (TrialStatus.FAILED, "it left an empty patch (timeout)")
+    assert found["waiting"][0] is TrialStatus.NOT_SCORED
+    assert found["refused"][0] is TrialStatus.DOES_NOT_APPLY
+
+
+def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
+    made.trial("a", metadata={"additional": {"codetaste_version": "0.6.0"}})
+    made.null()
+    run = made.root.parent
+    key = f"infer/a/open/{{}}/{ID}/{{}}"
+    journal: list[dict[str, Any]] = [{"event": "journal", "format": 1}, {"event": "session"}]
+
+    def job(key: str, status: str = "", cause: str = "", attempts: int = 1) -> None:
+        journal.append({"event": "job", "key": key, "title": "", "lane": "", "needs": [], "path": []})
+        journal.extend([{"event": "started", "key": key, "attempt": 1}] * attempts)
+        if status:
+            ended = {"event": "ended", "key": key, "fingerprint": "f", "status": status, "error": "because"}
+            journal.append({**ended, "cause": cause})
+
+    job(key.format("direct", "execute"), "done")
+    job(key.format("plan", "plan"), "failed", "model")
+    job(key.format("plan", "execute"), "skipped")
+    job(key.format("direct", "attempt-2/execute"), "failed", "refused")
+    job(key.format("direct", "attempt-3/execute"))
+    job("infer/b/instructed/direct/other__one-01234567/execute", "budget_exceeded", "budget", attempts=0)
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in journal)
+    (run / "journal.jsonl").write_text(text + '{"event":"ended","key":"infer/a/torn')
+    records = [record for record in read_outputs(run).records if not record.pseudo]
+    found = {(r.agent, r.mode, r.attempt): (r.status, r.why) for r in records}
+    assert found == {
+        ("a", "direct", 1): (TrialStatus.SCORED, ""),
+        ("a", "plan", 1): (TrialStatus.FAILED, "because"),
+        ("a", "direct", 2): (TrialStatus.REFUSED, "because"),
+        ("a", "direct", 3): (TrialStatus.NOT_SCORED, "it has not ended (running)"),
+        ("b", "direct", 1): (TrialStatus.REFUSED, "because"),
+    }
+    assert {r.model for r in records if r.agent == "a"} == {"sonnet"}
+    assert {r.repository for r in records if r.agent == "a"} == {"/".join(PATH.split("/")[:2])}
+    assert next(r for r in records if r.agent == "b").repository == "other/one"
+
+
+def test_evaluations_of_several_versions_or_rules_are_named(made: Outputs, tmp_path: Path) -> None:
+    folder = made.trial()
+    write(folder / "evaluation/scores.json", scores())
+    other = Outputs(tmp_path / "other" / "outputs")
+    folder = other.trial()
+    write(
+        folder / "evaluation/scores.json", scores(engine="opengrep 1.31.0", rules_sha256={"positive": "cc"})
+    )
+    readings = [read_outputs(each.root) for each in (made, other)]
+    assert not any(reading.problems for reading in readings)
+    together = merge_records(readings)
+    assert len(together.records) == 2
+    programs, rules = together.problems
+    assert programs.kind is rules.kind is ProblemKind.VERSIONS
+    assert "opengrep 1.30.0 (1)" in programs.text
+    assert ID in rules.text
+
+
+def test_read_folder_without_layout_raises_empty_one_is_a_problem(tmp_path: Path) -> None:
+    for root in (tmp_path / "none", tmp_path):
+        with pytest.raises(ConfigError):
+            read_outputs(root)
+    (tmp_path / "outputs").mkdir()
+    (problem,) = read_outputs(tmp_path).problems
+    assert problem.kind is ProblemKind.INSTANCES

@@ -1,0 +1,178 @@
+"""With --json every command that prints data gives one JSON document, for good input and for bad."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclopts import App
+
+from codetaste.cli.app import app
+from support.flows.tiny_benchmark import Ended, Place, Tiny
+
+BAD: dict[str, list[str]] = {
+    "run": ["nofile.toml"],
+    "status": ["nope"],
+    "limit": ["r", "--jobs", "0"],
+    "settle": ["r", "no-such-call", "--usd", "1"],
+    "doctor": ["surplus"],
+    "agents": ["surplus"],
+    "agents install": ["no-such-agent"],
+    "benchmark check": ["--benchmark", "nowhere"],
+    "benchmark fetch": ["codetaste10"],
+    "benchmark list": ["--language", "klingon"],
+    "benchmark show": ["no-such-instance"],
+    "evaluate": ["--instance", "*", "--patch", "nofile.diff"],
+    "image build": ["--lean", "--dockerfile", "."],
+    "image list": ["surplus"],
+    "image rm": [],
+    "import": ["nowhere", "--name", "x"],
+    "report": ["nowhere"],
+    "rules check": ["--benchmark", "nowhere"],
+    "tool list": ["surplus"],
+    "tool schema": ["registr"],
+    "tool call": ["bash_explore", "--instance", "tiny*", "--args", "["],
+}
+
+
+ELSEWHERE = {"agents install", "benchmark fetch", "image build", "image list", "image rm"}
+"""Good input to them needs a registry, an engine or a whole benchmark: tests/commands has that."""
+
+
+def published(folder: Path) -> Path:
+    """Outputs of one trial that left nothing but its patch."""
+    trial = folder / "published" / "open" / "direct" / "o" / "r" / "01234567" / "a"
+    trial.mkdir(parents=True, exist_ok=True)
+    (trial / "prediction.diff").write_text("\n")
+    return folder / "published"
+
+
+def good(name: str, where: Place, alpha: Tiny) -> list[str]:
+    repos = ["--repos", str(alpha.bench.repos)]
+    bench, found = (["--benchmark", at, *repos] for at in (str(alpha.bench.root), "runs/r/discover/m"))
+    return {
+        "run": [str(where.config), "--dry-run"],
+        "status": ["r"],
+        "limit": ["r"],
+        "settle": ["r"],
+        "doctor": [],
+        "agents": [],
+        "benchmark list": bench,
+        "benchmark show": ["tiny*", *bench],
+        "import": [str(published(where.folder)), "--name", f"taken-{secrets.token_hex(4)}"],
+        "report": ["--benchmark", "quickstart", "--table", "1"],
+        "benchmark check": found,
+        "evaluate": [*found, "--instance", "tiny*", "--patch", "golden"],
+        "rules check": found,
+        "tool list": [],
+        "tool schema": ["finish"],
+        "tool call": ["bash_explore", "--instance", "tiny*", *bench, "--args", '{"command": "ls"}'],
+    }[name]
+
+
+def leaves(part: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
+    """Every command that does something, by what is typed for it."""
+    for name in part:
+        if not name.startswith("-"):
+            yield from leaves(part[name], (*path, name))
+    if path and part.default_command is not None:
+        yield " ".join(path), part
+
+
+COMMANDS = dict(leaves(app))
+
+
+def test_every_command_is_looked_at_here_and_takes_json() -> None:
+    assert COMMANDS.keys() == BAD.keys()
+    for name, command in COMMANDS.items():
+        assert command.default_command is not None
+        assert "json_" in inspect.signature(command.default_command).parameters, name
+
+
+@pytest.fixture
+def here(undisturbed: tuple[Place, Ended]) -> Place:
+    return undisturbed[0]
+
+
+def document(done: Ended) -> Any:
+    """The one document that standard output is; nothing may stand before or after it."""
+    value, end = json.JSONDecoder().raw_decode(done.out)
+    assert done.out[end:] == "\n"
+    return value
+
+
+@pytest.mark.parametrize("name", sorted(BAD.keys() - ELSEWHERE))
+def test_good_input_gives_one_document_and_exit_code_0(name: str, here: Place, alpha: Tiny) -> None:
+    done = here.cli(*name.split(), *good(name, here, alpha), "--json")
+    assert done.code == 0, done.err
+    told = document(done)
+    assert not (isinstance(told, dict) and "error" in told)
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("option", [[], ["--nope"]], ids=["value", "option"])
+def test_bad_input_gives_one_document_with_what_is_wrong_and_the_exit_code(
+    name: str, option: list[str], here: Place
+) -> None:
+    done = here.cli(*name.split(), *BAD[name], *option, "--json")
+    assert done.code == 2
+    told = document(done)
+    assert told.keys() == {"error", "exit_code"}
+    assert told["exit_code"] == 2
+    assert told["error"]["cause"] == "config"
+    assert told["error"]["messages"]
+    # People read the same on standard error, however it is drawn there.
+    plain = " ".join(done.err.replace("│", " ").split())
+    for message in told["error"]["messages"]:
+        assert message.split()[0] in plain
+
+
+def test_a_tool_that_refuses_gives_one_document_and_exit_code_1(here: Place, alpha: Tiny) -> None:
+    bench = ["--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos)]
+    done = here.cli(
+        "tool", "call", "register", "--instance", "tiny*", *bench, "--args", '{"ruels": 1}', "--json"
+    )
+    assert done.code == 1
+    assert document(done)["error"]["cause"] == "tool"
+
+
+def test_both_programs_that_run_a_config_say_errors_alike(here: Place) -> None:
+    other = Place(here.folder, here.cache, here.folder / "nofile.toml")
+    one, two = other.run("--json"), other.cli("run", str(other.config), "--json")
+    assert (one.code, document(one)) == (two.code, document(two))
+
+
+BY_NAME = {"at_once", "statuses", "models", "options", "prices", "limits", "retries", "waited_s"}
+"""Objects whose keys are names from the config."""
+OTHERS = {"price", "value", "parameters", "facts"}
+"""What is inside is somebody else's."""
+
+
+def keys_of(document: Any) -> Iterator[str]:
+    if isinstance(document, list):
+        for each in document:
+            yield from keys_of(each)
+    elif isinstance(document, dict):
+        for key, value in document.items():
+            yield key
+            if key not in OTHERS:
+                yield from keys_of(list(value.values()) if key in BY_NAME else value)
+
+
+def test_every_key_is_on_the_page_for_programs(here: Place, alpha: Tiny) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "programs.md").read_text("utf-8")
+    told = set(re.findall(r"`([a-z_0-9]+)`", page))
+    more = [["status", "r", "--job", "*"], ["run", str(here.config)]]
+    typed = [[*name.split(), *good(name, here, alpha)] for name in BAD.keys() - ELSEWHERE]
+    for command in [*typed, *more]:
+        said = set(keys_of(document(here.cli(*command, "--json"))))
+        assert said <= told, (command, said - told)
+    for log in (here.out / "logs").rglob("*.jsonl"):
+        for line in log.read_text().splitlines():
+            assert set(json.loads(line)) <= told, line

@@ -1,0 +1,291 @@
+"""What bad input gets: one clear error that names the cause; the rest goes on, nothing finished is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.flows import discovery_models, tiny_benchmark
+from support.flows.tiny_benchmark import Bench, Ended, Place, Row, place
+
+
+def answers(where: Place, direction: str = "additive") -> list[str]:
+    """What the tools of a pass said, in order."""
+    (path,) = (where.out / "transcripts").rglob(f"{direction}.jsonl")
+    messages = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    return [
+        block["content"]
+        for said in messages
+        if said["role"] == "user"
+        for block in said["content"]
+        if "content" in block
+    ]
+
+
+def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
+    tmp_path: Path, alpha: tiny_benchmark.Tiny
+) -> None:
+    where = alpha.place(tmp_path, {"m": "bad_yaml"})
+    done = where.run("--json", "--only", "*/additive")
+    assert done.code == 0
+    (job,) = done.json["jobs"]
+    assert (job["status"], job["value"]["rules"]) == ("done", 1)
+    said = answers(where)
+    assert len(said) == len(discovery_models.BAD_TEXTS) + 2
+    hints = [
+        *("line 3", "must be a mapping", "must be a mapping", "nested too deeply", "twice", "not allowed"),
+        *("no rules", "cobol", "klingon", "pattern", "expected a list", "must be 1 to 128"),
+    ]
+    for hint, answer in zip(hints, said[: len(hints)], strict=True):
+        assert hint in answer, (hint, answer)
+        assert len(answer) < 25_000
+    assert not Path("/tmp/owned").exists()
+    assert not list(tmp_path.parent.rglob("escape*"))
+
+
+def test_a_rule_that_hangs_is_named_and_does_not_hold_up_the_others(tmp_path: Path, tools: None) -> None:
+    bench = Bench(tmp_path)
+    bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
+    where = place(tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_limit = "4s"')
+    done = where.run("--json", "--only", "*/additive")
+    assert done.code == 0, done.err
+    (job,) = done.json["jobs"]
+    assert job["value"]["rules"] == 1
+    said = answers(where)[0]
+    assert "hangs" in said
+    assert "time" in said
+    ((_, text),) = where.rules().items()
+    assert b"calls-new" in text
+    assert b"hangs" not in text
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory, tools: None) -> tuple[Place, Ended, dict[str, Row]]:
+    """A benchmark of instances whose sources cannot be had, beside one that is fine and some that are odd."""
+    folder = tmp_path_factory.mktemp("faulty")
+    bench = Bench(folder)
+    rows = {"good": bench.add()}
+    lost = bench.add("no-commit")
+    bench.rows.remove(lost)
+    rows["no-commit"] = bench.enter(Row("no-commit", "1" * 40, "2" * 40))
+    whole = bench.add("shallow")
+    clone = bench.repos / "tiny" / "shallow"
+    tiny_benchmark.git(
+        clone, "clone", "--quiet", "--depth", "1", f"file://{clone}", str(clone.with_name("once"))
+    )
+    shutil.rmtree(clone)
+    clone.with_name("once").rename(clone)
+    rows["shallow"] = whole
+    bench.rows.append(Row("no-repository", "3" * 40, "4" * 40))
+    rows["no-repository"] = bench.enter(bench.rows.pop())
+    (bench.repos / "tiny" / "no-repository").mkdir()
+
+    def odd(clone: Path) -> None:
+        (clone / "loop").symlink_to("loop")
+        (clone / "deep").mkdir()
+        (clone / "deep" / "up").symlink_to("../deep")
+        (clone / "out").symlink_to("/etc/shadow")
+        (clone / "out_dir").symlink_to("../../../../../..")
+        Path(os.fsdecode(os.fsencode(clone) + b"/caf\xe9.py")).write_text("print(fetch_old('latin'))\n")
+        (clone / "new\nline \x1b[31m.py").write_text("print(fetch_old('line'))\n")
+        (clone / "nul.py").write_bytes(b"x = '\x00'\nfetch_old(1)\n")
+        with (clone / "big.py").open("wb") as file:
+            file.seek(100 * 1024**2)
+            file.write(b"\nfetch_old('big')\n")
+
+    rows["odd"] = bench.add("odd", between=odd)
+    where = place(folder, bench, folder / "cache", {"m": "quick"}, run="budget_usd = 20.0")
+    return where, where.run("--json"), rows
+
+
+def test_sources_unavailable_each_give_one_error_and_rest_runs(
+    faulty: tuple[Place, Ended, dict[str, Row]],
+) -> None:
+    _, done, rows = faulty
+    assert done.code == 1
+    jobs = done.jobs
+    for name, expected in (("no-commit", "1111111"), ("shallow", "shallow"), ("no-repository", "repository")):
+        error = jobs[f"sources/{rows[name].id}"]["error"]
+        assert jobs[f"sources/{rows[name].id}"]["cause"] == "source"
+        assert expected in error, error
+        assert "\n" not in error
+        for direction in ("additive", "reductive"):
+            job = jobs[f"discover/m/{rows[name].id}/{direction}"]
+            assert (job["status"], job["cause"]) == ("skipped", "need")
+    for name in ("good", "odd"):
+        for direction in ("additive", "reductive"):
+            assert jobs[f"discover/m/{rows[name].id}/{direction}"]["status"] == "done"
+
+
+def test_patch_with_odd_names_links_and_huge_file_counts_correctly(
+    faulty: tuple[Place, Ended, dict[str, Row]],
+) -> None:
+    """Calls in files with names that are not UTF-8 or not printable count; a 100 MB file is left out."""
+    where, done, rows = faulty
+    assert done.jobs[f"discover/m/{rows['odd'].id}/reductive"]["value"]["rules"] >= 0
+    text = next(
+        text for path, text in where.rules().items() if "odd" in path and path.endswith("negative.yml")
+    )
+    # The same files are in R∘X*, so the rule matches on both sides: it is rejected, not miscounted.
+    assert b"calls-old" not in text
+    (path,) = (where.out / "transcripts").rglob(f"{rows['odd'].id}/reductive.jsonl")
+    said = path.read_text()
+    assert "calls-old: rejected (6 matches in the base code, 3 matches in the refactored code)" in said
+    assert "\\u001b[31m" not in done.out
+
+
+def test_the_same_command_does_again_only_what_had_failed(
+    faulty: tuple[Place, Ended, dict[str, Row]],
+) -> None:
+    where, _, rows = faulty
+    again = where.run("--json")
+    assert again.code == 1
+    resumed = {key for key, job in again.jobs.items() if job["resumed"]}
+    assert resumed == {
+        f"discover/m/{rows[name].id}/{direction}"
+        for name in ("good", "odd")
+        for direction in ("additive", "reductive")
+    }
+    tiny_benchmark.assert_nothing_bought_twice(where.ledger("m"))
+
+
+def test_missing_descriptions_are_all_reported_before_any_call(tmp_path: Path, tools: None) -> None:
+    bench = Bench(tmp_path)
+    bench.add()
+    for name in ("one", "two"):
+        row = bench.add(name)
+        shutil.rmtree(bench.root / "assets/descriptions" / row.path)
+    where = place(tmp_path, bench, tmp_path / "cache", {"m": "quick"}, run="budget_usd = 20.0")
+    done = where.run()
+    lines = done.err.splitlines()
+    if done.code == 2:
+        assert len(lines) == 2
+        assert not where.out.exists()
+    for name in ("one", "two"):
+        assert any(f"tiny/{name}/" in line and "description" in line for line in lines)
+    assert where.run("--set", 'benchmark.instances=["tiny__alpha-*"]').code == 0
+
+
+@pytest.fixture
+def own_mounts(require: Callable[..., None]) -> list[str]:
+    command = ["unshare", "--mount", "--map-root-user"]
+    able = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
+    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    return command
+
+
+FULL = """
+set -eu
+mount -t tmpfs -o size="$1" tmpfs runs
+shift
+status=0; "$@" || status=$?
+mkdir -p kept; rm -rf kept/*; cp -a runs/. kept/
+exit $status
+"""
+
+
+@pytest.mark.parametrize("size", ["4k", "16k", "40k", "72k"])
+def test_full_disk_is_one_error_and_finished_work_is_reused(
+    tmp_path: Path,
+    alpha: tiny_benchmark.Tiny,
+    undisturbed: tuple[Place, Ended],
+    own_mounts: list[str],
+    size: str,
+) -> None:
+    other, _ = undisturbed
+    where = alpha.place(tmp_path, {"m": "slowly"})
+    (tmp_path / "runs").mkdir()
+    full = where.run(before=[*own_mounts, "sh", "-c", FULL, "sh", size])
+    assert full.code == 1, full.err
+    assert "no space left on" in (full.err + full.out).lower()
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "kept").rename(tmp_path / "runs")
+    bought = len(where.ledger("m"))
+    done = where.run("--json")
+    assert done.code == 0, done.err
+    assert where.rules() == other.rules()
+    assert len(where.ledger("m")) >= bought
+    tiny_benchmark.assert_nothing_bought_twice(where.ledger("m"))
+
+
+def test_a_run_directory_that_cannot_be_written_is_one_line(
+    tmp_path: Path, alpha: tiny_benchmark.Tiny
+) -> None:
+    where = alpha.place(tmp_path, {"m": "quick"})
+    (tmp_path / "runs").write_text("a file where a folder should be")
+    done = where.run()
+    assert done.code == 1
+    assert "runs" in done.err.splitlines()[-1]
+    assert done.err.splitlines()[-1].startswith("codetaste: ")
+
+
+def test_a_journal_of_a_newer_codetaste_is_not_touched(tmp_path: Path, alpha: tiny_benchmark.Tiny) -> None:
+    where = alpha.place(tmp_path, {"m": "quick"})
+    where.out.mkdir(parents=True)
+    text = '{"event": "journal", "format": 99}\n'
+    (where.out / "journal.jsonl").write_text(text)
+    done = where.run()
+    assert done.code == 1
+    assert "newer" in done.err
+    assert (where.out / "journal.jsonl").read_text() == text
+
+
+def benchmark_faults() -> dict[str, tuple[Callable[[Bench], Any], str]]:
+    def table(change: Callable[[str], str]) -> Callable[[Bench], Any]:
+        return lambda bench: (bench.root / "instances.csv").write_text(
+            change((bench.root / "instances.csv").read_text())
+        )
+
+    return {
+        "no table": (lambda bench: (bench.root / "instances.csv").unlink(), "instances.csv"),
+        "no column": (
+            table(lambda text: text.replace("golden_commit_hash", "golden_hash")),
+            "golden_commit_hash",
+        ),
+        "language": (table(lambda text: text.replace("python", "pythn")), "python"),
+        "traversal": (table(lambda text: text.replace("tiny,", "../..,")), "owner"),
+        "binary": (lambda bench: (bench.root / "instances.csv").write_bytes(b"\xff\xfe\x00"), "UTF-8"),
+        "empty": (table(lambda _: ""), "empty"),
+        "no instance": (table(lambda text: text.splitlines()[0] + "\n"), "no instance"),
+        "ignore file": (
+            lambda bench: (bench.root / "assets/default.semgrepignore").write_bytes(b"\xff\xfe"),
+            "UTF-8",
+        ),
+    }
+
+
+@pytest.mark.parametrize("fault", list(benchmark_faults()))
+def test_a_damaged_benchmark_is_one_line_that_names_the_file(tmp_path: Path, tools: None, fault: str) -> None:
+    bench = Bench(tmp_path)
+    bench.add()
+    where = place(tmp_path, bench, tmp_path / "cache", {"m": "quick"})
+    spoil, expected = benchmark_faults()[fault]
+    spoil(bench)
+    done = where.run()
+    assert done.code == 2
+    assert done.out == ""
+    assert expected in done.err
+    assert all(line.startswith("codetaste: ") for line in done.err.splitlines())
+
+
+def test_cache_unwritable_warns_once_and_run_continues(tmp_path: Path, alpha: tiny_benchmark.Tiny) -> None:
+    """No folder can be made below a file, whoever asks."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "t").mkdir()
+    where = place(tmp_path, alpha.bench, tmp_path / "file", {"m": "quick"})
+    where.env["TMPDIR"] = str(tmp_path / "t")
+    done = where.run("--json")
+    assert done.code == 0, done.err
+    assert done.err.count(str(tmp_path / "file")) == 1
+    assert f"{tmp_path / 't'}/codetaste-{os.getuid()} is used instead" in done.err
+    product = where.out / "discover" / "m"
+    check = where.cli("rules", "check", "--benchmark", str(product), "--repos", str(alpha.bench.repos))
+    assert check.code == 0, check.err
+    assert check.err.count(str(tmp_path / "file")) == 1

@@ -1,0 +1,260 @@
+"""What an agent's shell can get at, through the real tool: R and system programs, and nothing else."""
+
+# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from support.flows import tiny_benchmark
+from support.flows.tiny_benchmark import Place
+
+KEY = "sk-ant-not-a-real-key-9876543210"
+HOME_SECRET = "the-home-secret-7391"
+OUTSIDE = "a-file-outside-5512"
+
+
+@dataclass
+class Listener:
+    """Whoever reaches it leaves a trace."""
+
+    port: int
+    unix: Path
+    reached: list[str] = field(default_factory=list)
+
+
+def accept(server: socket.socket, name: str, found: Listener) -> None:
+    server.listen()
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        found.reached.append(name)
+        connection.close()
+
+
+def receive(server: socket.socket, found: Listener) -> None:
+    while server.recv(100) != b"end":
+        found.reached.append("udp")
+
+
+@pytest.fixture(scope="module")
+def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
+    tcp, udp = socket.socket(), socket.socket(type=socket.SOCK_DGRAM)
+    unix, abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+    tcp.bind(("127.0.0.1", 0))
+    port = tcp.getsockname()[1]
+    udp.bind(("127.0.0.1", port))
+    path = tmp_path_factory.mktemp("s") / "s"
+    unix.bind(str(path))
+    path.chmod(0o777)
+    abstract.bind(f"\0codetaste-test-{port}")
+    found = Listener(port, path)
+
+    threads = [
+        threading.Thread(target=accept, args=(tcp, "tcp", found)),
+        threading.Thread(target=accept, args=(unix, "unix", found)),
+        threading.Thread(target=accept, args=(abstract, "abstract", found)),
+        threading.Thread(target=receive, args=(udp, found)),
+    ]
+    for thread in threads:
+        thread.start()
+    yield found
+    for server in (tcp, unix, abstract):
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+    with socket.socket(type=socket.SOCK_DGRAM) as last:
+        last.sendto(b"end", ("127.0.0.1", port))
+    for thread in threads:
+        thread.join()
+    udp.close()
+
+
+@dataclass
+class Stage:
+    where: Place
+    home: Path
+    listener: Listener
+    library: Path
+    golden_tree: Path
+    base_tree: Path
+    clone: Path
+    row: tiny_benchmark.Row
+
+    def attacks(self) -> dict[str, str]:
+        """Shell commands by what they are after; each may print what it likes and fail as it likes."""
+        port, cache, home, out = self.listener.port, self.where.cache, self.home, self.where.out
+        python = (
+            "import socket,sys\n"
+            "def go(f,k,a,d=None):\n"
+            "  try:\n"
+            "    s=socket.socket(f,k); s.settimeout(2)\n"
+            "    s.sendto(d,a) if d else s.connect(a)\n"
+            "    print('REACHED',f,k)\n"
+            "  except Exception as e: print(type(e).__name__)\n"
+            "S=socket\n"
+            f"go(S.AF_INET,S.SOCK_STREAM,('127.0.0.1',{port}))\n"
+            f"go(S.AF_INET,S.SOCK_DGRAM,('127.0.0.1',{port}),b'hello')\n"
+            f"go(S.AF_UNIX,S.SOCK_STREAM,{str(self.listener.unix)!r})\n"
+            f"go(S.AF_UNIX,S.SOCK_STREAM,'\\0codetaste-test-{port}')\n"
+            "go(S.AF_INET,S.SOCK_DGRAM,('192.0.2.1',53),b'hello')\n"
+        )
+        golden, clone, key = self.golden_tree, self.clone, self.where.env["ANTHROPIC_API_KEY"]
+        assert key == KEY
+        return {
+            "control": "cat pack/one.py; pwd; id -u",
+            "write": (
+                "touch owned; echo x >> pack/one.py; echo x > pack/new.py; rm -f README.md; mkdir d; ln -s / l; "
+                f"chmod -R a+w . ; mv pack p; sed -i s/fetch/own/ pack/*.py; touch {self.base_tree}/owned; "
+                f"echo x > {self.base_tree}/pack/one.py; mount -o remount,rw / ; git init . ; ls"
+            ),
+            "socket": (
+                f"(echo hi > /dev/tcp/127.0.0.1/{port}) && echo REACHED tcp; "
+                f"(echo hi > /dev/udp/127.0.0.1/{port}) && echo REACHED udp; "
+                f"python3 - <<'END'\n{python}END\n"
+            ),
+            "home": (
+                f"cat ~/.netrc $HOME/.netrc {home}/.netrc {home}/*; ls -la {home}; cd ~ && cat .netrc; "
+                f"cat /root/* /home/*/.bashrc; cat {self.where.folder}/outside.txt; cat ../outside.txt; "
+                "cat /etc/shadow; cat ../../../../../../../../../etc/shadow"
+            ),
+            "library": (
+                f"cat {self.library}; ls {self.library.parent}; python3 -c 'import pluggy; print(pluggy.__file__)' 2>&1 | tail -1; "
+                "find / -path /proc -prune -o -name 'pluggy*' -print -o -name '_hooks.py' -print 2>/dev/null"
+            ),
+            "golden": (
+                f"cat {golden}/pack/one.py; ls {golden} {cache}/trees; cat ../*/pack/*.py ../../*/tree/pack/*.py; "
+                f"cat /proc/*/cwd/../../*/tree/pack/one.py; git log -p --all; "
+                f"git -C {clone} show {self.row.golden}; cat {clone}/pack/one.py; "
+                f"cat /proc/1/root{golden}/pack/one.py; "
+                "find / -path /proc -prune -o -name one.py -exec cat {} + 2>/dev/null"
+            ),
+            "environment": (
+                "env; set; export -p; cat /proc/*/environ | tr '\\0' '\\n'; cat /proc/*/task/*/environ; "
+                "ps auxwwe; cat /proc/*/cmdline | tr '\\0' ' '"
+            ),
+            "run": (
+                f"cat {out}/journal.jsonl {out}/config.json {out}/*/*; ls -R {self.where.folder}; "
+                f"cat {self.where.config}; find / -path /proc -prune -o -name 'journal.jsonl' -print 2>/dev/null; "
+                "for p in /proc/[0-9]*; do ls -l $p/fd; timeout 1 cat $p/fd/[0-9]*; done 2>/dev/null < /dev/null | head -c 9000"
+            ),
+        }
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory, tools: None, listener: Listener) -> Stage:
+    import pluggy
+
+    # A benchmark and a cache of its own: an attack that works must not spoil the shared ones.
+    folder = tmp_path_factory.mktemp("stage")
+    bench = tiny_benchmark.Bench(folder)
+    row = bench.add()
+    where = tiny_benchmark.place(folder, bench, folder / "cache", {"m": "attacker"}, run="budget_usd = 5.0")
+    home = folder / "home"
+    home.mkdir()
+    (home / ".netrc").write_text(HOME_SECRET)
+    (home / "notes.txt").write_text(HOME_SECRET)
+    (folder / "outside.txt").write_text(OUTSIDE)
+    commands = folder / "attacks.json"
+    commands.write_text("[]")
+    where.env |= {
+        "HOME": str(home),
+        "ANTHROPIC_API_KEY": KEY,
+        "OTHER_TOKEN": KEY,
+        "TINY_ATTACKS": str(commands),
+    }
+    assert where.run().code == 0
+    trees = {
+        path.read_text().count("fetch_new") > 0: path.parents[1] for path in where.cache.rglob("pack/one.py")
+    }
+    return Stage(
+        where,
+        home,
+        listener,
+        Path(pluggy.__file__),
+        golden_tree=trees[True],
+        base_tree=trees[False],
+        clone=bench.repos / "tiny" / "alpha",
+        row=row,
+    )
+
+
+def assert_nothing_leaked(said: dict[str, str], stage: Stage, engine: str) -> None:
+    assert "fetch_old('a')" in said["control"], said["control"]
+    everything = "\n".join(said.values())
+    assert "REACHED" not in everything
+    assert stage.listener.reached == []
+    for secret in (KEY, HOME_SECRET, OUTSIDE, "root:", '"event"', "[discover]", "fetch_new", "PluginManager"):
+        assert secret not in everything, (engine, secret)
+    for line in said["library"].splitlines():
+        assert "No such file" in line or "pluggy" not in line or "denied" in line or "No module" in line, line
+    assert "owned" not in said["write"].splitlines()
+    base = {
+        str(path.relative_to(stage.base_tree)): path.read_text()
+        for path in stage.base_tree.rglob("*")
+        if path.is_file()
+    }
+    assert base == {**tiny_benchmark.BASE, "NAME": "alpha\n"}
+
+
+def test_the_golden_tree_and_the_library_are_there_for_the_attack_to_find(stage: Stage) -> None:
+    """What the attacks look for does exist, in the very places that they name."""
+    assert "PluginManager" in stage.library.read_text()
+    assert "fetch_new" in (stage.golden_tree / "pack/one.py").read_text()
+    assert '"event"' in (stage.where.out / "journal.jsonl").read_text()
+
+
+@pytest.mark.parametrize("engine", ["bubblewrap", "landlock"])
+def test_a_shell_inside_a_run_gets_at_nothing(stage: Stage, engine: str) -> None:
+    attacks = stage.attacks()
+    (stage.where.folder / "attacks.json").write_text(json.dumps(list(attacks.values())))
+    settings = ("--rerun", "--only", "*/additive", "--set", f"sandbox.engine={engine}")
+    done = stage.where.run("--json", *settings)
+    assert done.code == 0, done.err
+    (path,) = (stage.where.out / "transcripts").rglob("additive.jsonl")
+    answers = [
+        block["content"]
+        for line in path.read_text().splitlines()[1:]
+        for block in json.loads(line)["content"]
+        if json.loads(line)["role"] == "user" and "content" in block
+    ]
+    said = dict(zip(attacks, answers, strict=False))
+    assert len(said) == len(attacks)
+    assert_nothing_leaked(said, stage, engine)
+
+
+def test_a_shell_that_a_person_tries_gets_at_nothing(stage: Stage) -> None:
+    attacks = stage.attacks()
+    said = {}
+    for name, command in attacks.items():
+        done = stage.where.cli(
+            *("tool", "call", "bash_explore", "--instance", stage.row.id, "--benchmark"),
+            *(str(stage.clone.parents[2] / "bench"), "--repos", str(stage.clone.parents[1])),
+            *("--args", json.dumps({"command": command})),
+        )
+        assert done.code == 0, done.err
+        said[name] = done.out
+    assert_nothing_leaked(said, stage, "tool call")
+
+
+def test_the_quickstart_s_own_library_is_not_seen_in_any_release_but_r(
+    tmp_path: Path, quickstart: tuple[Place, tiny_benchmark.Ended]
+) -> None:
+    """Pluggy is installed in this very environment, and R∘X* lies in the cache beside R."""
+    other, _ = quickstart
+    where = Place(tmp_path, other.cache, other.config, other.name)
+    look = "find / -path /proc -prune -o -name '_hooks.py' -print -o -name '_callers.py' -print 2>/dev/null; ls src"
+    done = where.cli(
+        "tool", "call", "bash_explore", "--instance", "pytest*", "--args", json.dumps({"command": look})
+    )
+    assert done.code == 0, done.err
+    assert done.out.split() == ["pluggy"] or "pluggy.egg-info" in done.out
+    assert "_hooks.py" not in done.out
+    assert "_callers.py" not in done.out

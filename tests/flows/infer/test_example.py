@@ -1,0 +1,93 @@
+"""The comparison that comes with codetaste: in bubblewrap, and the same in containers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.flows.tiny_benchmark import QUICKSTART, Ended, Place
+from support.flows.trial_runs import ALL
+from support.system import dockerd
+
+COMPARE = QUICKSTART.with_name("compare.toml")
+PATH = "pytest-dev/pluggy/15b2acde"
+
+
+def compared(folder: Path, cache: Path, *settings: str) -> tuple[Place, Ended]:
+    where = Place(folder, cache, COMPARE, name="compare")
+    return where, where.run(*(word for setting in settings for word in ("--set", setting)))
+
+
+def check(where: Place, done: Ended, kind: str) -> dict[str, bytes]:
+    assert done.code == 0, done.err
+    assert "18 of 18 jobs have a result" in done.out
+    assert "open/multiplan by thorough, scripted" in done.out
+    assert "no provider was called, and no money was spent on it" in done.out
+    patches = {}
+    for track in ALL:
+        sizes = []
+        for agent in ("thorough", "hasty"):
+            folder = where.out / "outputs" / track / PATH / agent
+            told: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
+            assert (told["finish_reason"], told["additional"]["box"]) == ("success", kind)
+            patch = patches[f"{track} {agent}"] = (folder / "prediction.diff").read_bytes()
+            sizes.append(len(patch))
+        assert sizes[0] > 10 * sizes[1] > 0
+    assert b"rename to src/pluggy/_hooks.py" in patches["open/direct thorough"]
+    check_ranking(done.out)
+    return patches
+
+
+def check_ranking(shown: str) -> None:
+    """The better agent is ranked better in every mode, with an interval, between base and golden patch."""
+    section = shown.partition("IFR (%)")[2].partition("PREC (%)")[0]
+    rows = {
+        line.split()[0]: re.findall(r"([\d.]+) \[([\d.]+), ([\d.]+)\]", line)
+        for line in section.splitlines()
+        if line
+    }
+    assert list(rows)[:2] == ["thorough", "hasty"]
+    assert len(rows["thorough"]) == len(rows["hasty"]) == len(ALL)
+    for better, worse in zip(rows["thorough"], rows["hasty"], strict=True):
+        mean, low, high = map(float, better)
+        assert low < mean < high < 100
+        assert float(worse[1]) <= float(worse[0]) < mean
+    assert re.search(r"Golden Patch( +100\.0 +1){4}", section)
+    assert re.search(r"Base Commit( +0\.0 +1){4}", section)
+
+
+@pytest.fixture(scope="module")
+def in_bubblewrap(
+    tmp_path_factory: pytest.TempPathFactory, quickstart: tuple[Place, Ended], require: Callable[..., None]
+) -> dict[str, bytes]:
+    require("bwrap")
+    cache = quickstart[0].cache
+    where, done = compared(tmp_path_factory.mktemp("compare"), cache, "sandbox.engine=bubblewrap")
+    return check(where, done, "bubblewrap")
+
+
+def test_two_scripted_agents_are_compared_on_both_tracks_in_all_modes(
+    in_bubblewrap: dict[str, bytes],
+) -> None:
+    assert len(in_bubblewrap) == 8
+
+
+def test_containers_come_to_the_same_patches(
+    tmp_path: Path,
+    quickstart: tuple[Place, Ended],
+    in_bubblewrap: dict[str, bytes],
+    docker_engine: dockerd.DockerEngine,
+    lean_image: str,
+) -> None:
+    settings = (
+        "sandbox.engine=docker",
+        f'sandbox.socket="{docker_engine.socket}"',
+        f'sandbox.image="{lean_image}"',
+    )
+    where, done = compared(tmp_path, quickstart[0].cache, *settings)
+    assert check(where, done, "docker") == in_bubblewrap

@@ -1,0 +1,224 @@
+"""What a program's output tells, whatever stands in it and in whatever pieces it comes."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codetaste.harness.adapter import load_adapter
+from codetaste.harness.manifest import AgentManifest
+from codetaste.harness.output import MAX_LINE_BYTES, OutputParser, ReportedResult
+from codetaste.harness.run import HeadTailFile
+from codetaste.llm.messages import Usage
+
+CLAUDE = load_adapter("claude-code", Path()).manifest
+CODEX = load_adapter("codex", Path()).manifest
+QWEN = load_adapter("qwen-code", Path()).manifest
+
+CALLS = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+CLAUDE_RUN: list[dict[str, Any]] = [
+    {"type": "system", "subtype": "init", "claude_code_version": "2.0.76"},
+    {"type": "assistant", "message": {"id": "a", "content": [{"type": "text", "text": "I look."}]}},
+    {"type": "assistant", "message": {"id": "a", "content": [CALLS]}},
+    {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t1"}]}},
+    {"type": "assistant", "message": {"id": "b", "content": [{"type": "text", "text": "Done."}]}},
+]
+CLAUDE_END = {
+    "duration_ms": 5,
+    "subtype": "success",
+    "is_error": False,
+    "num_turns": 2,
+    "result": "Done.",
+    "total_cost_usd": 0.0125,
+    "usage": {"input_tokens": 1},
+    "modelUsage": {
+        "main": {
+            "inputTokens": 10,
+            "outputTokens": 5,
+            "cacheReadInputTokens": 3,
+            "cacheCreationInputTokens": 2,
+        },
+        "side": {
+            "inputTokens": 1,
+            "outputTokens": 1,
+            "cacheReadInputTokens": 0,
+            "cacheCreationInputTokens": 0,
+        },
+    },
+    "type": "result",
+}
+
+
+def read(manifest: AgentManifest, *events: Any, cut: int = 0) -> ReportedResult:
+    text = b"".join(each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in events)
+    reader = OutputParser(manifest)
+    step = cut or len(text) or 1
+    for start in range(0, len(text), step):
+        reader.feed(text[start : start + step])
+    return reader.result()
+
+
+def test_claude_code_tells_its_end_with_the_usage_of_all_its_models() -> None:
+    told = read(CLAUDE, *CLAUDE_RUN, CLAUDE_END)
+    assert told == ReportedResult("success", "", "Done.", 2, 1, Usage(11, 3, 2, 6), Decimal("0.0125"))
+
+
+def test_events_without_end_event_count_blocks_of_reply_as_one_turn() -> None:
+    assert read(CLAUDE, *CLAUDE_RUN) == ReportedResult("", "", "Done.", turns=2, tool_calls=1)
+
+
+@pytest.mark.parametrize(
+    ("event", "outcome"),
+    [
+        ({"is_error": True, "result": "API Error: 402 no"}, "error"),
+        ({"subtype": "error_during_execution"}, "error"),
+        ({"subtype": "error_max_budget_usd"}, "budget"),
+        ({"subtype": "error_max_turns"}, "error"),
+        ({"is_error": 0}, "error"),  # not what it says when all is well
+    ],
+)
+def test_other_ends_are_no_success(event: dict[str, Any], outcome: str) -> None:
+    assert read(CLAUDE, CLAUDE_END | event).outcome == outcome
+
+
+def test_an_api_error_that_is_called_a_success_is_contradicted() -> None:
+    end = {
+        "type": "result",
+        "subtype": "success",
+        "is_error": False,
+        "result": "[API Error: 402 no]",
+        "usage": {},
+    }
+    told = read(QWEN, end)
+    assert told.outcome == "success"
+    assert "[API Error: 402 no]" in told.problem
+
+
+def test_success_without_text_is_rejected_for_agents_that_print_some() -> None:
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": " "}
+    assert read(QWEN, end).problem
+    assert not read(CLAUDE, end).problem
+
+
+def test_codex_has_its_words_in_one_event_and_its_numbers_in_another() -> None:
+    told = read(
+        CODEX,
+        {"type": "thread.started"},
+        {"type": "item.completed", "item": {"id": "1", "type": "command_execution", "exit_code": 0}},
+        {"type": "item.completed", "item": {"id": "2", "type": "error", "message": "unknown model"}},
+        {"type": "error", "message": "Reconnecting... 1/5"},
+        {"type": "item.completed", "item": {"id": "3", "type": "file_change"}},
+        {"type": "item.completed", "item": {"id": "4", "type": "agent_message", "text": "All done."}},
+        {
+            "type": "turn.completed",
+            "usage": {"input_tokens": 10, "cached_input_tokens": 4, "output_tokens": 3},
+        },
+    )
+    assert told == ReportedResult("success", "", "All done.", None, 2, Usage(6, 4, 0, 3))
+
+
+def test_the_last_event_that_ends_a_run_counts() -> None:
+    failed = {"type": "turn.failed", "error": {"message": "no"}}
+    assert read(CODEX, {"type": "turn.completed"}, failed).outcome == "error"
+    assert read(CODEX, failed, {"type": "turn.completed"}).outcome == "success"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"warning: something\n",
+        b"{not json}\n",
+        b'{"type": "result"\n',
+        b"\n\r\n\0\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b'{"a":' * 100_000 + b"\n",
+        b'["type", "result"]\n',
+        b'{"type": ["result"]}\n',
+        b'{"type": "assistant", "message": "words"}\n',
+        b'{"type": "assistant", "message": {"id": {}, "content": {"type": "text"}}}\n',
+        b'{"x": "' + b"y" * (MAX_LINE_BYTES + 1) + b'"}\n',
+    ],
+    ids=range(11),
+)
+def test_what_makes_no_sense_is_passed_over(noise: bytes) -> None:
+    told = read(CLAUDE, noise, *CLAUDE_RUN, noise, CLAUDE_END, noise)
+    assert (told.outcome, told.message, told.tool_calls) == ("success", "Done.", 1)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"total_cost_usd": "much", "modelUsage": 3, "num_turns": -1},
+        {"total_cost_usd": float("nan"), "modelUsage": {"m": {"inputTokens": -5, "outputTokens": True}}},
+        {"total_cost_usd": -1, "modelUsage": {"m": {"inputTokens": 10**30, "outputTokens": 1.5}}},
+        {"total_cost_usd": None, "modelUsage": None, "num_turns": None, "result": None},
+    ],
+)
+def test_numbers_that_cannot_be_are_unknown(figures: dict[str, Any]) -> None:
+    told = read(CLAUDE, CLAUDE_END | figures)
+    assert (told.outcome, told.usage, told.cost_usd) == ("success", None, None)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "message", "content", "usage", "item", "id", "text"]), inner, max_size=3
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    st.lists(JSON.map(lambda each: json.dumps(each).encode() + b"\n") | st.binary(max_size=50), max_size=8)
+)
+def test_any_stream_is_read(lines: list[bytes]) -> None:
+    for manifest in (CLAUDE, CODEX, QWEN):
+        told = read(manifest, *lines)
+        assert told.turns is None or told.turns >= 0
+
+
+@given(st.integers(1, 200))
+def test_the_pieces_in_which_a_stream_comes_do_not_matter(cut: int) -> None:
+    assert read(CLAUDE, *CLAUDE_RUN, CLAUDE_END, cut=cut) == read(CLAUDE, *CLAUDE_RUN, CLAUDE_END)
+
+
+def test_a_last_line_without_its_end_is_read() -> None:
+    reader = OutputParser(CODEX)
+    reader.feed(b'{"type": "turn.completed"}')
+    assert reader.result().outcome == "success"
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30))
+def test_event_stream_is_stored_whole_or_head_and_tail(pieces: list[bytes]) -> None:
+    with TemporaryDirectory() as folder:
+        stream = HeadTailFile(Path(folder) / "events", head=100, tail=50)
+        for piece in pieces:
+            stream.write(piece)
+        stream.close()
+        whole, kept = b"".join(pieces), (Path(folder) / "events").read_bytes()
+    assert stream.total == len(whole)
+    if len(whole) <= 150:
+        assert kept == whole
+    else:
+        assert kept.startswith(whole[:100])
+        assert kept.endswith(whole[-50:])
+        assert json.loads(kept[100:-50])["bytes_left_out"] == len(whole) - 150
+
+
+def test_event_log_full_disk_is_reported_once_and_run_continues() -> None:
+    stream = HeadTailFile(Path("/dev/full"))
+    stream.write(b"x")
+    stream.write(b"y")
+    stream.close()
+    assert isinstance(stream.fault, OSError)
+    assert stream.total == 2

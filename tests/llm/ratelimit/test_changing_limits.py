@@ -1,0 +1,244 @@
+"""Limits that change while hundreds of calls run: those that a provider has, and those that are set by us."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from codetaste.errors import ModelError
+from codetaste.llm.messages import Reply, Request
+from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.model import Model
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.session import open_session
+from support.llm import bill_run
+from support.llm.bill_audit import Audit, audited
+from support.llm.provider import faults
+from support.llm.provider import server as provider
+from support.llm.provider.server import PROTOCOLS, Exchange, Gate
+
+BUDGET = Decimal(50)
+ANSWER_S = 0.02
+
+
+@dataclass
+class Watched:
+    """A model that writes down when it is asked, and when it tells that it was refused and for how long.
+
+    Both on the client's side, where "already sent" has a meaning: nothing may be sent later than it was told.
+    """
+
+    model: Model
+    limit: Callable[[], int] = lambda: 10_000
+    in_flight: int = 0
+    asked_s: list[float] = field(default_factory=list)
+    pauses: list[tuple[float, float]] = field(default_factory=list)
+    together: list[tuple[int, int]] = field(default_factory=list)
+    """How many were in flight after each request was sent, and how many were allowed at that moment."""
+    answered: int = 0
+    on_answer: Callable[[int], None] = lambda _: None
+
+    @property
+    def id(self) -> str:
+        return self.model.id
+
+    @property
+    def remembers(self) -> bool:
+        return self.model.has_ledger
+
+    async def complete(self, request: Request, *, call: str) -> Reply:
+        self.asked_s.append(time.monotonic())
+        self.in_flight += 1
+        self.together.append((self.in_flight, self.limit()))
+        try:
+            reply = await self.model.complete(request, call=call)
+        except ModelError as error:
+            if (wait_s := getattr(error, "retry_after_s", None)) is not None:
+                now_s = time.monotonic()
+                self.pauses.append((now_s, now_s + wait_s))
+            raise
+        finally:
+            self.in_flight -= 1
+        self.answered += 1
+        self.on_answer(self.answered)
+        return reply
+
+    async def recall(self, call: str) -> Reply | None:
+        return await self.model.lookup(call)
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+    @property
+    def early(self) -> int:
+        """Requests that were sent in a pause that the provider had asked for before."""
+        return sum(any(told < asked < until for told, until in self.pauses) for asked in self.asked_s)
+
+
+def watched(metered: MeteredModel) -> Watched:
+    metered.model = watching = Watched(metered.model, lambda: metered.limiter.maximum)
+    return watching
+
+
+@pytest.fixture
+def server() -> Iterator[provider.Server]:
+    rng = Random(1)
+
+    async def answer(exchange: Exchange) -> None:
+        await anyio.sleep(ANSWER_S * rng.uniform(0.5, 1.5))
+        await faults.good(exchange, rng)
+
+    with provider.serving() as running:
+        running.default, running.strict = answer, True
+        yield running
+
+
+async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jobs: int, turns: int) -> Audit:
+    """Hold ``jobs`` conversations at once; every call must be answered in the end, and settled."""
+
+    async def work(ctx: JobContext) -> Json:
+        return await bill_run.converse(model, ctx, turns)
+
+    async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
+        with anyio.fail_after(90):
+            outcomes = await session.run(
+                Job(f"job-{number}", work, session.budget, "f") for number in range(jobs)
+            )
+    await model.aclose()
+    assert {outcome.error for outcome in outcomes.values()} == {""}
+    assert {outcome.value for outcome in outcomes.values()} == {"done"}
+    assert not server.complaints
+    audit = audited(folder / "run", server.bill, {(): BUDGET})
+    assert audit.states["settled"] == jobs * turns
+    assert audit.settled == audit.bill
+    assert audit.unknown == 0
+    return audit
+
+
+@dataclass
+class Turning:
+    """Sets the provider's limit while calls run, and keeps how many it had let in and refused by then.
+
+    ``steps`` gives the limit that holds from a number of answers on; a step that changes nothing is a mark at
+    the end of a time to adapt.
+    """
+
+    gate: Gate
+    steps: dict[int, int]
+    marks: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+
+    def __call__(self, answers: int) -> None:
+        if answers in self.steps:
+            self.mark()
+            self.gate.most = self.steps[answers]
+
+    def mark(self) -> None:
+        self.marks.append((self.gate.let_in, self.gate.refused))
+
+    def refused(self, phase: int) -> int:
+        """How many were refused between the marks ``phase`` and ``phase + 1``."""
+        return self.marks[phase + 1][1] - self.marks[phase][1]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_changing_provider_limit_is_followed_with_few_refusals(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    gate = server.gates["dear"] = Gate(most=16, styles=("seconds", "ms", "none"))
+    model = bill_run.model_of("dear", protocol, server.url, tmp_path, slots=40)
+    watching = watched(model)
+    turning = watching.on_answer = Turning(gate, {60: 16, 140: 3, 170: 3, 280: 10, 310: 10})
+    await hold(server, model, tmp_path, jobs=35, turns=12)
+    turning.mark()
+    print(turning.marks, gate.early)  # noqa: T201
+    assert watching.early == 0
+    assert watching.pauses
+    # All go at once as nobody has said anything yet; of those, and of a few probes, some are too many.
+    assert turning.refused(0) <= 35 + 10
+    # What is known to be borne is kept, and now and then one more is tried.
+    assert turning.refused(1) <= 80 // 4
+    assert turning.refused(2) <= 16 + 10
+    assert turning.refused(3) <= 110 // 4
+    assert turning.refused(4) + turning.refused(5) <= 140 // 4
+    # And the room that there is was used: ten at once are borne again.
+    assert model.limiter.statistics().limit >= 5
+
+
+@pytest.mark.anyio
+async def test_rate_limited_provider_is_not_called_during_pauses(
+    server: provider.Server, tmp_path: Path
+) -> None:
+    gate = server.gates["dear"] = Gate(per_s=60.0, burst=8.0, wait_s=0.1)
+    model = bill_run.model_of("dear", "openai-chat", server.url, tmp_path, slots=20)
+    watching = watched(model)
+    await hold(server, model, tmp_path, jobs=20, turns=6)
+    print(gate.let_in, gate.refused, gate.early)  # noqa: T201
+    assert watching.early == 0
+    assert 0 < gate.refused <= gate.let_in == 20 * 6
+
+
+@pytest.mark.anyio
+async def test_a_pause_until_a_date_holds_for_all_callers(server: provider.Server, tmp_path: Path) -> None:
+    # A date has whole seconds, so that a pause of two is one and a half in the middle, and never none at all.
+    gate = server.gates["dear"] = Gate(most=6, wait_s=2.0, styles=("date",))
+    model = bill_run.model_of("dear", "openai", server.url, tmp_path, slots=20)
+    watching = watched(model)
+    await hold(server, model, tmp_path, jobs=20, turns=3)
+    assert watching.early == 0
+    assert watching.pauses
+    assert 0 < gate.refused <= gate.let_in == 20 * 3
+
+
+@pytest.mark.anyio
+async def test_own_limit_changed_during_calls_is_exact(server: provider.Server, tmp_path: Path) -> None:
+    gate = server.gates["dear"] = Gate()
+    model = bill_run.model_of("dear", "anthropic", server.url, tmp_path, slots=8)
+    watching = watched(model)
+    steps, changed_at = {40: 2, 80: 12, 160: 1, 175: 5}, dict[int, int]()
+
+    def turn(answers: int) -> None:
+        if answers in steps:
+            changed_at[answers] = len(watching.together)
+            model.limiter.maximum = steps[answers]
+
+    watching.on_answer = turn
+    await hold(server, model, tmp_path, jobs=25, turns=10)
+    assert all(in_flight <= limit for in_flight, limit in watching.together)
+    phases = [0, *changed_at.values(), len(watching.together)]
+    reached = [
+        max(in_flight for in_flight, _ in watching.together[begin:end])
+        for begin, end in itertools.pairwise(phases)
+    ]
+    assert reached == [8, 2, 12, 1, 5]
+    assert gate.highest <= 12
+    assert gate.refused == 0
+
+
+@pytest.mark.anyio
+async def test_own_limit_applies_while_provider_limit_is_lower(
+    server: provider.Server, tmp_path: Path
+) -> None:
+    gate = server.gates["dear"] = Gate(most=4)
+    model = bill_run.model_of("dear", "openai-chat", server.url, tmp_path, slots=10)
+    watching, steps = watched(model), {50: 2, 100: 10}
+
+    def turn(answers: int) -> None:
+        if answers in steps:
+            model.limiter.maximum = steps[answers]
+
+    watching.on_answer = turn
+    await hold(server, model, tmp_path, jobs=20, turns=10)
+    assert all(in_flight <= limit for in_flight, limit in watching.together)
+    assert watching.early == 0
+    assert gate.refused <= 10 + 200 // 5

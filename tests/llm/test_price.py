@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from codetaste.llm.config import ModelConfig
+from codetaste.llm.messages import Usage
+from codetaste.llm.price import Price
+from codetaste.llm.price_table import budget_problems
+
+amounts = st.decimals(0, 10_000, places=6)
+counts = st.integers(0, 10**12)
+
+
+def model(**fields: object) -> ModelConfig:
+    return ModelConfig.model_validate({"id": "m", "provider": "anthropic", "model": "x", **fields})
+
+
+@given(st.tuples(amounts, amounts, amounts, amounts), st.tuples(counts, counts, counts, counts))
+@settings(max_examples=150, deadline=None)
+def test_cost_is_exact_to_the_last_digit(
+    prices: tuple[Decimal, Decimal, Decimal, Decimal], used: tuple[int, int, int, int]
+) -> None:
+    price = Price(input=prices[0], output=prices[1], cache_read=prices[2], cache_write=prices[3])
+    cost = price.cost_usd(Usage(input=used[0], output=used[1], cache_read=used[2], cache_write=used[3]))
+    exact = sum((Fraction(p) * n for p, n in zip(prices, used, strict=True)), Fraction(0)) / 10**6
+    assert Fraction(cost) == exact
+    assert Fraction(price.bound_usd(used[0] + used[2] + used[3], used[1])) >= exact
+
+
+rates = st.fixed_dictionaries(
+    {kind: st.decimals(0, 100, places=3) for kind in ("input", "output", "cache_read", "cache_write")}
+)
+borders = st.lists(st.integers(1, 400), max_size=3, unique=True).map(sorted)
+few = st.integers(0, 300)
+
+
+@st.composite
+def prices(draw: st.DrawFn) -> dict[str, Any]:
+    """A price with up to three borders; beyond one, tokens may even be cheaper."""
+    above = [{**draw(rates), "tokens": border} for border in draw(borders)]
+    return {**draw(rates), "above": above}
+
+
+def exact_cost(price: dict[str, Any], used: dict[str, int]) -> Fraction:
+    """What a call costs: the last border that the prompt is beyond decides for all its tokens."""
+    at: dict[str, Any] = price
+    for longer in price["above"]:
+        if used["input"] + used["cache_read"] + used["cache_write"] > longer["tokens"]:
+            at = longer
+    return sum((Fraction(at[kind]) * count for kind, count in used.items()), Fraction(0)) / 10**6
+
+
+@given(
+    prices(),
+    st.fixed_dictionaries(dict.fromkeys(("input", "output", "cache_read", "cache_write"), few)),
+    few,
+    few,
+)
+@settings(max_examples=300, deadline=None)
+def test_no_call_costs_more_than_the_bound_for_what_it_may_use(
+    table: dict[str, Any], used: dict[str, int], more_prompt: int, more_output: int
+) -> None:
+    price = Price.model_validate(table)
+    assert Fraction(price.cost_usd(Usage(**used))) == exact_cost(table, used)
+    prompt = used["input"] + used["cache_read"] + used["cache_write"]
+    bound = price.bound_usd(prompt + more_prompt, used["output"] + more_output)
+    assert exact_cost(table, used) <= Fraction(bound)
+
+
+@given(prices(), few, st.decimals(0, 1, places=7))
+@settings(max_examples=300, deadline=None)
+def test_affordable_output_is_the_most_that_fits(table: dict[str, Any], prompt: int, usd: Decimal) -> None:
+    price = Price.model_validate(table)
+    cap = price.affordable_output(prompt, usd)
+    if cap is None:
+        assert price.bound_usd(prompt, 10**9) <= usd
+    elif cap >= 0:
+        assert price.bound_usd(prompt, cap) <= usd < price.bound_usd(prompt, cap + 1)
+    else:
+        assert price.bound_usd(prompt, 0) > usd
+
+
+def test_long_context_price_starts_one_token_above_threshold() -> None:
+    price = Price.model_validate(
+        {"input": 3, "output": 15, "above": [{"tokens": 200_000, "input": 6, "output": 22.5}]}
+    )
+    assert price.cost_usd(Usage(input=199_000, cache_read=1_000, output=1_000)) == Decimal("0.615")
+    assert price.cost_usd(Usage(input=199_000, cache_read=1_001, output=1_000)) == Decimal("1.222506")
+
+
+def test_cached_tokens_cost_full_price_unless_configured() -> None:
+    price = Price.model_validate({"input": 3.0, "output": 15})
+    assert price.cache_read == price.cache_write == 3
+    dearer = Price.model_validate({"input": 3, "output": 15, "cache_write": "3.75"})
+    assert dearer.bound_usd(1_000_000, 0) == Decimal("3.75")
+
+
+@pytest.mark.parametrize(
+    "table", [{"input": 1}, {"input": -1, "output": 1}, {"input": 1, "output": 1, "in": 2}]
+)
+def test_a_price_that_makes_no_sense_is_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Price.model_validate(table)
+
+
+def test_a_model_without_a_price_cannot_run_under_a_budget_in_dollars() -> None:
+    (problem,) = budget_problems(model())
+    assert problem.startswith("models[m].price: not known")
+    assert budget_problems(model(price={"input": 1, "output": 2})) == []
+
+
+def test_options_that_cost_only_tokens_can_run_under_a_budget_in_dollars() -> None:
+    options = {
+        "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "g"}, {"name": "h"}],
+        "n": 1,
+        "modalities": ["text"],
+        "store": False,
+        "background": False,
+        "reasoning": {"effort": "high"},
+    }
+    assert budget_problems(model(price={"input": 0, "output": 0}, options=options)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search_20250305"),
+        ({"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
+        ({"n": 3}, "n"),
+        ({"tools": [{"type": "function", "name": "f"}, {"type": "web_search"}]}, "tools (web_search)"),
+        ({"tools": [{"type": "code_interpreter"}]}, "code_interpreter"),
+        ({"tools": [{"type": "mcp"}]}, "mcp"),
+        ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
+        ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"background": True}, "background"),
+        ({"previous_response_id": "r"}, "previous_response_id"),
+        ({"context_management": [{"type": "compaction"}]}, "context_management"),
+        ({"fallbacks": "default"}, "fallbacks"),
+        ({"search_parameters": {"mode": "auto"}}, "search_parameters"),
+        ({"data_sources": [{}]}, "data_sources"),
+        ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+    ],
+)
+def test_what_is_billed_apart_cannot_run_under_a_budget_in_dollars(
+    options: dict[str, Any], named: str
+) -> None:
+    (problem,) = budget_problems(model(price={"input": 1, "output": 2}, options=options))
+    assert named in problem

@@ -1,0 +1,237 @@
+"""Prices of the real package: which names are sure, and what of an entry is used."""
+
+from __future__ import annotations
+
+import socket
+from decimal import Decimal
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from codetaste.llm.config import ModelConfig
+from codetaste.llm.price import Price
+from codetaste.llm.price_table import PriceEntry, budget_problems, price_entry, price_mismatch_checker
+
+TABLE = f"genai-prices {version('genai-prices')}"
+
+
+def entry(model: str, provider: str = "anthropic", **fields: Any) -> PriceEntry:
+    return price_entry(configured(model, provider, **fields))
+
+
+def configured(model: str, provider: str = "anthropic", **fields: Any) -> ModelConfig:
+    return ModelConfig.model_validate({"id": "m", "provider": provider, "model": model, **fields})
+
+
+def priced(model: str, provider: str = "anthropic", **fields: Any) -> Price:
+    found = entry(model, provider, **fields)
+    assert found.price is not None, found.source
+    return found.price
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "matched"),
+    [
+        ("anthropic", "claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("anthropic", "claude-sonnet-4-5-20250929", "anthropic/claude-sonnet-4-5"),
+        ("anthropic", "claude-opus-4-20250514", "anthropic/claude-opus-4-0"),
+        ("anthropic", "claude-3-5-haiku-20241022", "anthropic/claude-3-5-haiku-latest"),
+        ("openai", "gpt-5", "openai/gpt-5"),
+        ("openai", "gpt-5-2025-08-07", "openai/gpt-5"),
+        ("openai", "gpt-5-mini", "openai/gpt-5-mini"),
+        ("openai-chat", "gpt-5-nano", "openai/gpt-5-nano"),
+        ("openai-chat", "gpt-4o-2024-11-20", "openai/gpt-4o"),
+        ("openai-chat", "gpt-4o-2024-05-13", "openai/gpt-4o-2024-05-13"),
+    ],
+)
+def test_price_lookup_by_id_alias_or_snapshot_names_entry(provider: str, model: str, matched: str) -> None:
+    found = entry(model, provider)
+    assert found.price is not None
+    assert found.source == f"{TABLE} {matched}"
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "said"),
+    [
+        ("anthropic", "claude-sonnet-4-5-turbo", 'price_as = "anthropic/claude-sonnet-4-5"'),
+        ("anthropic", "claude-sonnet-4-5-2025092", 'price_as = "anthropic/claude-sonnet-4-5"'),
+        ("anthropic", "claude-2.1", 'price_as = "anthropic/claude-2"'),
+        ("anthropic", "claude-sonet-4-5", "did you mean 'claude-sonnet-4-5'"),
+        ("anthropic", "gpt-5", "has no 'gpt-5' of anthropic"),
+        ("openai", "gpt5-mini", "did you mean 'gpt-5-mini'"),
+        ("openai", "gpt-5-mini-super", "did you mean"),
+        ("openai", "ft:gpt-4o-2024-08-06:me::1", "has no 'ft:gpt-4o-2024-08-06:me::1'"),
+        ("openai", "gpt-4o-search-preview", "not paid by tokens alone"),
+        ("openai", "gpt-audio", "not paid by tokens alone"),
+        ("openai", "text-embedding-3-small", "no price for tokens"),
+        ("openai", "gpt-oss-120b", "taken from another seller"),
+        ("scripted", "a.py:f", "no table"),
+    ],
+)
+def test_what_is_not_sure_has_no_price_and_says_what_would_help(provider: str, model: str, said: str) -> None:
+    found = entry(model, provider)
+    assert found.price is None
+    assert said in found.source
+    (problem,) = budget_problems(configured(model, provider))
+    assert said in problem
+    assert "write price = {" in problem
+
+
+def test_the_config_overrides_the_table() -> None:
+    found = entry("claude-sonnet-4-5", price={"input": 1, "output": 2})
+    assert found.source == "config"
+    assert found.price is not None
+    assert found.price.input == 1
+
+
+def test_long_prompts_have_their_own_price() -> None:
+    price = priced("claude-sonnet-4-5-20250929")
+    assert (price.input, price.output, price.cache_read, price.cache_write) == (
+        Decimal(3),
+        Decimal(15),
+        Decimal("0.3"),
+        Decimal("3.75"),
+    )
+    (longer,) = price.above
+    assert (longer.tokens, longer.input, longer.output) == (200_000, 6, Decimal("22.5"))
+    assert (longer.cache_read, longer.cache_write) == (Decimal("0.6"), Decimal("7.5"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
+        {"tools": [{"name": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]},
+    ],
+)
+def test_an_hour_in_the_cache_is_dearer_to_write(options: dict[str, Any]) -> None:
+    price = priced("claude-sonnet-4-5", options=options)
+    assert (price.cache_write, price.above[0].cache_write) == (6, 12)
+
+
+def test_an_unknown_price_of_the_cache_is_bounded_from_above() -> None:
+    assert priced("claude-2").cache_write == Decimal(8) * Decimal("1.25")
+    assert priced("claude-2").cache_read == 8
+    older = priced("gpt-4o-2024-05-13", "openai")
+    assert older.cache_read == older.cache_write == older.input
+
+
+def test_prices_that_depend_on_the_hour_are_the_dearest_of_the_day() -> None:
+    from genai_prices.data import providers
+    from genai_prices.types import TimeOfDateConstraint
+
+    seller, model, possible = next(
+        (each.id, model, model.prices)
+        for each in providers
+        for model in each.models
+        if isinstance(model.prices, list) and isinstance(model.prices[-1].constraint, TimeOfDateConstraint)
+    )
+    price = priced("x", price_as=f"{seller}/{model.id}")
+    latest = [each.prices.output_mtok for each in possible if each.constraint == possible[-1].constraint]
+    assert all(price.output >= each for each in latest if isinstance(each, Decimal))
+    assert price.output in [each.prices.output_mtok for each in possible]
+
+
+@pytest.mark.parametrize(
+    ("address", "known"),
+    [
+        ("https://api.anthropic.com", True),
+        ("https://api.anthropic.com/v1/", True),
+        ("https://API.anthropic.com", True),
+        ("http://api.anthropic.com", False),
+        ("https://api.anthropic.com:8443", False),
+        ("https://api.anthropic.com.example.org", False),
+        ("https://example.org/api.anthropic.com", False),
+        ("https://me@api.anthropic.com", False),
+        ("http://127.0.0.1:8000", False),
+        ("http://[::1]:8000/v1", False),
+    ],
+)
+def test_a_price_holds_at_the_seller_s_own_address_only(address: str, *, known: bool) -> None:
+    found = entry("claude-sonnet-4-5", base_url=address)
+    assert (found.price is not None) == known
+    if not known:
+        assert 'price_as = "anthropic/claude-sonnet-4-5"' in found.source
+        assert "me@" not in found.source
+
+
+def test_price_lookup_by_seller_address_uses_its_prices() -> None:
+    found = entry("deepseek-chat", "openai-chat", base_url="https://api.deepseek.com/v1")
+    assert found.source == f"{TABLE} deepseek/deepseek-chat"
+    assert entry("gpt-5", "openai-chat", base_url="https://api.deepseek.com").price is None
+
+
+def test_a_person_can_say_which_entry_is_meant() -> None:
+    here: dict[str, Any] = {"base_url": "http://127.0.0.1:1", "options": {"temperature": 0.5}}
+    found = entry("ours", "openai-chat", price_as="openai/gpt-5-mini", **here)
+    assert found.source == f"{TABLE} openai/gpt-5-mini"
+    assert "knows no 'opnai' (did you mean 'openai'?)" in entry("ours", price_as="opnai/gpt-5").source
+    assert "did you mean 'gpt-5'" in entry("ours", price_as="openai/gtp-5").source
+    with pytest.raises(ValidationError, match="exclude each other"):
+        configured("ours", price_as="openai/gpt-5", price={"input": 1, "output": 1})
+    with pytest.raises(ValidationError, match="price_as"):
+        configured("ours", price_as="gpt-5")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"service_tier": "priority"}, "service_tier"),
+        ({"service_tier": "flex"}, "service_tier"),
+        ({"service_tier": "auto"}, "service_tier"),
+        ({"speed": "fast"}, "speed"),
+        ({"inference_geo": "us"}, "inference_geo"),
+        ({"prompt_cache_options": {"ttl": "12h"}}, "prompt_cache_options"),
+        ({"something_new": True}, "something_new"),
+        ({"service_tier": "default", "speed": "standard", "inference_geo": "global"}, ""),
+        ({"temperature": 0.1, "thinking": {"type": "adaptive"}, "reasoning": {"effort": "low"}}, ""),
+    ],
+)
+def test_options_that_may_change_a_price_need_one_in_the_config(options: dict[str, Any], said: str) -> None:
+    found = entry("gpt-5", "openai", options=options)
+    assert (found.price is None) == bool(said)
+    assert said in found.source
+    assert entry("gpt-5", "openai", options=options, price={"input": 9, "output": 9}).source == "config"
+
+
+def test_reply_from_model_with_other_price_warns_once() -> None:
+    said = price_mismatch_checker(configured("gpt-5", "openai"))
+    assert [said(name) for name in ("", "gpt-5", "gpt-5-2025-08-07")] == ["", "", ""]
+    assert "answered as 'gpt-5-pro', whose price is another" in said("gpt-5-pro")
+    assert "answered as 'gpt-77', whose price is not known" in said("gpt-77")
+    assert said("gpt-77") == ""
+    assert sum(bool(said(f"model-{number}")) for number in range(1000)) < 30
+    for chosen in ({"price": {"input": 1, "output": 1}}, {"price_as": "openai/gpt-5"}):
+        assert price_mismatch_checker(configured("gpt-5", "openai", **chosen))("gpt-77") == ""
+
+
+def test_openai_request_asks_for_standard_service_tier() -> None:
+    from codetaste.llm.providers.openai import standard_options
+
+    assert standard_options("https://api.openai.com/v1/") == {"service_tier": "default"}
+    assert standard_options("http://127.0.0.1:8000/v1") == {}
+
+
+def test_price_package_makes_no_network_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a price was looked for in the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert entry("claude-sonnet-4-5").price is not None
+    assert entry("no-such-model").price is None
+
+
+def test_price_entries_of_a_seller_have_unique_names() -> None:
+    """What our rules of matching stand on, in the release that is installed."""
+    from genai_prices.data import providers
+
+    from codetaste.llm.price_table import _find, _names
+
+    for seller in providers:
+        for model in seller.models:
+            claimed = [other.id for other in seller.models if _names(other) & _names(model)]
+            assert claimed == [model.id], (seller.id, model.id)
+            assert _find([seller], model.id) == (model, seller.id)

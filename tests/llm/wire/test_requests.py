@@ -1,0 +1,234 @@
+"""What programs send is read without loss, and what costs more than its tokens is told by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codetaste.errors import MalformedRequest
+from codetaste.llm.codec import message_from_json, message_to_json
+from codetaste.llm.messages import Request, TextBlock, ToolCall, ToolResult, ToolSpec
+from codetaste.llm.wire.common.request import DEFAULT_CAP, parse_body
+from support.llm.client_requests import ANTHROPIC, REAL, RESPONSES, read
+from support.llm.protocol_cases import BODIES, OWN_MARKERS, odd, requests, spoilt
+from support.llm.provider.server import PROTOCOLS, Protocol
+
+
+def through_json(request: Request) -> Request:
+    """Return the request with its messages written as JSON and read again."""
+    texts = [json.dumps(message_to_json(message)) for message in request.messages]
+    return replace(request, messages=tuple(message_from_json(json.loads(text)) for text in texts))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(requests())
+@settings(max_examples=100, deadline=None)
+def test_own_client_requests_are_parsed_to_original_content(protocol: Protocol, request_: Request) -> None:
+    request_ = replace(request_, options=OWN_MARKERS.get(protocol, {}))
+    wire = read(protocol, BODIES[protocol](request_, "some-model"))
+    assert wire.request == request_
+    assert (wire.model, wire.stream, wire.cap) == ("some-model", True, request_.max_output_tokens)
+    assert wire.include_usage
+    assert (wire.is_agent_turn, wire.separately_billed) == (bool(request_.tools), ())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_client_content_round_trips_in_its_own_protocol(protocol: Protocol) -> None:
+    body = REAL[protocol]
+    wire = read(protocol, body)
+    assert through_json(wire.request) == wire.request
+    again = BODIES[protocol](through_json(wire.request), wire.model)
+    # What is added is what the providers take for granted, or a cap where there was none.
+    added = {"tool_choice": {"type": "auto"}} if protocol == "anthropic" else {}
+    added |= {"max_output_tokens": DEFAULT_CAP} if protocol == "openai" else {}
+    assert again == {**body, **added}
+
+
+def test_parsed_request_exposes_protocol_neutral_fields() -> None:
+    wires = {protocol: read(protocol, body) for protocol, body in REAL.items()}
+    assert [tool.name for tool in wires["anthropic"].request.tools] == ["Bash", "Later"]
+    assert [tool.name for tool in wires["openai"].request.tools] == ["shell", "apply_patch"]
+    assert wires["openai"].freeform == {"apply_patch"}
+    assert [wire.request.system for wire in wires.values()] == ["billing\n\nBe brief.", *["Be brief."] * 2]
+    assert [wire.cap for wire in wires.values()] == [32000, None, 8000]
+    assert wires["openai"].request.max_output_tokens == DEFAULT_CAP
+    assert all(wire.is_agent_turn and wire.stream and not wire.separately_billed for wire in wires.values())
+    calls = {protocol: wire.request.messages for protocol, wire in wires.items()}
+    assert calls["anthropic"][2].content == (TextBlock("I look."), ToolCall("t1", "Bash", {"command": "ls"}))
+    assert calls["anthropic"][3].content == (
+        ToolResult("t1", "a.py"),
+        ToolResult("t2", "[image]", is_error=True),
+    )
+    assert [message.text for message in calls["openai"]] == ["Rules.\nGo.", "I look.", ""]
+    assert calls["openai"][1].tool_calls[1] == ToolCall("c2", "apply_patch", {"input": "*** Begin"})
+    assert calls["openai"][2].content[1] == ToolResult("c2", "ok\n[input_image]")
+    assert calls["openai-chat"][3].tool_calls == (ToolCall("c1", "look", {"at": "x"}),)
+    assert calls["openai-chat"][4].content == (ToolResult("c1", "a.py"), TextBlock("Hurry."))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_call_without_tools_is_one_on_the_side(protocol: Protocol) -> None:
+    body = {**REAL[protocol], "tools": []}
+    assert not read(protocol, body).is_agent_turn
+    assert read(protocol, {**body, "tools": [{"type": "local_shell"}]}).is_agent_turn
+    del body["tools"]
+    assert not read(protocol, {**body, "stream": None}).is_agent_turn
+
+
+FUNCTION = {"type": "function", "name": "f", "parameters": {}}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more", "apart"),
+    [
+        (
+            "anthropic",
+            {"tools": [{"type": "web_search_20250305", "name": "w"}]},
+            "tools (web_search_20250305)",
+        ),
+        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}, ""),
+        ("anthropic", {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
+        ("anthropic", {"mcp_servers": []}, ""),
+        ("anthropic", {"service_tier": "auto"}, "service_tier"),
+        ("anthropic", {"service_tier": "standard_only"}, ""),
+        ("anthropic", {"speed": "fast"}, "speed"),
+        (
+            "anthropic",
+            {"context_management": {"edits": [{"type": "compact_20260112"}]}},
+            "context_management",
+        ),
+        (
+            "anthropic",
+            {"system": [{"type": "text", "text": "x", "cache_control": {"ttl": "1h"}}]},
+            "a cache for 1h",
+        ),
+        ("anthropic", {"system": [{"type": "text", "text": "x", "cache_control": {"ttl": "5m"}}]}, ""),
+        (
+            "anthropic",
+            {"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "base64"}}]}]},
+            "a part of type document",
+        ),
+        (
+            "anthropic",
+            {"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "text"}}]}]},
+            "",
+        ),
+        ("openai", {"tools": [{"type": "web_search", "external_web_access": True}]}, "tools (web_search)"),
+        ("openai", {"tools": [{"type": "code_interpreter"}, FUNCTION]}, "tools (code_interpreter)"),
+        ("openai", {"tools": [{"type": "namespace", "name": "n", "tools": [FUNCTION]}]}, ""),
+        ("openai", {"tools": [{"type": "namespace", "tools": [{"type": "mcp"}]}]}, "tools (mcp)"),
+        ("openai", {"background": True}, "background"),
+        ("openai", {"background": False}, ""),
+        ("openai", {"previous_response_id": "resp_1"}, "previous_response_id"),
+        ("openai", {"input": [{"type": "item_reference", "id": "x"}]}, "a part of type item_reference"),
+        ("openai-chat", {"n": 2}, "n"),
+        ("openai-chat", {"provider": {"order": ["dear"]}, "route": None}, "provider"),
+        ("openai-chat", {"n": 1, "best_of": None}, ""),
+        ("openai-chat", {"modalities": ["text", "audio"], "audio": {}}, "modalities"),
+        ("openai-chat", {"web_search_options": {"user_location": None}}, "web_search_options"),
+        (
+            "openai-chat",
+            {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]},
+            "a part of type file",
+        ),
+    ],
+)
+def test_separately_billed_features_are_reported_by_name(
+    protocol: Protocol, more: dict[str, Any], apart: str
+) -> None:
+    assert ", ".join(read(protocol, {**REAL[protocol], **more}).separately_billed) == apart
+
+
+def test_tool_arguments_are_treated_as_data() -> None:
+    looks = {"type": "file", "cache_control": {"ttl": "1h"}, "content": [{"type": "document"}]}
+    call = {"type": "tool_use", "id": "t", "name": "Write", "input": looks}
+    body = {**ANTHROPIC, "messages": [{"role": "assistant", "content": [call]}]}
+    assert read("anthropic", body).separately_billed == ()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more", "told"),
+    [
+        ("anthropic", {"model": None}, "model: must be a text, not null"),
+        ("anthropic", {"max_tokens": 0}, "max_tokens: must be a whole number above 0, not 0"),
+        ("anthropic", {"max_tokens": True}, "max_tokens: must be a whole number above 0, not true"),
+        ("anthropic", {"stream": "yes"}, 'stream: must be true or false, not "yes"'),
+        ("anthropic", {"messages": {"a": 1}}, 'messages: must be a list, not {"a": 1}'),
+        ("anthropic", {"messages": [{"content": "x"}]}, "messages[0].role: must be a text, not null"),
+        ("anthropic", {"messages": [{"role": "user", "content": 1}]}, "messages[0].content: must be a list"),
+        (
+            "anthropic",
+            {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
+            "messages[0]: the id of a tool_result: must be a text, not null",
+        ),
+        ("anthropic", {"tools": [{"input_schema": {}}]}, "tools.name: must be a text, not null"),
+        ("openai", {"input": 5}, "input: must be a list, not 5"),
+        ("openai", {"input": [{"type": "function_call_output"}]}, "input: the call_id of an output: must be"),
+        ("openai", {"max_output_tokens": 1.5}, "max_output_tokens: must be a whole number above 0, not 1.5"),
+        ("openai-chat", {"tools": [{"function": 1}]}, "tools: function: must be an object, not 1"),
+        ("openai-chat", {"stream_options": [1]}, "stream_options: must be an object, not [1]"),
+        ("openai-chat", {"messages": [{"role": "tool", "content": ""}]}, "messages: tool_call_id: must be"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_named_in_one_line(
+    protocol: Protocol, more: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(MalformedRequest) as caught:
+        read(protocol, {**REAL[protocol], **more})
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"\xff", b"[" * 10_000, b'{"a": NaN}', b'{"a": 1e999}', b"[" * 300 + b"]" * 300]
+)
+def test_a_body_that_is_no_json_is_named_in_one_line(data: bytes) -> None:
+    with pytest.raises(MalformedRequest) as caught:
+        parse_body(data)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_body_is_a_request_or_named_malformed(protocol: Protocol, data: st.DataObject) -> None:
+    said = data.draw(spoilt([REAL[protocol]]) | st.lists(odd, min_size=1, max_size=1))
+    for body in said:
+        try:
+            wire = read(protocol, body)
+        except MalformedRequest as error:
+            fault = str(error)
+        else:
+            fault = ""
+        assert (len(fault) < 600, "\n" in fault) == (True, False)
+        if fault:
+            continue
+        assert wire.request.max_output_tokens >= 1
+        assert all(tool.name.strip() for tool in wire.request.tools)
+        assert through_json(wire.request) == wire.request
+        for written in BODIES.values():
+            json.dumps(written(wire.request, "m"))
+
+
+def test_tool_is_converted_to_other_protocols() -> None:
+    tool = read("openai", RESPONSES).request.tools[1]
+    assert anthropic_tool(tool) == {
+        "name": "apply_patch",
+        "description": "Patch.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        },
+    }
+
+
+def anthropic_tool(tool: ToolSpec) -> Any:
+    body = BODIES["anthropic"](Request("", (), (tool,), options={"cache_control": False}), "m")
+    return body["tools"][0]

@@ -1,0 +1,143 @@
+"""Who listens to a relayed answer knows what it cost and said, however it is cut, and is never in its way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codetaste.errors import MalformedReply, ModelUnavailable
+from codetaste.llm.messages import StopReason, Usage
+from codetaste.llm.wire.protocols import SERVER_CODECS
+from codetaste.llm.wire.usage_tap import TapResult
+from support.llm.protocol_cases import cut, spoilt
+from support.llm.provider.protocols import error_event_of, sse, whole_of
+from support.llm.provider.server import PROTOCOLS, Protocol, events_of
+
+BODY = {"model": "m", "stream_options": {"include_usage": True}}
+BLOCKS = [
+    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+    {"type": "text", "text": "Let me look."},
+    {"type": "tool_use", "id": "a", "name": "look", "input": {"at": "é"}},
+    {"type": "tool_use", "id": "b", "name": "look", "input": {}},
+]
+COUNTS = {
+    "input_tokens": 11,
+    "cache_creation_input_tokens": 7,
+    "cache_read_input_tokens": 5,
+    "output_tokens": 42,
+}
+USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42)
+
+
+def listened(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> TapResult:
+    tap = SERVER_CODECS[protocol].usage_tap(streamed=streamed, request_id="req_9")
+    for piece in pieces:
+        tap.feed(piece)
+    return tap.result()
+
+
+def streamed_by(protocol: Protocol) -> list[bytes]:
+    """What a provider sends for a reply with thoughts, words and two calls, event by event."""
+    events = events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
+    return [sse(protocol, event) for event in events]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_relayed_stream_is_known_however_it_is_cut(protocol: Protocol, data: st.DataObject) -> None:
+    tapped = listened(protocol, cut(data.draw, b"".join(streamed_by(protocol))))
+    assert (tapped.complete, tapped.usage, tapped.error) == (True, USAGE, None)
+    assert tapped.reply is not None
+    assert (tapped.reply.stop, tapped.reply.model, tapped.reply.request_id) == (
+        StopReason.TOOL_USE,
+        "m",
+        "req_9",
+    )
+    assert tapped.reply.message.text == "Let me look."
+    assert [call.id for call in tapped.reply.message.tool_calls] == ["a", "b"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_answer_in_one_piece_is_known_as_well(protocol: Protocol) -> None:
+    whole = json.dumps(whole_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)).encode()
+    tapped = listened(protocol, [whole[:50], whole[50:]], streamed=False)
+    assert (tapped.complete, tapped.usage) == (True, USAGE)
+    assert tapped.reply is not None
+    assert tapped.reply.message.text == "Let me look."
+    cut_off = listened(protocol, [whole[:50]], streamed=False)
+    assert (cut_off.complete, cut_off.usage) == (False, None)
+    assert isinstance(cut_off.error, MalformedReply)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_stream_that_breaks_off_is_never_taken_for_a_whole_one(
+    protocol: Protocol, data: st.DataObject
+) -> None:
+    events = streamed_by(protocol)
+    # The last event that counts: the end, or with completions the usage before it.
+    end = len(b"".join(events[: -2 if protocol == "openai-chat" else -1]))
+    whole = b"".join(events)[: data.draw(st.integers(0, end))]
+    tapped = listened(protocol, cut(data.draw, whole))
+    assert not tapped.complete
+    if tapped.reply is None:
+        assert isinstance(tapped.error, ModelUnavailable)
+        assert not tapped.error.unbilled
+
+
+def test_of_a_message_that_breaks_off_its_prompt_is_known() -> None:
+    tapped = listened("anthropic", streamed_by("anthropic")[:4])
+    assert tapped.usage == Usage(input=11, cache_read=5, cache_write=7, output=1)
+    assert not tapped.complete
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_tap_stream_error_is_reported_and_ends_reading(protocol: Protocol) -> None:
+    events = streamed_by(protocol)
+    error = sse(protocol, error_event_of(protocol, "overloaded_error", "too much"))
+    tapped = listened(protocol, [*events[:3], error, *events[3:]])
+    assert isinstance(tapped.error, ModelUnavailable)
+    assert (tapped.reply, tapped.complete) == (None, False)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "tell", [lambda _: None, lambda usage: {**usage, "output_tokens": -1, "completion_tokens": -1}]
+)
+def test_tap_reply_without_usage_is_incomplete(protocol: Protocol, tell: Any) -> None:
+    events = events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol, tell=tell)
+    tapped = listened(protocol, [sse(protocol, event) for event in events])
+    assert tapped.reply is not None
+    assert (tapped.reply.usage, tapped.complete) == (None, False)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_tap_any_input_raises_nothing(protocol: Protocol, data: st.DataObject) -> None:
+    events = data.draw(spoilt(events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)))
+    said = b"".join(sse(protocol, event if isinstance(event, dict | str) else {}) for event in events)
+    at = data.draw(st.integers(0, len(said)))
+    noise = data.draw(st.binary(max_size=8))
+    tapped = listened(protocol, cut(data.draw, said[:at] + noise + said[at:]))
+    assert (tapped.reply is None) != (tapped.error is None)
+    whole = data.draw(st.binary(max_size=60) | st.sampled_from([b"[" * 5000, b"null", b'{"output": 1}']))
+    listened(protocol, [whole], streamed=False)
+
+
+def test_tap_endless_stream_uses_bounded_memory() -> None:
+    tap = SERVER_CODECS["anthropic"].usage_tap(streamed=False)
+    for _ in range(130):
+        tap.feed(b" " * 1024 * 1024)
+    assert isinstance(tap.result().error, MalformedReply)
+
+
+def test_tap_empty_response_is_a_missing_reply() -> None:
+    for protocol in PROTOCOLS:
+        assert isinstance(listened(protocol, []).error, ModelUnavailable)

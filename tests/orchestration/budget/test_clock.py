@@ -1,0 +1,139 @@
+"""Time limits: what counts, what stands still, and what is cancelled when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from codetaste.orchestration.budget.budget import Budget
+from codetaste.orchestration.budget.cost import BudgetLimits, PriorCharges
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.scheduler import scheduler as upkeep
+from codetaste.orchestration.session import open_session
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_deadline_cancels_at_the_tightest_limit_of_all_ancestors() -> None:
+    root = Budget.root(BudgetLimits(wall_s=0.05))
+    job = root.child("job", BudgetLimits(wall_s=5))
+    with job.deadline() as scope:
+        await anyio.sleep(1)
+    assert scope.cancelled_caught
+
+
+async def test_the_working_clock_stands_still_while_waiting() -> None:
+    job = Budget.root().child("job", BudgetLimits(working_s=0.2))
+    with anyio.fail_after(20), job.deadline() as scope:
+        with job.waiting():
+            await anyio.sleep(0.4)
+        waited = True
+        await anyio.sleep(10)
+    assert waited
+    assert scope.cancelled_caught
+    snapshot = job.snapshot()
+    assert snapshot.waited_s >= 0.4
+    assert 0.2 <= snapshot.wall_s - snapshot.waited_s < 5
+
+
+async def test_waits_of_one_job_that_overlap_count_once() -> None:
+    job = Budget.root().child("job")
+
+    async def wait(seconds: float) -> None:
+        with job.waiting():
+            await anyio.sleep(seconds)
+
+    with job.deadline():
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(wait, 0.1)
+    assert 0.1 <= job.snapshot().waited_s < 1.5
+
+
+async def test_an_instance_works_while_any_of_its_jobs_works() -> None:
+    instance = Budget.root().child("instance", BudgetLimits(working_s=60))
+    busy, idle = instance.child("busy"), instance.child("idle")
+    with busy.deadline(), idle.deadline(), idle.waiting():
+        await anyio.sleep(0.2)
+        with busy.waiting():
+            await anyio.sleep(0.1)
+    snapshot = instance.snapshot()
+    assert snapshot.waited_s >= 0.1
+    assert snapshot.wall_s - snapshot.waited_s >= 0.2
+    assert idle.snapshot().waited_s >= 0.3
+
+
+async def test_time_between_jobs_does_not_count() -> None:
+    instance = Budget.root().child("instance", BudgetLimits(wall_s=60))
+    for _ in range(2):
+        with instance.child("job").deadline():
+            await anyio.sleep(0.01)
+        await anyio.sleep(0.5)
+    assert 0.02 <= instance.snapshot().wall_s < 0.5
+
+
+async def test_time_used_by_earlier_sessions_counts() -> None:
+    root = Budget.root(prior={("job",): PriorCharges(wall_s=9.95, working_s=1.0)})
+    job = root.child("job", BudgetLimits(wall_s=10))
+    assert job.clock.time_left_s() == pytest.approx(0.05)
+    with anyio.fail_after(5), job.deadline() as scope:
+        await anyio.sleep(10)
+    assert scope.cancelled_caught
+
+
+async def test_an_ancestors_working_limit_moves_with_the_waits_of_its_jobs() -> None:
+    root = Budget.root(BudgetLimits(working_s=0.2))
+    job = root.child("flow").child("job")
+    with anyio.fail_after(20), job.deadline() as scope:
+        with job.waiting():
+            await anyio.sleep(0.4)
+        survived_the_wait = True
+        await anyio.sleep(10)
+    assert survived_the_wait
+    assert scope.cancelled_caught
+
+
+async def test_a_grace_moves_the_deadline_back() -> None:
+    job = Budget.root().child("job", BudgetLimits(wall_s=0.02))
+    with job.deadline(grace_s=5) as hard, job.deadline() as soft:
+        await anyio.sleep(10)
+    assert soft.cancelled_caught
+    assert not hard.cancel_called
+
+
+async def test_a_job_that_is_late_already_still_gets_its_grace_once() -> None:
+    root = Budget.root(prior={("job",): PriorCharges(wall_s=100, working_s=100)})
+    job = root.child("job", BudgetLimits(wall_s=1, working_s=1))
+    with anyio.fail_after(20), job.deadline(grace_s=0.3) as hard:
+        with job.deadline() as soft:
+            await anyio.sleep(10)
+        harvested = soft.cancelled_caught
+        for _ in range(1000):  # waiting now and then does not move the end away
+            with job.waiting():
+                pass
+            await anyio.sleep(0.01)
+    assert harvested
+    assert hard.cancelled_caught
+
+
+async def test_clock_journals_only_time_that_a_limit_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_CLOCK_EVERY_S", 0.02)
+
+    async def work(_: JobContext) -> Json:
+        await anyio.sleep(0.1)
+        lines = list(read_journal(tmp_path / "journal.jsonl"))
+        return [path for line in lines if line["event"] == "clock" for path, *_ in line["nodes"]]
+
+    async with open_session(tmp_path) as session:
+        node = session.budget.child("discover").child("koa", BudgetLimits(working_s=60))
+        outcomes = await session.run([Job("pass", work, node, "1")])
+    while_it_ran = outcomes["pass"].value
+    assert isinstance(while_it_ran, list)
+    assert {tuple(path) for path in while_it_ran if isinstance(path, list)} == {(), ("discover", "koa")}
+    assert ("discover", "koa", "pass") in History(read_journal(tmp_path / "journal.jsonl")).clocks

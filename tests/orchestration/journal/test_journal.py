@@ -1,0 +1,249 @@
+"""The journal: durable in groups, torn anywhere, owned by one, read by all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from codetaste.errors import JournalError, RunBusy
+from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.journal import Journal, open_journal, read_journal
+from codetaste.orchestration.journal.run_lock import lock_owner
+
+pytestmark = pytest.mark.anyio
+
+
+async def write(directory: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]:
+    """Append lines and return those that were there before."""
+    found: list[dict[str, Any]] = []
+    async with open_journal(directory, found.append) as journal:
+        for line in lines:
+            await journal.append(line)
+    return found
+
+
+def line(number: int) -> dict[str, Any]:
+    return {"event": "note", "number": number, "text": "Grüße ∘ \udcff"}
+
+
+async def test_what_was_appended_is_given_back_in_order(tmp_path: Path) -> None:
+    await write(tmp_path / "run", line(1), line(2))
+    found = await write(tmp_path / "run", line(3))
+    assert found[0]["event"] == "journal"
+    assert found[1:] == [line(1), line(2)]
+    assert [entry.get("number") for entry in read_journal(tmp_path / "run" / "journal.jsonl")] == [
+        None,
+        1,
+        2,
+        3,
+    ]
+
+
+async def test_a_journal_torn_at_any_byte_loses_only_what_was_not_finished(tmp_path: Path) -> None:
+    await write(tmp_path, {"event": "a"}, {"event": "ü"}, {"event": "c"})
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        kept = sum(end <= cut for end in ends)
+        assert len(list(read_journal(path))) == kept
+        found: list[dict[str, Any]] = []
+        async with open_journal(tmp_path, found.append) as journal:
+            assert len(found) == kept
+            assert bool(journal.repaired) == (cut not in {0, *ends})
+            await journal.append(line(4))
+        assert list(read_journal(path))[-1] == line(4)
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"event": "no', b"\0\0\0\0\n", b"not json\n", b"\xff\xfe\n", b"[1]\n", b"{}\n"]
+)
+async def test_a_last_line_that_is_no_event_is_cut_off(tmp_path: Path, tail: bytes) -> None:
+    await write(tmp_path, line(1))
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes() + tail)
+    assert len(await write(tmp_path, line(2))) == 2
+    assert list(read_journal(path))[1:] == [line(1), line(2)]
+
+
+async def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) -> None:
+    await write(tmp_path, line(1), line(2), line(3))
+    path = tmp_path / "journal.jsonl"
+    rows = path.read_bytes().splitlines(keepends=True)
+    rows[2] = rows[2][:9] + b"\n"
+    path.write_bytes(b"".join(rows))
+    with pytest.raises(JournalError, match=r"journal\.jsonl, line 3: not a journal line"):
+        await write(tmp_path)
+    assert path.read_bytes() == b"".join(rows)
+
+
+async def test_a_journal_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"event":"journal","format":99}\n{"event":"from the future"}\n')
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match="format 99, this codetaste reads up to 1; use a newer codetaste"):
+        await write(tmp_path)
+    assert path.read_bytes() == before
+
+
+async def test_another_file_of_that_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text('{"event":"login"}\n{"event":"logout"}\n')
+    with pytest.raises(JournalError, match="does not start like a codetaste journal"):
+        await write(tmp_path)
+
+
+async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
+    program = (
+        "import fcntl, os, sys\n"
+        "from pathlib import Path\n"
+        "from codetaste.orchestration.journal.run_lock import lock_directory\n"
+        "lock_directory(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()\n"
+    )
+    owner = subprocess.Popen(  # noqa: ASYNC220  # the test has nothing else to do
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with owner:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        assert lock_owner(tmp_path).startswith(f"process {owner.pid} on ")
+        with pytest.raises(RunBusy, match=rf"is in use by process {owner.pid} on "):
+            await write(tmp_path)
+        owner.kill()
+    assert lock_owner(tmp_path) == lock_owner(tmp_path / "missing") == ""
+    assert await write(tmp_path, line(1)) == []
+
+
+async def test_one_process_cannot_open_a_run_twice(tmp_path: Path) -> None:
+    async with open_journal(tmp_path, lambda _: None):
+        with pytest.raises(RunBusy):
+            await write(tmp_path)
+
+
+async def test_a_thousand_concurrent_appends_cost_few_fsyncs(tmp_path: Path) -> None:
+    async with open_journal(tmp_path, lambda _: None) as journal:
+        async with anyio.create_task_group() as tasks:
+            for number in range(1000):
+                tasks.start_soon(journal.append, line(number))
+        statistics = journal.statistics()
+    assert statistics.lines == 1000
+    assert statistics.groups <= 5
+    assert len(list(read_journal(tmp_path / "journal.jsonl"))) == 1001
+
+
+async def test_an_append_returns_only_when_its_line_is_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    async with open_journal(tmp_path, lambda _: None) as journal:
+
+        async def check(number: int) -> None:
+            await journal.append(line(number))
+            assert number in {entry.get("number") for entry in read_journal(path)}
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(30):
+                tasks.start_soon(check, number)
+
+
+async def test_unwaited_line_joins_next_commit_or_is_written_alone(
+    tmp_path: Path,
+) -> None:
+    async with open_journal(tmp_path, lambda _: None) as journal:
+        patient = journal.queue(line(1), deferrable=True)
+        await journal.append(line(2))
+        assert patient.done.is_set()
+        assert journal.statistics()[:2] == (2, 1)
+        await journal.queue(line(3), deferrable=True).wait_durable()
+        assert journal.statistics()[:2] == (3, 2)
+        journal.queue(line(4), deferrable=True)
+    assert [entry.get("number") for entry in read_journal(tmp_path / "journal.jsonl")] == [None, 1, 2, 3, 4]
+
+
+async def test_a_cancelled_append_is_written_all_the_same(tmp_path: Path) -> None:
+    with anyio.CancelScope() as scope:
+        async with open_journal(tmp_path, lambda _: None) as journal:
+            scope.cancel()
+            await journal.append(line(1))
+    assert list(read_journal(tmp_path / "journal.jsonl"))[1:] == [line(1)]
+
+
+async def test_an_error_inside_comes_out_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_journal(tmp_path, lambda _: None):
+            raise ZeroDivisionError
+
+
+async def test_what_is_not_json_is_refused_and_does_not_hurt_the_journal(tmp_path: Path) -> None:
+    async with open_journal(tmp_path, lambda _: None) as journal:
+        with pytest.raises(TypeError):
+            await journal.append({"event": "x", "value": object()})  # type: ignore[dict-item]
+        with pytest.raises(ValueError, match="JSON compliant"):
+            await journal.append({"event": "x", "value": float("nan")})
+        await journal.append(line(1))
+
+
+async def test_a_disk_that_fails_to_sync_stops_the_journal_and_leaves_it_valid(tmp_path: Path) -> None:
+    """A descriptor whose fsync fails stands in for the dying disk: nothing on this machine is one."""
+    await write(tmp_path, line(1))
+    path = tmp_path / "journal.jsonl"
+    size = path.stat().st_size
+    reader, writer = os.pipe()  # a pipe takes the bytes and cannot be synced
+    journal = Journal(path, writer, size, "")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(journal.run)
+        for _ in range(2):
+            with pytest.raises(JournalError, match="Invalid argument"):
+                await journal.append(line(2))
+        assert journal.failed.is_set()
+        journal.close()
+    os.close(reader)
+    os.close(writer)
+    assert list(read_journal(path))[1:] == [line(1)]
+
+
+async def test_long_texts_are_stored_once_and_come_back_exactly(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path / "blobs")
+    text = "long ∘ text \udcff\n" * 1000
+    digests = set[str]()
+
+    async def keep() -> None:
+        digests.add(await blobs.store(text))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(keep)
+    (digest,) = digests
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]  # noqa: ASYNC240  # a tiny tree
+    assert files == [blobs.path(digest)]
+    assert blobs.path(digest).parent.name == digest[:2]
+    assert await Blobs(tmp_path / "blobs").load(digest) == text
+
+
+async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path)
+    digest = await blobs.store("text")
+    blobs.path(digest).write_text("other")
+    with pytest.raises(JournalError, match="damaged"):
+        await blobs.load(digest)
+    with pytest.raises(JournalError, match="is missing; restore it"):
+        await blobs.load("ab" * 32)
+
+
+async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="the run directory must be readable and writable"):
+        await write(tmp_path / "file" / "run")
+
+
+def test_a_line_nested_beyond_reason_is_a_damaged_one(tmp_path: Path) -> None:
+    deep = '{"event":"note","key":' + "[" * 100_000 + "]" * 100_000 + "}"
+    header = '{"event":"journal","format":1,"t":1}'
+    (tmp_path / "journal.jsonl").write_text(f'{header}\n{deep}\n{{"event":"drain"}}\n')
+    with pytest.raises(JournalError, match="line 2: not a journal line"):
+        list(read_journal(tmp_path / "journal.jsonl"))

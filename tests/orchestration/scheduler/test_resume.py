@@ -1,0 +1,433 @@
+"""What a second session makes of the first: results, effects, money and time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalError, ModelUnavailable
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
+from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.retry import RetryRule
+from codetaste.orchestration.session import open_session
+
+pytestmark = pytest.mark.anyio
+Run = Callable[[JobContext], Awaitable[Json]]
+
+
+def usd(amount: str) -> Cost:
+    return Cost(Decimal(amount))
+
+
+class Bench:
+    """One run directory, the same jobs in every session, and a list of what really happened."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.happened: list[str] = []
+
+    async def session(
+        self,
+        jobs: dict[str, Run],
+        *,
+        limits: BudgetLimits | None = None,
+        node: BudgetLimits | None = None,
+        **options: Any,
+    ) -> dict[str, Outcome]:
+        self.happened.clear()
+        needs = options.pop("needs", {})
+        fingerprints = options.pop("fingerprints", {})
+        async with open_session(self.directory, limits, **options) as session:
+            flow = session.budget.child("flow", node or BudgetLimits())
+            outcomes = await session.run(
+                Job(key, run, flow, fingerprints.get(key, "1"), needs=needs.get(key, ()))
+                for key, run in jobs.items()
+            )
+            self.spent = session.budget.snapshot()
+        return outcomes
+
+    def returning(self, value: Json) -> Run:
+        async def run(context: JobContext) -> Json:
+            self.happened.append(context.key)
+            return value
+
+        return run
+
+    async def turn(self, context: JobContext, number: int, cost: str = "0.1") -> Json:
+        name = f"turn-{number}"
+        if context.is_recorded(name):
+            return await context.effect(name, self.never)
+        async with await context.reserve_call(name, usd("0.5")) as paid:
+            self.happened.append(paid.call)
+            await paid.settle(usd(cost), {"turn": number})
+        return {"turn": number}
+
+    async def never(self) -> Json:
+        raise AssertionError("done twice")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "run")
+
+
+async def test_a_finished_job_is_not_run_again_and_its_value_is_used(bench: Bench) -> None:
+    async def use(context: JobContext) -> Json:
+        bench.happened.append("use")
+        return [context.needs["a"]]
+
+    needs = {"b": ("a",)}
+    await bench.session({"a": bench.returning({"x": [1]})})
+    outcomes = await bench.session({"a": bench.returning(None), "b": use}, needs=needs)
+    assert bench.happened == ["use"]
+    assert (outcomes["a"].resumed, outcomes["b"].value) == (True, [{"x": [1]}])
+    outcomes = await bench.session({"a": bench.returning(None), "b": use}, needs=needs)
+    assert bench.happened == []
+    assert outcomes["b"].value == [{"x": [1]}]
+
+
+async def test_a_changed_fingerprint_runs_the_job_and_what_needs_it_again(bench: Bench) -> None:
+    jobs = {"a": bench.returning(1), "b": bench.returning(2), "c": bench.returning(3)}
+    needs = {"b": ("a",)}
+    await bench.session(jobs, needs=needs)
+    jobs["a"] = bench.returning("new")
+    await bench.session(jobs, needs=needs, fingerprints={"a": "2"})
+    assert bench.happened == ["a", "b"]
+    await bench.session(jobs, needs=needs)
+    assert bench.happened == []  # the earlier attempt was kept, and its fingerprint is current again
+
+
+async def test_dependents_are_reused_if_result_is_unchanged(bench: Bench) -> None:
+    jobs, needs = {"a": bench.returning(1), "b": bench.returning(2)}, {"b": ("a",)}
+    await bench.session(jobs, needs=needs)
+    await bench.session(jobs, needs=needs, fingerprints={"a": "2"})
+    assert bench.happened == ["a"]
+
+
+async def test_a_failed_job_runs_again_and_replays_its_effects(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        turns = [await bench.turn(context, number) for number in range(2)]
+        if context.attempt == 1:
+            raise ZeroDivisionError
+        return [*turns, await bench.turn(context, 2)]
+
+    await bench.session({"a": run})
+    assert bench.happened == ["a/turn-0#1", "a/turn-1#1"]
+    outcomes = await bench.session({"a": run})
+    assert bench.happened == ["a/turn-2#1"]
+    assert outcomes["a"].value == [{"turn": 0}, {"turn": 1}, {"turn": 2}]
+    assert (bench.spent.settled, outcomes["a"].attempts) == (usd("0.3"), 2)
+
+
+async def test_a_retry_in_the_same_session_replays_too(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        await bench.turn(context, 0)
+        if context.attempt < 3:
+            raise ModelUnavailable("overloaded")
+        return None
+
+    await bench.session({"a": run}, retries=dict.fromkeys(Cause, RetryRule(3, 0.0)))
+    assert bench.happened == ["a/turn-0#1"]
+    assert bench.spent.settled == usd("0.1")
+
+
+async def test_rerun_buys_again_and_forgets_no_money(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        return await bench.turn(context, 0)
+
+    await bench.session({"a": run, "b": run})
+    outcomes = await bench.session({"a": run, "b": run}, rerun=frozenset({"a"}))
+    assert bench.happened == ["a/turn-0#2"]
+    assert (outcomes["a"].resumed, outcomes["b"].resumed) == (False, True)
+    assert bench.spent.settled == usd("0.3")
+    await bench.session({"a": run, "b": run}, rerun="all")
+    assert bench.happened == ["a/turn-0#3", "b/turn-0#2"]
+    await bench.session({"a": run, "b": run})
+    assert bench.happened == []
+
+
+async def test_rerun_discards_unfinished_records_but_not_unknown_costs(
+    bench: Bench,
+) -> None:
+    async def lose(context: JobContext) -> Json:
+        await bench.turn(context, 0)
+        async with await context.reserve_call("turn-1", usd("0.5")):
+            raise ModelUnavailable("lost")
+
+    async def run(context: JobContext) -> Json:
+        return [context.is_recorded("turn-0"), len(context.unsettled_calls("turn-1"))]
+
+    await bench.session({"a": lose}, retries={})
+    outcomes = await bench.session({"a": run}, rerun="all")
+    assert outcomes["a"].value == [False, 0]
+    assert (bench.spent.settled, bench.spent.unknown) == (usd("0.1"), usd("0.5"))
+
+
+async def test_interrupted_rerun_resumes_without_buying_twice(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        return [await bench.turn(context, 0), await bench.turn(context, 1)]
+
+    async def stop(context: JobContext) -> Json:
+        await bench.turn(context, 0)
+        stopping[0].drain()
+        await anyio.sleep_forever()
+        return None
+
+    stopping: list[Any] = []
+    await bench.session({"a": run})
+    async with open_session(bench.directory, rerun="all") as session:
+        stopping.append(session)
+        outcomes = await session.run([Job("a", stop, session.budget.child("flow"), "1")])
+    assert outcomes["a"].status is Status.CANCELLED
+    await bench.session({"a": run}, rerun="all")
+    assert bench.happened == ["a/turn-1#2"]
+
+
+async def test_what_cannot_be_done_again_stays_as_it_was(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        return await bench.turn(context, 0)
+
+    await bench.session({"a": run})
+    for limits in (BudgetLimits(usd=Decimal("0.1")), BudgetLimits(wall_s=0.0)):
+        outcomes = await bench.session({"a": run}, rerun="all", limits=limits)
+        assert (outcomes["a"].status, outcomes["a"].resumed, bench.happened) == (Status.DONE, True, [])
+
+
+async def test_a_call_that_was_given_up_is_unknown_until_it_is_settled(bench: Bench) -> None:
+    async def give_up(context: JobContext) -> Json:
+        async with await context.reserve_call("turn-0", usd("0.5"), note={"model": "sonnet"}):
+            raise ModelUnavailable("lost")
+
+    async def recall(context: JobContext) -> Json:
+        (paid,) = context.unsettled_calls("turn-0")
+        assert (paid.call, paid.granted, paid.note) == ("a/turn-0#1", usd("0.5"), {"model": "sonnet"})
+        await paid.settle(usd("0.2"), "found")
+        assert context.unsettled_calls("turn-0") == ()
+        return await context.effect("turn-0", bench.never)
+
+    await bench.session({"a": give_up}, retries={})
+    assert bench.spent.unknown == usd("0.5")
+    outcomes = await bench.session({"a": recall})
+    assert outcomes["a"].value == "found"
+    assert (bench.spent.unknown, bench.spent.settled) == (usd("0"), usd("0.2"))
+    await bench.session({})
+    assert (bench.spent.unknown, bench.spent.settled) == (usd("0"), usd("0.2"))
+
+
+async def test_a_retry_finds_what_the_attempt_before_it_gave_up(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        if lost := context.unsettled_calls("turn-0"):
+            await lost[0].settle(usd("0.3"), "found")
+            return await context.effect("turn-0", bench.never)
+        async with await context.reserve_call("turn-0", usd("0.5")) as paid:
+            assert context.unsettled_calls("turn-0") == (), paid
+            raise ModelUnavailable("lost")
+
+    outcomes = await bench.session({"a": run}, retries=dict.fromkeys(Cause, RetryRule(3, 0.0)))
+    assert outcomes["a"].value == "found"
+    assert (bench.spent.unknown, bench.spent.settled) == (usd("0"), usd("0.3"))
+
+
+async def test_a_call_that_was_released_costs_nothing_ever(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        async with await context.reserve_call("turn-0", usd("0.5")) as paid:
+            paid.release()
+        raise ValueError
+
+    for _ in range(2):
+        await bench.session({"a": run})
+        assert bench.spent.spent == usd("0")
+
+
+async def test_reservation_cancelled_before_durable_costs_nothing(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await context.reserve_call("turn-0", usd("0.5"))
+        assert scope.cancelled_caught
+        return context.is_recorded("turn-0") or len(context.unsettled_calls("turn-0"))
+
+    for _ in range(2):
+        outcomes = await bench.session({"a": run})
+        assert (outcomes["a"].value, bench.spent.spent, bench.spent.reserved) == (0, usd("0"), usd("0"))
+
+
+async def test_unwritable_reservation_costs_nothing_and_adds_no_line(
+    bench: Bench,
+) -> None:
+    async def run(context: JobContext) -> Json:
+        await context.reserve_call("turn-0", usd("0.5"), note=object())  # type: ignore[arg-type]
+        return None
+
+    for _ in range(2):
+        outcomes = await bench.session({"a": run})
+        assert "not JSON serializable" in outcomes["a"].error
+        assert (bench.spent.spent, bench.spent.reserved) == (usd("0"), usd("0"))
+
+
+async def test_the_budget_of_a_run_spans_its_sessions(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        for number in range(9):
+            await bench.turn(context, number, "0.4")
+        return None
+
+    one = BudgetLimits(usd=Decimal(1))
+    await bench.session({"a": run}, limits=one)
+    assert bench.spent.settled == usd("0.8")
+    outcomes = await bench.session({"a": run}, limits=one)
+    assert (bench.happened, outcomes["a"].status) == ([], Status.BUDGET_EXCEEDED)
+    await bench.session({"a": run}, limits=BudgetLimits(usd=Decimal(5)))
+    assert bench.happened[0] == "a/turn-2#1"
+    assert bench.spent.settled == usd("3.6")
+
+
+async def test_early_end_is_final_until_its_limit_is_raised(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        bench.happened.append("run")
+        try:
+            for number in range(9):
+                await bench.turn(context, number, "0.4")
+        except BudgetExceeded as error:
+            context.end_early(error)
+        return "harvest"
+
+    node = BudgetLimits(usd=Decimal(1), wall_s=50)
+    await bench.session({"a": run}, node=node)
+    outcomes = await bench.session({"a": run}, node=node)
+    assert (bench.happened, outcomes["a"].value, outcomes["a"].resumed) == ([], "harvest", True)
+    await bench.session({"a": run}, node=BudgetLimits(usd=Decimal(1), wall_s=100))
+    assert bench.happened == []
+    await bench.session({"a": run}, node=BudgetLimits(usd=Decimal("1.4"), wall_s=50))
+    assert bench.happened == ["run", "a/turn-2#1"]
+    outcomes = await bench.session({"a": run}, node=BudgetLimits(wall_s=50))
+    assert outcomes["a"].status is Status.DONE
+
+
+async def test_time_used_by_an_earlier_session_is_not_given_back(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        with context.budget.deadline() as scope:
+            await anyio.sleep(30)
+        context.end_early(DeadlineExceeded("too long"))
+        assert scope.cancelled_caught
+        raise ValueError("and no harvest")
+
+    async def rest(_: JobContext) -> Json:
+        return None
+
+    node = BudgetLimits(wall_s=0.2)
+    await bench.session({"a": run}, node=node)
+    outcomes = await bench.session({"a": rest}, node=node)
+    assert (outcomes["a"].status, outcomes["a"].error) == (Status.TIMEOUT, "not started: no time is left")
+    outcomes = await bench.session({"a": rest}, node=BudgetLimits(wall_s=5))
+    assert outcomes["a"].status is Status.DONE
+
+
+async def test_effect_result_is_immutable_and_equal_to_replay(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        async def do() -> Any:
+            return {"pair": (1, 2), 3: "three"}
+
+        first = await context.effect("e", do)
+        assert first == {"pair": [1, 2], "3": "three"}
+        assert isinstance(first, dict)
+        first["pair"] = "changed"
+        return await context.effect("e", bench.never)
+
+    outcomes = await bench.session({"a": run})
+    assert outcomes["a"].value == {"pair": [1, 2], "3": "three"}
+
+
+async def test_running_effect_cannot_start_again(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(context.effect, "e", slow)
+        return None
+
+    async def slow() -> Json:
+        await anyio.sleep(1)
+        return None
+
+    outcomes = await bench.session({"a": run})
+    assert "effect e is already under way" in outcomes["a"].error
+
+
+async def test_long_texts_survive(bench: Bench) -> None:
+    async def run(context: JobContext) -> Json:
+        return await context.effect("reply", lambda: context.store_text("a long reply"))
+
+    async def read(context: JobContext) -> Json:
+        digest = context.needs["a"]
+        assert isinstance(digest, str)
+        return await context.load_text(digest)
+
+    await bench.session({"a": run})
+    outcomes = await bench.session({"a": run, "b": read}, needs={"b": ("a",)})
+    assert outcomes["b"].value == "a long reply"
+
+
+async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -> None:
+    async def pay(context: JobContext) -> Json:
+        await bench.turn(context, 0)
+        async with await context.reserve_call("turn-1", usd("0.5")):
+            raise ModelUnavailable("lost")
+
+    one = BudgetLimits(usd=Decimal(3), wall_s=9.5)
+    await bench.session(
+        {"a": pay, "b": bench.returning(1), "c": pay}, needs={"c": ("a",)}, retries={}, limits=one
+    )
+    history = History(read_journal(bench.directory / "journal.jsonl"))
+    assert {key: job.state for key, job in history.jobs.items()} == {
+        "a": "failed",
+        "b": "done",
+        "c": "skipped",
+    }
+    assert history.jobs["a"].error == "lost"
+    prior = history.prior_charges()["flow", "a"]
+    assert (prior.settled, prior.unknown) == (usd("0.1"), usd("0.5"))
+    assert history.jobs["c"].needs == ("a",)
+    assert history.limits == BudgetLimits(usd=Decimal(3), wall_s=9.5)
+
+
+async def test_next_session_shows_live_jobs_as_interrupted(bench: Bench) -> None:
+    async def slow(_: JobContext) -> Json:
+        await anyio.sleep(30)
+        return None
+
+    with anyio.move_on_after(0.1):
+        await bench.session({"a": slow})
+    async with open_session(bench.directory) as session:
+        assert session.history.jobs["a"].state == "interrupted"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"event": "ended", "key": "a"},
+        {"event": "reserved", "call": "a/t#1", "key": "a", "fingerprint": "", "effect": "t", "path": []}
+        | {"usd": "much", "tokens": 0},
+        {"event": "job", "key": ["a"]},
+        {"event": "settled", "call": "never reserved", "usd": "1", "tokens": 1},
+        {"event": "clock", "nodes": 7},
+    ],
+)
+async def test_a_line_of_json_that_makes_no_sense_is_an_error_that_shows_it(
+    bench: Bench, line: dict[str, Any]
+) -> None:
+    await bench.session({"a": bench.returning(1)})
+    path = bench.directory / "journal.jsonl"
+    path.write_text(path.read_text() + json.dumps(line) + "\n" + json.dumps({"event": "new kind"}) + "\n")
+    with pytest.raises(
+        JournalError, match=f"journal\\.jsonl: a damaged '{line['event']}' line in the journal: "
+    ):
+        await bench.session({})
+    with pytest.raises(JournalError, match="a damaged"):
+        History(read_journal(path))

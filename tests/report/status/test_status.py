@@ -1,0 +1,299 @@
+"""The status of a run, as its journal tells it: whatever the journal holds, and whoever is writing it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from codetaste.errors import ConfigError, JournalError
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost
+from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.session import open_session
+from codetaste.report.status.job_detail import job_details
+from codetaste.report.status.json import job_details_to_json, status_to_json
+from codetaste.report.status.model import RunStatus
+from codetaste.report.status.status import RunWatcher
+from codetaste.report.status.text import render_job_details, render_status
+
+HEADER = {"event": "journal", "format": 1}
+SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}
+
+
+def write(folder: Path, lines: Iterable[dict[str, Any]], *, at: float | None = None) -> Path:
+    """Write a journal, a second from line to line."""
+    began = time.time() - 1000 if at is None else at
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(
+        json.dumps({**line, "t": began + number}) + "\n" for number, line in enumerate([HEADER, *lines])
+    )
+    (folder / "journal.jsonl").write_text(text)
+    return folder
+
+
+def job(key: str, *needs: str, lane: str = "") -> dict[str, Any]:
+    return {"event": "job", "key": key, "title": key, "lane": lane, "needs": list(needs), "path": [key]}
+
+
+def reserved(key: str, effect: str, usd: str, note: Any = None) -> dict[str, Any]:
+    line = {"event": "reserved", "call": f"{key}/{effect}#1", "key": key, "fingerprint": "f"}
+    return {**line, "effect": effect, "path": [key], "usd": usd, "tokens": 900, "note": note}
+
+
+def settled(key: str, effect: str, usd: str, value: Any = None) -> dict[str, Any]:
+    line = {"event": "settled", "call": f"{key}/{effect}#1", "usd": usd, "tokens": 90}
+    return line if value is None else {**line, "value": value}
+
+
+def ended(key: str, status: str, **more: Any) -> dict[str, Any]:
+    return {"event": "ended", "key": key, "fingerprint": "f", "status": status, **more}
+
+
+def look(folder: Path) -> RunStatus:
+    return RunWatcher(folder).poll()
+
+
+@pytest.mark.anyio
+async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path) -> None:
+    seen: list[RunStatus] = []
+
+    async def first(ctx: JobContext) -> Json:
+        async with await ctx.reserve_call(
+            "turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}
+        ) as paid:
+            with ctx.waiting("a slot of m"):
+                await anyio.sleep(0.1)
+                seen.append(await anyio.to_thread.run_sync(look, tmp_path))
+            await paid.settle(Cost(Decimal("0.1"), 50), {"usage": {"input": 40, "output": 10}})
+        return 1
+
+    async def nothing(_ctx: JobContext) -> Json:
+        return 2
+
+    limits = BudgetLimits(usd=Decimal(2), wall_s=60)
+    async with open_session(tmp_path, limits, capacities={"jobs": 1}) as session:
+        await session.run(
+            [
+                Job("first", first, session.budget, "f", lane="m"),
+                Job("second", nothing, session.budget, "f", needs=("first",)),
+                Job("third", nothing, session.budget, "f"),
+            ]
+        )
+    (status,) = seen
+    assert status.owner
+    jobs = {each.key: each for each in status.jobs}
+    assert {key: each.state for key, each in jobs.items()} == {
+        "first": "running",
+        "second": "queued",
+        "third": "queued",
+    }
+    assert [wait.what for wait in jobs["first"].waits] == ["a slot of m"]
+    assert 0 <= status.at - jobs["first"].waits[0].since < 5
+    assert [wait.what for wait in jobs["second"].waits] == ["first"]
+    assert jobs["second"].needs == ("first",)
+    assert [wait.what for wait in jobs["third"].waits] == ["a place among the jobs"]
+    assert (status.spend.in_flight_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
+    said = render_status(status)
+    assert "waits for a slot of m (" in said
+    assert "of $2.00, $1.50 left" in said
+    after = look(tmp_path)
+    assert after.owner == ""
+    assert after.spend.settled_usd == Decimal("0.1")
+    assert all(not each.waits for each in after.jobs)
+    (model,) = after.models
+    assert (model.id, model.tokens["input"], model.tokens["output"]) == ("m", 40, 10)
+
+
+@pytest.mark.anyio
+async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> None:
+    seen: list[RunStatus] = []
+
+    async def first(_ctx: JobContext) -> Json:
+        await anyio.sleep(0.1)
+        seen.append(await anyio.to_thread.run_sync(look, tmp_path))
+        return 1
+
+    async def nothing(_ctx: JobContext) -> Json:
+        return 2
+
+    async with open_session(
+        tmp_path, BudgetLimits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}
+    ) as session:
+        # A change of a running run says what there is; the session of a run does it with its first line.
+        session.record.note({"event": "obeyed", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
+        await session.run(
+            [
+                Job("first", first, session.budget, "f", resources={"sandbox": 1}),
+                Job("second", nothing, session.budget, "f", resources={"sandbox": 1}),
+            ]
+        )
+    (status,) = seen
+    assert [wait.what for wait in status.jobs[1].waits] == ["a sandbox"]
+    at_once = {each.resource: (each.in_use, each.waiting) for each in status.capacities}
+    assert at_once == {"jobs": (1, 0), "sandbox": (1, 1)}
+
+
+def test_status_groups_calls_by_model_id_or_job_lane(tmp_path: Path) -> None:
+    lines = [
+        SESSION,
+        job("new", lane="m, scripted"),
+        job("old", lane="o"),
+        reserved("new", "a", "0.5", {"model": "m"}),
+        settled("new", "a", "0.2", {"usage": {"input": 7, "cache_read": 5, "reasoning": 1}}),
+        reserved("new", "b", "0.5", {"model": "n"}),
+        reserved("old", "a", "0.25"),
+        settled("old", "a", "0.125", {"reply": {"usage": {"input": 3, "output": 2}}, "call": "old/a#1"}),
+        {"event": "price", "model": "m", "price": {}, "source": "config"},
+    ]
+    models = {model.id: model for model in look(write(tmp_path, lines)).models}
+    assert models.keys() == {"m", "n", "o"}
+    assert models["m"].spend.settled_usd == Decimal("0.2")
+    assert models["m"].tokens == {"total": 90, "input": 7, "cache_read": 5, "reasoning": 1}
+    assert models["m"].price_source == "config"
+    assert models["n"].spend.unknown_usd == Decimal("0.5")
+    assert (models["o"].tokens["input"], models["o"].tokens["output"]) == (3, 2)
+
+
+def test_retries_are_counted_by_cause_for_jobs_models_and_in_all(tmp_path: Path) -> None:
+    def again(key: str, model: str, cause: str) -> dict[str, Any]:
+        return {"event": "again", "key": key, "model": model, "cause": cause, "error": "e", "delay_s": 1.0}
+
+    retry = {"event": "retry", "key": "a", "attempt": 1, "cause": "sandbox", "error": "e", "delay_s": 1.0}
+    lines = [
+        SESSION,
+        job("a", lane="m"),
+        job("b", lane="n"),
+        *[again("a", "m", "rate_limit")] * 3,
+        again("b", "n", "unavailable"),
+        again("b", "n", "rate_limit"),
+        retry,
+    ]
+    status = look(write(tmp_path, lines))
+    assert status.retries == {"rate_limit": 4, "unavailable": 1, "sandbox": 1}
+    assert {each.key: each.retries for each in status.jobs} == {
+        "a": {"rate_limit": 3, "sandbox": 1},
+        "b": {"unavailable": 1, "rate_limit": 1},
+    }
+    assert {model.id: dict(model.retries) for model in status.models} == {
+        "m": {"rate_limit": 3},
+        "n": {"unavailable": 1, "rate_limit": 1},
+    }
+    assert "retries     4 × rate limit, 1 × sandbox, 1 × unavailable" in render_status(status)
+
+
+def test_status_of_thousand_jobs_fits_screen_and_lists_all_on_request(tmp_path: Path) -> None:
+    keys = [f"discover/m/instance-{number}/additive" for number in range(1000)]
+    lines = [SESSION, *(job(key, lane="m") for key in keys)]
+    lines += [ended(key, "done") for key in keys[:900]]
+    lines += [ended(key, "failed", cause="refused", error="a bad key") for key in keys[900:930]]
+    status = look(write(tmp_path, lines))
+    said = render_status(status).splitlines()
+    assert len(said) <= 24
+    assert any(line.startswith("jobs        1000: 30 failed, 70 interrupted, 900 done") for line in said)
+    assert sum(" failed " in line and "refused: a bad key" in line for line in said) == 6
+    assert "… and 24 more (--all lists them)" in "\n".join(said)
+    assert len(render_status(status, all_jobs=True).splitlines()) > 1000
+    assert len(status_to_json(status)["jobs"]) == 1000
+
+
+def test_what_failed_comes_first_with_its_cause(tmp_path: Path) -> None:
+    lines = [SESSION, job("a"), job("b"), job("c"), ended("a", "done")]
+    lines += [ended("c", "failed", cause="source", error="no clone")]
+    said = render_status(look(write(tmp_path, lines))).splitlines()
+    listed = [line.split()[:2] for line in said if line.startswith("  ")]
+    assert listed == [["failed", "c"], ["interrupted", "b"], ["done", "a"]]
+    assert any("source: no clone" in line for line in said)
+
+
+def test_untrusted_text_is_printable_and_stays_in_its_line(tmp_path: Path) -> None:
+    nasty = "\x1b[31mred\x9b2J\nnext\r\x07"
+    lines = [
+        {**SESSION, "host": nasty},
+        job(nasty, lane=nasty),
+        {"event": "wait", "key": nasty, "what": nasty},
+        {"event": "note", "key": nasty, "text": nasty},
+        reserved(nasty, nasty, "0.1", {"model": nasty}),
+        {"event": "again", "key": nasty, "model": nasty, "cause": nasty, "error": nasty, "delay_s": 1.0},
+        {"event": "obeyed", "limits": {f"models.{nasty}.max_concurrency": 3, "run.concurrency": 4}},
+        {"event": "price", "model": nasty, "price": {}, "source": nasty},
+        ended(nasty, "failed", cause=nasty, error=nasty),
+    ]
+    watched = RunWatcher(write(tmp_path, lines))
+    status = watched.poll()
+    said = render_status(status) + "\n" + render_job_details(job_details(watched, status, "*"), status.at)
+    assert all(line.isprintable() for line in said.split("\n"))
+    json.dumps(status_to_json(status) | job_details_to_json(job_details(watched, status, "*")))
+
+
+def test_a_damaged_journal_is_one_line_that_says_where(tmp_path: Path) -> None:
+    write(tmp_path, [SESSION, job("a")])
+    path = tmp_path / "journal.jsonl"
+    path.write_text(path.read_text() + "{nonsense\n" + json.dumps({**job("b"), "t": 1.0}) + "\n")
+    with pytest.raises(JournalError, match=r"journal\.jsonl, line 4: not a journal line"):
+        look(tmp_path)
+    for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "waited", "key": "a"}):
+        with pytest.raises(JournalError):
+            look(write(tmp_path, [SESSION, bad]))
+
+
+def test_a_moment_that_no_calendar_has_is_left_out(tmp_path: Path) -> None:
+    status = look(write(tmp_path, [{**SESSION, "t": 1e300}, job("a")]))
+    assert "session" in render_status(status)
+    assert status_to_json(status)["sessions"]
+
+
+def test_a_line_that_is_being_written_is_left_for_the_next_look(tmp_path: Path) -> None:
+    write(tmp_path, [SESSION, job("a")])
+    path = tmp_path / "journal.jsonl"
+    line = json.dumps({**job("b"), "t": 2000.0}) + "\n"
+    watched = RunWatcher(tmp_path)
+    assert len(watched.poll().jobs) == 1
+    with path.open("a") as file:
+        for piece in (line[:10], line[10:]):
+            assert len(watched.poll().jobs) == 1
+            file.write(piece)
+            file.flush()
+    assert [each.key for each in watched.poll().jobs] == ["a", "b"]
+
+
+def test_status_of_replaced_run_is_read_from_start(tmp_path: Path) -> None:
+    watched = RunWatcher(write(tmp_path, [SESSION, job("a"), job("b")]))
+    assert len(watched.poll().jobs) == 2
+    write(tmp_path, [SESSION, job("c")])
+    assert [each.key for each in watched.poll().jobs] == ["c"]
+
+
+def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> None:
+    lines = [
+        SESSION,
+        job("a/b", lane="m"),
+        {"event": "started", "key": "a/b", "attempt": 1},
+        reserved("a/b", "turn-1", "0.5", {"model": "m"}),
+        {"event": "wait", "key": "a/b", "what": "m: rate limit"},
+        {"event": "waited", "key": "a/b", "what": "m: rate limit", "waited_s": 12.5},
+        {"event": "wait", "key": "a/b", "what": "m: rate limit, 7 s"},
+        {"event": "waited", "key": "a/b", "what": "m: rate limit, 7 s", "waited_s": 7.5},
+        settled("a/b", "turn-1", "0.2", {"usage": {"input": 7, "output": 1}}),
+        {"event": "note", "key": "a/b", "text": "looks around"},
+    ]
+    watched = RunWatcher(write(tmp_path, lines))
+    status = watched.poll()
+    for file in ("logs/a/b.jsonl", "transcripts/a/b.jsonl"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text("{}\n")
+    (each,) = job_details_to_json(job_details(watched, status, "a/*"))["jobs"]
+    (call,) = each["calls"]
+    assert (call["state"], call["usd"], call["tokens"]) == ("settled", "0.2", {"input": 7, "output": 1})
+    assert call["duration_s"] == 5.0
+    assert each["waited_s"] == {"m: rate limit": 20.0}
+    assert each["notes"] == ["looks around"]
+    assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
+    with pytest.raises(ConfigError, match="matches no job of this run"):
+        job_details(watched, status, "b*")

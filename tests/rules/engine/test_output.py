@@ -1,0 +1,93 @@
+"""Reading the engine's output where the real engine cannot be made to write it on demand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codetaste.rules.engine.output import RULE_ALIAS, UnreadableOutput, parse_output
+
+EMPTY = b'{"runs": [{"results": []}]}'
+IDS = {RULE_ALIAS.format(0): "mine", RULE_ALIAS.format(1): "other"}
+
+
+def problems(**error: Any) -> list[tuple[str, str, str, str]]:
+    report = json.dumps({"errors": [error], "paths": {"scanned": ["a.py"]}}).encode()
+    found = parse_output(EMPTY, report, IDS, {"a.py"}).problems
+    return [(p.kind, p.rule_id, p.path, p.message) for p in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Syntax error", "parse"),
+        (["PartialParsing", []], "parse"),
+        ("Timeout", "timeout"),
+        ("Out of memory", "engine"),
+        ("Internal matching error", "engine"),
+        ("Too many matches", "rule"),
+        (None, "engine"),
+        (7, "engine"),
+    ],
+)
+def test_sarif_errors_are_classified_by_kind(name: object, kind: str) -> None:
+    assert problems(type=name, rule_id=RULE_ALIAS.format(0), path="a.py", message="m")[0][:3] == (
+        kind,
+        "mine",
+        "a.py",
+    )
+
+
+def test_a_message_names_the_rule_as_its_author_does() -> None:
+    said = problems(
+        type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {RULE_ALIAS.format(1)} file: a.py]"
+    )
+    assert said == [("timeout", "other", "", "Fixpoint timeout: Fixpoint timeout [rule: other file: a.py]")]
+    assert problems(type="Fixpoint timeout", message="svalue propagation", path="a.py")[0][0] == "parse"
+
+
+def test_messages_are_one_bounded_line_that_can_be_printed() -> None:
+    said = problems(type="Syntax error", message="x\n" * 5_000 + "\udcff", path="gone.py")[0]
+    assert len(said[3]) < 700
+    assert "\n" not in said[3]
+    assert problems(type="Syntax error", message="\udcff")[0][3].isascii()
+    assert said[2] == "gone.py"
+
+
+def test_paths_may_be_encoded_or_not() -> None:
+    def found(uri: str, files: set[str]) -> str:
+        region = {"startLine": 1}
+        place = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+        sarif = json.dumps({"runs": [{"results": [{"ruleId": RULE_ALIAS.format(0), "locations": [place]}]}]})
+        return parse_output(sarif.encode(), b"{}", IDS, files).matches[0].path
+
+    assert found("a%20b.py", {"a b.py"}) == "a b.py"
+    assert found("a%20b.py", {"a%20b.py", "a b.py"}) == "a%20b.py"
+    assert found("./%FF.py", {"\udcff.py"}) == "\udcff.py"
+
+
+@pytest.mark.parametrize(
+    ("sarif", "report"),
+    [
+        (b"", b""),
+        (EMPTY, b'{"errors": ['),
+        (EMPTY[:9], b"{}"),
+        (b"[]", b"{}"),
+        (b'{"runs": [{"results": [{}]}]}', b"{}"),
+        (b"[" * 100_000, b"{}"),
+    ],
+)
+def test_damaged_output_is_no_answer(sarif: bytes, report: bytes) -> None:
+    with pytest.raises(UnreadableOutput):
+        parse_output(sarif, report, IDS, set())
+
+
+def test_an_error_about_all_rules_is_no_answer_either() -> None:
+    report = json.dumps(
+        {"errors": [{"type": "Invalid YAML", "message": "Invalid YAML at line x:5:\n Expected a list"}]}
+    )
+    with pytest.raises(UnreadableOutput, match="Expected a list") as caught:
+        parse_output(EMPTY, report.encode(), IDS, set())
+    assert caught.value.rules_refused

@@ -1,0 +1,52 @@
+"""Git as it is run: what a full disk is called, whatever git calls it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+mount -t tmpfs -o size="$2" tmpfs "$1" && git init -q --bare "$1/git" && exec "$3" -c "$4" "$1/git" "$5"
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+import anyio
+from codetaste.errors import StorageFull
+from codetaste.source.git import run_git
+async def main():
+    with open(sys.argv[2], "rb") as stdin:
+        try:
+            await run_git("fast-import", "--quiet", git_dir=Path(sys.argv[1]), timeout_s=60, stdin=stdin)
+        except StorageFull as error:
+            print(error)
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("size", ["512k", "601k", "700k"])
+def test_git_full_disk_is_reported_as_full_disk(
+    size: str, tmp_path: Path, require: Callable[..., None]
+) -> None:
+    command = ["unshare", "--mount", "--map-root-user"]
+    able = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
+    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    blobs = tmp_path / "blobs"
+    with blobs.open("wb") as file:
+        for number in range(20_000):
+            content = b"%d" % number * 20
+            file.write(b"blob\ndata %d\n%b\n" % (len(content), content))
+    (tmp_path / "disk").mkdir()
+    done = subprocess.run(
+        [*command, "sh", "-c", SCRIPT, "sh", tmp_path / "disk", size, sys.executable, PROGRAM, blobs],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "git fast-import: no space left on the device" in done.stdout

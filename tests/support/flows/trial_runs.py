@@ -1,0 +1,104 @@
+"""Places with configs of trials on the tiny benchmark, in bubblewrap boxes, and what is looked at there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from support.flows import tiny_benchmark
+from support.flows.tiny_benchmark import Place, Tiny
+
+MODELS = Path(__file__).parent / "trial_models.py"
+DIRECT = ("open/direct",)
+ALL = ("instructed/direct", "open/direct", "open/plan", "open/multiplan")
+
+
+def model_table(name: str, script: str, price: str = tiny_benchmark.PRICE) -> str:
+    return f'[[models]]\nid = "{name}"\nprovider = "scripted"\nmodel = "{MODELS}:{script}"\nprice = {price}\n'
+
+
+def agent_table(name: str, model: str, more: str = "", harness: str = "codetaste") -> str:
+    return f'[[agents]]\nid = "{name}"\nharness = "{harness}"\nmodel = "{model}"\n{more}\n'
+
+
+def track_table(name: str, more: str = "") -> str:
+    track, mode = name.split("/")
+    judge = 'judge = "judge"\n' if mode == "multiplan" else ""
+    return f'[[tracks]]\ntrack = "{track}"\nmode = "{mode}"\n{judge}{more}\n'
+
+
+def trial_place(
+    folder: Path,
+    alpha: Tiny,
+    tracks: Sequence[str] = DIRECT,
+    *,
+    coder: str = "coder",
+    judge: str = "judge",
+    agent: str = "budget_usd = 2.0\ntime_limit = '5m'",
+    track: str = "",
+    run: str = "budget_usd = 20.0",
+    more: str = "",
+) -> Place:
+    """A place whose one agent "a" works on ``tracks`` as the scripts ``coder`` and ``judge`` say."""
+    text = "\n".join(
+        [
+            f'[run]\nname = "r"\n{run}',
+            f'[benchmark]\npath = "{alpha.bench.root}"\nrepos = "{alpha.bench.repos}"',
+            '[sandbox]\nengine = "bubblewrap"\nmax = 4',
+            model_table("m", coder),
+            *([model_table("judge", judge)] if "open/multiplan" in tracks else []),
+            agent_table("a", "m", agent),
+            *(track_table(name, track) for name in tracks),
+            more,
+        ]
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "config.toml"
+    config.write_text(text)
+    return Place(folder, alpha.cache, config)
+
+
+def output(where: Place, alpha: Tiny, track: str = "open/direct", agent: str = "a") -> Path:
+    return where.out / "outputs" / track / alpha.row.path / agent
+
+
+def metadata(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
+    return told
+
+
+def applied(alpha: Tiny, folder: Path, into: Path) -> dict[str, str]:
+    """R with the prediction in ``folder`` applied by git: every file and its text."""
+    clone = alpha.bench.repos / "tiny" / alpha.row.repo
+    tiny_benchmark.git(clone, "worktree", "prune")
+    subprocess.run(["git", "clone", "--quiet", str(clone), str(into)], check=True, capture_output=True)
+    tiny_benchmark.git(into, "checkout", "--quiet", alpha.row.base)
+    patch = folder / "prediction.diff"
+    if patch.stat().st_size:
+        tiny_benchmark.git(into, "apply", "--index", str(patch.absolute()))
+    files = tiny_benchmark.git(into, "ls-files").splitlines()
+    return {name: (into / name).read_text() for name in files}
+
+
+def products(where: Place) -> dict[str, bytes]:
+    """Every file below outputs/, without what differs from run to run: times."""
+    root = where.out / "outputs"
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.name in {"inference_metadata.json", "evaluation_result.json"}:
+            found[str(path.relative_to(root))] = json.dumps(_timeless(json.loads(path.read_text()))).encode()
+        elif path.is_file():
+            found[str(path.relative_to(root))] = path.read_bytes()
+    return found
+
+
+TIMES = {"start_time", "finish_time", "evaluation_timestamp"}
+
+
+def _timeless(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {key: _timeless(value) for key, value in told.items() if key not in TIMES}
+    return [_timeless(item) for item in told] if isinstance(told, list) else told

@@ -1,0 +1,117 @@
+"""The three protocols side by side: replies streamed and whole, usage, errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+from support.llm.provider.anthropic import anthropic_events, message
+from support.llm.provider.openai import chat_events, completion, responses_events, whole_response
+from support.llm.provider.reply import Block, Event
+
+Protocol = Literal["anthropic", "openai", "openai-chat"]
+Tell = Callable[[dict[str, Any]], Any]
+"""From the usage as the protocol has it to what is said instead; None says nothing."""
+
+PROTOCOLS: tuple[Protocol, ...] = ("anthropic", "openai", "openai-chat")
+_EVENTS = {"anthropic": anthropic_events, "openai": responses_events, "openai-chat": chat_events}
+_WHOLE = {"anthropic": message, "openai": whole_response, "openai-chat": completion}
+
+
+def protocol_of(path: str) -> Protocol:
+    """Say whose endpoint this is."""
+    for end, protocol in (("/messages", "anthropic"), ("/responses", "openai")):
+        if path.partition("?")[0].endswith(end):
+            return protocol  # type: ignore[return-value]
+    assert path.endswith("/chat/completions"), path
+    return "openai-chat"
+
+
+def sse(protocol: Protocol, event: Event | str) -> bytes:
+    """Write one server-sent event; a text stands as it is."""
+    said = event if isinstance(event, str) else json.dumps(event)
+    name = "" if isinstance(event, str) or protocol == "openai-chat" else f"event: {event.get('type')}\n"
+    return f"{name}data: {said}\n\n".encode()
+
+
+def usage_of(protocol: Protocol, counts: dict[str, Any]) -> dict[str, Any]:
+    """Say ``counts`` in the words of a protocol."""
+    if protocol == "anthropic":
+        return {name: count for name, count in counts.items() if name != "reasoning_tokens"}
+    read, written = counts.get("cache_read_input_tokens") or 0, counts.get("cache_creation_input_tokens") or 0
+    prompt, output = counts["input_tokens"] + read + written, counts["output_tokens"]
+    cached = {"cached_tokens": read, "cache_write_tokens": written}
+    thought = {"reasoning_tokens": counts.get("reasoning_tokens", 0)}
+    names = ("input", "output") if protocol == "openai" else ("prompt", "completion")
+    return {
+        f"{names[0]}_tokens": prompt,
+        f"{names[0]}_tokens_details": cached,
+        f"{names[1]}_tokens": output,
+        f"{names[1]}_tokens_details": thought,
+        "total_tokens": prompt + output,
+    }
+
+
+def error_of(protocol: Protocol, kind: str, message: str) -> dict[str, Any]:
+    """Return the body of a refusal."""
+    if protocol == "anthropic":
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_error"}
+    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+
+
+def error_event_of(protocol: Protocol, kind: str, message: str) -> Event:
+    """Return the event that ends a stream with an error."""
+    if protocol == "openai":
+        return {"type": "error", "code": kind, "message": message, "param": None, "sequence_number": 99}
+    return error_of(protocol, kind, message)
+
+
+def events_of(
+    body: dict[str, Any],
+    blocks: list[Block],
+    stop: str,
+    usage: dict[str, Any] | None,
+    *,
+    protocol: Protocol = "anthropic",
+    tell: Tell | None = None,
+    name: str = "1",
+) -> list[Event | str]:
+    """Return what is sent for a reply, event by event; ``name`` is what the provider calls it."""
+    return list(_EVENTS[protocol](body, blocks, stop, told(protocol, usage, tell), name))
+
+
+def whole_of(
+    body: dict[str, Any],
+    blocks: list[Block],
+    stop: str,
+    usage: dict[str, Any] | None,
+    *,
+    protocol: Protocol = "anthropic",
+    tell: Tell | None = None,
+    name: str = "1",
+) -> dict[str, Any]:
+    """Return a reply that is not streamed."""
+    return _WHOLE[protocol](body, blocks, stop, told(protocol, usage, tell), name)
+
+
+def told(protocol: Protocol, usage: dict[str, Any] | None, tell: Tell | None) -> Any:
+    """Return the usage as it is told."""
+    said = None if usage is None else usage_of(protocol, usage)
+    return said if said is None or tell is None else tell(said)
+
+
+def said_before(protocol: Protocol, body: dict[str, Any]) -> tuple[str, int]:
+    """Return the system prompt of a request, and how many replies its conversation has so far."""
+    if protocol == "anthropic":
+        system = "".join(block["text"] for block in body.get("system", ()))
+        return system, sum(message["role"] == "assistant" for message in body["messages"])
+    if protocol == "openai-chat":
+        said = [message for message in body["messages"] if message["role"] in {"system", "developer"}]
+        system = "".join(str(message["content"]) for message in said)
+        return system, sum(message["role"] == "assistant" for message in body["messages"])
+    replies, ours = 0, True
+    for item in body["input"]:
+        before, ours = ours, item.get("role") == "user" or item.get("type") == "function_call_output"
+        replies += before and not ours
+    return body.get("instructions") or "", replies
