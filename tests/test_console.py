@@ -160,12 +160,12 @@ sys.meta_path.insert(0, Interrupting())
 """
 
 
-@pytest.mark.parametrize("program", ["codetaste", "codetaste.run"])
+@pytest.mark.parametrize("program", ["codetaste run", "codetaste.run"])
 @pytest.mark.parametrize("name", ["anyio", "cyclopts", "pydantic", "codetaste.run.limits"])
 def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str, name: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(name=name))
     done = subprocess.run(
-        [sys.executable, "-m", program, "--version" if program == "codetaste" else "nofile.toml"],
+        [sys.executable, "-m", *program.split(), "nofile.toml"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import VERSION_PATTERN, AgentManifest
 
@@ -35,7 +36,7 @@ def published_manifest(folder: Path) -> AgentManifest:
     Raises:
         ConfigError: one line for each mistake.
     """
-    path = folder / "agent_config.json"
+    path = folder / AGENT_CONFIG_FILE
     try:
         config = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:

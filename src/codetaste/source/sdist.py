@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import locked, storage_error
 from codetaste.errors import SourceError
-from codetaste.source.tree.store import locked
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -157,7 +156,7 @@ async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what:
                     digest.update(chunk)
                     await file.write(chunk)
         except OSError as error:
-            raise storage_error(error, f"cannot write {partial}") from error
+            raise storage_error(error, f"cannot write {partial}", SourceError) from error
     return digest.hexdigest()
 
 

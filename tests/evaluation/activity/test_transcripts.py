@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from codetaste.evaluation.activity.counts import ACTIVITY_FILE, Activity, read_activity, write_activity
+from codetaste.benchmark.layout import ACTIVITY_FILE
+from codetaste.evaluation.activity.counts import Activity, read_activity, write_activity
 from codetaste.evaluation.activity.transcripts import activity_of_log, activity_of_trial
 
 KEY = "infer/a/open/direct/x__y-01234567"

@@ -139,7 +139,7 @@ def test_write_unscored_patch_leaves_no_published_result_files(
 def test_test_results_outlive_a_scoring_that_came_to_nothing(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
     put(folder, half)
-    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, counts=None, precision=None))
+    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
     assert not (folder / "evaluation_result.json").exists()
     assert read_recorded_tests(folder, half.patch_sha256) == read_recorded_tests(folder) == TESTS
     assert read_recorded_tests(folder, "0" * 64) is None

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import storage_error
 from codetaste.errors import SourceError
 from codetaste.source.sdist import trust_store
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     import ssl
@@ -153,7 +153,7 @@ async def _read_body(
             await file.flush()
             await to_thread.run_sync(os.fsync, file.wrapped.fileno())
     except OSError as error:
-        raise storage_error(error, f"cannot write {path}") from error
+        raise storage_error(error, f"cannot write {path}", SourceError) from error
     if total is not None and have != total:
         raise _TransientError(f"it ended after {have:,} of {total:,} bytes")
 

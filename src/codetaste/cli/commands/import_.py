@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from anyio import from_thread, to_thread
 
 from codetaste.benchmark.instances_csv import is_path_name
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE, EVALUATION_FOLDER, METADATA_FILE, PREDICTION_FILE
 from codetaste.benchmark.release.staging import staging_folder
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, Flag
 from codetaste.console import command, notify, print_result
+from codetaste.core.files import storage_error
 from codetaste.core.paths import cache_dir
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
@@ -35,7 +37,7 @@ from codetaste.run.services import open_scanner
 from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.parse import read_patch
-from codetaste.source.tree.writer import TreeLimits, storage_error
+from codetaste.source.tree.writer import TreeLimits
 
 if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
@@ -154,7 +156,7 @@ def _create_run(outputs: Path, run: Path, staging: Path, benchmark: Benchmark | 
         imported = import_outputs(source, stage / "run", benchmark, source_name=str(outputs))
         (stage / "run").rename(run)
     except OSError as error:
-        raise storage_error(error, str(run)) from error
+        raise storage_error(error, str(run), SourceError) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return imported
@@ -198,7 +200,7 @@ async def _evaluate_unscored(run: Path, benchmark: Benchmark) -> _Scores:
 
 async def _evaluate_and_write(record: TrialRecord, context: _ScoringContext) -> None:
     instance = context.benchmark.get(record.instance)
-    folder = record.folder / "evaluation"
+    folder = record.folder / EVALUATION_FOLDER
     evaluation = await _evaluate_record(record, instance, folder, context)
 
     def write() -> None:
@@ -206,8 +208,8 @@ async def _evaluate_and_write(record: TrialRecord, context: _ScoringContext) -> 
             folder,
             evaluation,
             instance=instance,
-            agent_config=_read_metadata(record.folder / "agent_config.json"),
-            inference_metadata=_read_metadata(record.folder / "inference_metadata.json") or None,
+            agent_config=_read_metadata(record.folder / AGENT_CONFIG_FILE),
+            inference_metadata=_read_metadata(record.folder / METADATA_FILE) or None,
             instance_metadata=context.benchmark.metadata(instance),
             timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
@@ -220,7 +222,7 @@ async def _evaluate_record(
 ) -> Evaluation:
     rules = await to_thread.run_sync(read_rule_set, context.benchmark, instance)
     baseline = await to_thread.run_sync(read_baseline, context.benchmark, instance)
-    path = record.folder / "prediction.diff"
+    path = record.folder / PREDICTION_FILE
     try:
         patch = await to_thread.run_sync(read_patch, path)
     except PatchTooLarge as error:

@@ -12,13 +12,12 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import ACTIVITY_FILE
 from codetaste.core.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ACTIVITY_FILE = "activity.json"
-"""File name in a trial's ``evaluation/`` folder, beside ``scores.json``."""
 _MAX_FILE_BYTES = 64 * 1024
 _MAX_COUNT = 10**9
 

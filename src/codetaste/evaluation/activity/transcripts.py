@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import EVENTS_FOLDER, PUBLISHED_LOG_FILE, TRANSCRIPTS_FOLDER
 from codetaste.evaluation.activity.bulk_edits import BulkEditKind, bulk_edit_kind
 from codetaste.evaluation.activity.cli_logs import calls_in_output
 from codetaste.evaluation.activity.counts import Activity
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from codetaste.evaluation.activity.tool_calls import CountedToolCall
 
 
-PUBLISHED_LOG = "inference.out"
 """File in which the published harness stores the output of the agent's container."""
 
 _STEP = "execute"
@@ -54,16 +54,16 @@ def activity_of_trial(run: Path, trial_key: str) -> Activity | None:
     Returns:
         None if there is no transcript and no output, so that the activity is unknown.
     """
-    own = run / "transcripts" / trial_key / f"{_STEP}.jsonl"
+    own = run / TRANSCRIPTS_FOLDER / trial_key / f"{_STEP}.jsonl"
     if own.is_file():
         return count_calls(_own_calls(own))
-    transcripts = _attempts(run / "transcripts" / trial_key)
+    transcripts = _attempts(run / TRANSCRIPTS_FOLDER / trial_key)
     with_replies = next((found for path in transcripts if (found := _Transcript.read(path)).replies), None)
     if with_replies is not None:
         return count_calls(with_replies.calls(Blobs(run / "blobs")))
     if transcripts:
         return Activity()
-    outputs = _attempts(run / "events" / trial_key)
+    outputs = _attempts(run / EVENTS_FOLDER / trial_key)
     return count_calls(calls_in_output(_lines(outputs[0]))) if outputs else None
 
 
@@ -74,7 +74,7 @@ def activity_of_log(folder: Path) -> Activity | None:
         None if there is no log or it contains no call: an agent that does not log its calls cannot be
         distinguished from one that makes none.
     """
-    log = folder / PUBLISHED_LOG
+    log = folder / PUBLISHED_LOG_FILE
     if not log.is_file():
         return None
     found = count_calls(calls_in_output(_lines(log)))

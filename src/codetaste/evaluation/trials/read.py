@@ -7,8 +7,9 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import MODES, OUTPUTS_FOLDER, TRACKS
 from codetaste.evaluation.trials.context import ReadContext
-from codetaste.evaluation.trials.find import MODES, TRACKS, find_trials
+from codetaste.evaluation.trials.find import find_trials
 from codetaste.evaluation.trials.missing import reconcile_with_journal
 from codetaste.evaluation.trials.read_trial import read_trial
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.find import TrialFolder
     from codetaste.evaluation.trials.records import TrialRecord
 
-_LAYOUT_FOLDERS = frozenset({"outputs", *TRACKS, *MODES})
+_LAYOUT_FOLDERS = frozenset({OUTPUTS_FOLDER, *TRACKS, *MODES})
 _MAX_LISTED = 5
 
 

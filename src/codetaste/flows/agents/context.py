@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from anyio import CapacityLimiter, to_thread
 
 from codetaste.errors import ConfigError
-from codetaste.harness.install.store import install_agent
+from codetaste.harness.install.build import install_agent
 from codetaste.sandbox.provider import open_sandboxes
 
 if TYPE_CHECKING:

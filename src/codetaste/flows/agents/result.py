@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from decimal import Decimal
 
-UNKNOWN, SUCCESS, TIMEOUT, BUDGET = "unknown", "success", "timeout", "budget_exceeded"
-"""Finish reasons of the published layout (DESIGN §6); UNKNOWN: the agent still runs, or was stopped."""
-EXECUTION_ERROR, ERROR = "execution_error", "error"
-"""EXECUTION_ERROR is the agent's own fault; ERROR means that something the agent needed failed."""
 _NOTABLE = 0.01
 """Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
 
@@ -38,7 +35,7 @@ class AgentRunResult:
     the cost that the CLI agent reports, None where it reports none.
     """
 
-    finish_reason: str = UNKNOWN
+    finish_reason: FinishReason = FinishReason.UNKNOWN
     message: str = ""
     turns: int = 0
     tool_calls: int = 0

@@ -1,18 +1,16 @@
-"""The run directory as storage: its lock, its store of long texts, and errors of the disk.
+"""Long texts of a run directory, each stored once under the SHA-256 of its bytes.
 
-Long texts are stored once, under the SHA-256 of their bytes, so that the journal's lines stay short.
+So the journal's lines stay short.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import os
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from codetaste.core.files import _write_durably, storage_error, sync_directory
+from codetaste.core.files import storage_error, sync_directory, write_atomically
 from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ class Blobs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._known: set[str] = set()
-        self._serial = itertools.count()
 
     async def store(self, text: str) -> str:
         """Store ``text`` unless it is stored already, and return its digest; durable on return.
@@ -57,18 +54,11 @@ class Blobs:
         target = self.path(digest)
         if target.exists():
             return
-        temporary = target.with_name(f".{digest}.{os.getpid()}.{next(self._serial)}")
+        write_atomically(target, data)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                _write_durably(temporary, data)
-                temporary.rename(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-            sync_directory(target.parent)
             sync_directory(self._directory)
         except OSError as error:
-            raise storage_error(error, target) from error
+            raise storage_error(error, target, JournalError) from error
 
     def _read_blob(self, digest: str) -> bytes:
         path = self.path(digest)
@@ -77,7 +67,7 @@ class Blobs:
         except FileNotFoundError as error:
             raise JournalError(f"{path} is missing; restore it, or rerun the job that wrote it") from error
         except OSError as error:
-            raise storage_error(error, path) from error
+            raise storage_error(error, path, JournalError) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise JournalError(
                 f"{path} is damaged: its content does not match its hash; rerun the job that wrote it"

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
@@ -270,6 +271,6 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
 
 def find_products(directory: Path) -> tuple[Path, ...]:
     """Return the result folders of a run, each in the published layout."""
-    outputs = directory / "outputs"
-    benchmarks = sorted(table.parent for table in directory.glob("*/*/instances.csv"))
+    outputs = directory / OUTPUTS_FOLDER
+    benchmarks = sorted(table.parent for table in directory.glob(f"*/*/{INSTANCES_FILE}"))
     return (*benchmarks, outputs) if outputs.is_dir() else tuple(benchmarks)

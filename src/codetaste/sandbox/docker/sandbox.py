@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from codetaste.core.tar import TarScanner
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import TESTBED
+from codetaste.sandbox.base import TESTBED, EndReason, SandboxEnd
 from codetaste.sandbox.docker.archive import (
     CHUNK_BYTES,
     ArchiveUpload,
@@ -45,7 +45,6 @@ _EXPIRED, _KILLED = 3, 137
 _NOT_RUNNING = {404, 409}
 _STOPPED = "container state improper"
 """Podman's message for a container that is not running."""
-_REMOVED = "its container was removed by another program"
 
 
 @dataclass(slots=True)
@@ -56,7 +55,7 @@ class DockerSandbox:
     name: str
     spec: SandboxSpec
     supervisor: SupervisorClient
-    _reason: str = ""
+    _end: SandboxEnd | None = None
     _end_expected: bool = False
     _stopped: bool = False
     _reason_known: anyio.Event = field(default_factory=anyio.Event)
@@ -72,9 +71,9 @@ class DockerSandbox:
         return TESTBED
 
     @property
-    def end_reason(self) -> str:
-        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
-        return self._reason if self._reason_known.is_set() else ""
+    def end(self) -> SandboxEnd | None:
+        """Why the sandbox ended without ``stop``, None if it did not; all its processes are gone then."""
+        return self._end if self._reason_known.is_set() else None
 
     async def wait_ready(self) -> None:
         """Wait until commands can be run.
@@ -93,8 +92,8 @@ class DockerSandbox:
     async def watch_end(self) -> None:
         """Wait for the end of the supervisor; unless it was requested, find out the reason."""
         await self.supervisor.failed.wait()
-        if not self._end_expected and not self._reason:
-            self._reason = await self._diagnosis()
+        if not self._end_expected and self._end is None:
+            self._end = await self._diagnosis()
             self._reason_known.set()
 
     async def run(
@@ -110,7 +109,7 @@ class DockerSandbox:
         """Run ``command`` as ``Sandbox.run`` describes, without a call of the engine.
 
         Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
+            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason.
         """
         try:
             return await self.supervisor.run(
@@ -121,7 +120,7 @@ class DockerSandbox:
                 raise
             with anyio.move_on_after(_DIAGNOSIS_S):
                 await self._reason_known.wait()
-            raise SandboxError(f"the sandbox ended: {self._reason or error}") from error
+            raise SandboxError(f"the sandbox ended: {self._end or error}") from error
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
         """Unpack a trusted tar archive: one call of the engine, or several where the root is read-only.
@@ -201,7 +200,12 @@ class DockerSandbox:
 
     async def end_disk_full(self) -> None:
         """End the sandbox because it has exceeded its disk limit."""
-        await self._end("disk full")
+        self._end = self._end or SandboxEnd(EndReason.DISK_FULL)
+        with anyio.CancelScope(shield=True):
+            await self.supervisor.fail(str(self._end))
+            with suppress(SandboxError):  # the supervisor has ended by now, and all processes with it
+                await self._kill()
+        self._reason_known.set()
 
     async def aclose(self) -> None:
         """Do nothing: the provider that opened the sandbox removes it."""
@@ -209,14 +213,6 @@ class DockerSandbox:
     def expect_end(self) -> None:
         """Record that from now on the end of the sandbox is expected."""
         self._end_expected = True
-        self._reason_known.set()
-
-    async def _end(self, reason: str) -> None:
-        self._reason = self._reason or reason
-        with anyio.CancelScope(shield=True):
-            await self.supervisor.fail(reason)
-            with suppress(SandboxError):  # the supervisor has ended by now, and all processes with it
-                await self._kill()
         self._reason_known.set()
 
     async def _kill(self) -> None:
@@ -241,7 +237,7 @@ class DockerSandbox:
         while (await self._state()).get("Status") in _ENDING_STATES:  # noqa: ASYNC110 - Podman sends no event
             await anyio.sleep(_POLL_S)
 
-    async def _diagnosis(self) -> str:
+    async def _diagnosis(self) -> SandboxEnd:
         """Ask the engine why the container ended; it may still be ending."""
         gone = ""
         for _ in range(_DIAGNOSIS_TRIES):
@@ -251,29 +247,31 @@ class DockerSandbox:
             except EngineGone as error:
                 gone = str(error)
             except SandboxError:
-                return _REMOVED
+                return SandboxEnd(EndReason.REMOVED)
             else:
                 if state.get("Status") == "removing":
-                    return _REMOVED
+                    return SandboxEnd(EndReason.REMOVED)
                 if not state.get("Running") and state.get("Status") not in _ENDING_STATES:
-                    return "the container engine was restarted" if gone else self._reason_of(state)
+                    return SandboxEnd(EndReason.ENGINE_RESTARTED) if gone else self._end_of(state)
             await anyio.sleep(_AGAIN_S)
-        return f"the container engine is gone: {gone}" if gone else self.supervisor.problem
+        if gone:
+            return SandboxEnd(EndReason.ENGINE_GONE, gone)
+        return SandboxEnd(EndReason.SUPERVISOR_LOST, self.supervisor.problem)
 
     async def _state(self) -> Mapping[str, Any]:
         state: Mapping[str, Any] = (await self.engine.call("GET", f"containers/{self.name}/json"))["State"]
         return state
 
-    def _reason_of(self, state: Mapping[str, Any]) -> str:
+    def _end_of(self, state: Mapping[str, Any]) -> SandboxEnd:
         code = state.get("ExitCode")
         if state.get("OOMKilled"):
-            return "out of memory"
+            return SandboxEnd(EndReason.OUT_OF_MEMORY)
         if code == _EXPIRED:
-            return "its lifetime is over"
+            return SandboxEnd(EndReason.LIFETIME_OVER)
         if code == _KILLED:
-            return "killed: from the host, or its supervisor by a command in it"
+            return SandboxEnd(EndReason.KILLED)
         detail = " ".join(str(state.get("Error") or self.supervisor.problem).split())
-        return f"it ended with exit code {code}: {detail}"
+        return SandboxEnd(EndReason.EXITED, f"exit code {code}, {detail}")
 
     async def _last_words(self) -> str:
         """Return the log of the container, which has only the reason of a failed start."""

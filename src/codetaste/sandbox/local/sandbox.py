@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import TESTBED
+from codetaste.sandbox.base import TESTBED, EndReason, SandboxEnd
 from codetaste.sandbox.containment import resources as cgroup
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
 from codetaste.sandbox.containment.lifetime import StatusPipe, kill_namespace, wait_gone
@@ -68,7 +68,7 @@ class BubblewrapSandbox:
     status: StatusPipe
     archive_limiter: anyio.CapacityLimiter
     error_output: BoundedOutput = field(default_factory=lambda: BoundedOutput(_ERROR_BYTES))
-    _reason: str = ""
+    _end: SandboxEnd | None = None
     _end_expected: bool = False
     _gone: anyio.Event = field(default_factory=anyio.Event)
 
@@ -83,9 +83,9 @@ class BubblewrapSandbox:
         return TESTBED
 
     @property
-    def end_reason(self) -> str:
-        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
-        return self._reason if self._gone.is_set() else ""
+    def end(self) -> SandboxEnd | None:
+        """Why the sandbox ended without ``stop``, None if it did not; all its processes are gone then."""
+        return self._end if self._gone.is_set() else None
 
     async def run(
         self,
@@ -100,7 +100,7 @@ class BubblewrapSandbox:
         """Run ``command`` as ``Sandbox.run`` describes.
 
         Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
+            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason.
         """
         try:
             return await self.supervisor.run(
@@ -111,7 +111,7 @@ class BubblewrapSandbox:
                 raise
             with anyio.move_on_after(_END_WITHIN_S):
                 await self._gone.wait()
-            raise SandboxError(f"the sandbox ended: {self._reason or fault}") from fault
+            raise SandboxError(f"the sandbox ended: {self._end or fault}") from fault
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
         """Unpack a trusted tar archive; its members lie in the writable folders.
@@ -139,11 +139,11 @@ class BubblewrapSandbox:
         """End the sandbox; the provider removes its folders."""
         await self.stop()
 
-    async def end(self, reason: str) -> None:
-        """End the sandbox because of ``reason``; the first reason is recorded."""
-        if not self._end_expected and not self._reason:
-            self._reason = reason
-        await self.supervisor.fail(reason)
+    async def end_early(self, end: SandboxEnd) -> None:
+        """Kill everything in the sandbox because of ``end``; the first end is recorded."""
+        if not self._end_expected and self._end is None:
+            self._end = end
+        await self.supervisor.fail(str(end))
         await self.kill()
 
     async def kill(self) -> None:
@@ -172,7 +172,7 @@ class BubblewrapSandbox:
     async def watch_end(self) -> None:
         """Wait for the end of the supervisor, and kill what is left."""
         await self.supervisor.failed.wait()
-        await self.end(self.supervisor.problem)
+        await self.end_early(SandboxEnd(EndReason.SUPERVISOR_LOST, self.supervisor.problem))
 
     async def collect_errors(self) -> None:
         """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
@@ -183,9 +183,9 @@ class BubblewrapSandbox:
         message = " ".join(self.error_output.content().decode(errors="replace").split())
         await self.supervisor.fail(message or "all processes in the sandbox were ended")
 
-    async def end_when(self, until: Callable[[], Awaitable[str]]) -> None:
+    async def end_when(self, until: Callable[[], Awaitable[EndReason]]) -> None:
         """End the sandbox with the reason that ``until`` returns."""
-        await self.end(await until())
+        await self.end_early(SandboxEnd(await until()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,33 +315,31 @@ def bubblewrap_provider(
     return BubblewrapSandboxProvider(folder.resolve(), chosen.program)
 
 
-OUT_OF_MEMORY, DISK_FULL, TOO_MANY_PROCESSES = "out of memory", "disk full", "too many processes"
-
 _MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
 
 _SHARE = 20
 """Measuring takes at most one part in this many of the time: a million files must not cost a core."""
 
 
-async def wait_over_limits(pid: int, spec: SandboxSpec) -> str:
+async def wait_over_limits(pid: int, spec: SandboxSpec) -> EndReason:
     """Wait until the descendants of ``pid`` exceed memory or processes; return which."""
     while True:
         began = time.monotonic()
         used = await to_thread.run_sync(measure_process_tree, pid, spec.memory_bytes)
         if used.memory_bytes > spec.memory_bytes:
-            return OUT_OF_MEMORY
+            return EndReason.OUT_OF_MEMORY
         # A kernel limit, where there is one, is reached first: a fork then fails, and the sandbox lives on.
         if used.threads > spec.processes + 2 * OWN_PROCESSES:
-            return TOO_MANY_PROCESSES
+            return EndReason.TOO_MANY_PROCESSES
         await anyio.sleep(max(_MEMORY_EVERY_S, _SHARE * (time.monotonic() - began)))
 
 
-async def wait_disk_full(folders: Sequence[Path], spec: SandboxSpec) -> str:
+async def wait_disk_full(folders: Sequence[Path], spec: SandboxSpec) -> EndReason:
     """Wait until the files in ``folders`` exceed the disk limit; return the reason."""
     while True:
         began, total = time.monotonic(), 0
         for folder in folders:
             total += await to_thread.run_sync(measure_folder, folder, spec.disk_bytes - total)
             if total > spec.disk_bytes:
-                return DISK_FULL
+                return EndReason.DISK_FULL
         await anyio.sleep(max(_DISK_EVERY_S, _SHARE * (time.monotonic() - began)))

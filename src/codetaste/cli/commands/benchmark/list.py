@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, Several
 from codetaste.console import command, print_result
@@ -99,7 +99,7 @@ def instance_row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
     """Return the JSON data of an instance in the list."""
     rules = [benchmark.rules_path(instance, direction).is_file() for direction in Direction]
     texts = [benchmark.description_path(instance, track).is_file() for track in Track]
-    folder = benchmark.root / "instance_images" / instance.path
+    folder = environment_folder(benchmark.root, instance)
     return {
         "instance": instance.id,
         "repository": f"{instance.owner}/{instance.repo}",
@@ -109,5 +109,5 @@ def instance_row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
         "category": instance.category,
         "descriptions": all(texts),
         "rules": any(rules),
-        "environment": (folder / "instance_metadata.json").is_file(),
+        "environment": (folder / INSTANCE_METADATA_FILE).is_file(),
     }

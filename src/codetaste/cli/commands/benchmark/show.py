@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
 from codetaste.benchmark.facts.facts import describe_benchmark
+from codetaste.benchmark.layout import Track
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.commands.benchmark.list import instance_row
 from codetaste.cli.options import AsJson
