@@ -1,4 +1,4 @@
-"""A provider to which the gateway forwards requests verbatim: address, headers, timeouts, connections."""
+"""The models that the gateway serves, and the providers to which it forwards requests verbatim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from httpcore2 import URL
 
-    from codetaste.gateway.connection import ProviderConnection, ProviderConnector
+    from codetaste.gateway.connection import ProviderConnections, ProviderResponse
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.llm.wire.common.request import ProtocolName
@@ -43,6 +43,12 @@ FORWARDED_PROVIDERS = frozenset(_PATHS)
 _NEW_CAP_ONLY = (".openai.com", ".azure.com")
 """Hosts that accept only the newer name of the output cap, and reject both together."""
 
+_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
+"""Options that decide a model's price: a value in the config overrides the client's."""
+
+_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
+"""Options sent if the config does not set them; without them the provider's project settings decide."""
+
 
 class Upstream:
     """A provider; connections are opened on first use.
@@ -62,22 +68,26 @@ class Upstream:
         self.host = urlsplit(config.address).hostname or ""
         self._address, self._read_timeout_s = config.address.rstrip("/"), config.silence
         self.caps = CAP_NAMES[1:] if self.host.endswith(_NEW_CAP_ONLY) else CAP_NAMES
-        self._connector: ProviderConnector | None = None
+        self._connections: ProviderConnections | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
-    async def connect(self) -> ProviderConnection:
-        """Return a connection for one request; this costs nothing.
+    async def post(
+        self, content: bytes, *, headers: Mapping[str, str], query: str, streamed: bool
+    ) -> ProviderResponse:
+        """Send ``content`` with what is forwarded of a client's headers and query; return the response.
 
         Raises:
-            ModelUnavailable: the provider cannot be reached.
+            ModelUnavailable: there is none; ``unbilled`` if the request was certainly never sent.
         """
-        if self._connector is None:
-            from codetaste.gateway.connection import ProviderConnector  # noqa: PLC0415 - heavy
+        url, host = self.url(query)
+        if self._connections is None:
+            from codetaste.gateway.connection import ProviderConnections  # noqa: PLC0415 - heavy
 
-            url, _ = self.url("")
-            tls = trust_store() if url.scheme == b"https" else None
-            self._connector = ProviderConnector(url.origin, tls, min(self.timeout_s, CONNECT_TIMEOUT_S))
-        return await self._connector.connect()
+            self._connections = ProviderConnections(trust_store() if url.scheme == b"https" else None)
+        encoded = [(name.encode(), text.encode()) for name, text in self.headers(headers).items()]
+        return await self._connections.post(
+            url, [(b"host", host), *encoded], content, self.timeouts_s(streamed=streamed)
+        )
 
     def url(self, query: str) -> tuple[URL, bytes]:
         """Return the URL for a client request with the query ``query``, and the value of the host header."""
@@ -104,9 +114,9 @@ class Upstream:
         return {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
 
     async def aclose(self) -> None:
-        """Close all pooled connections."""
-        if self._connector is not None:
-            await self._connector.aclose()
+        """Close all connections."""
+        if self._connections is not None:
+            await self._connections.aclose()
 
 
 def _parsed(address: str) -> tuple[URL, bytes]:
@@ -117,13 +127,6 @@ def _parsed(address: str) -> tuple[URL, bytes]:
     url = httpx2.URL(address)
     core = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     return core, url.netloc
-
-
-_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
-"""Options that decide a model's price: a value in the config overrides the client's."""
-
-_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
-"""Options sent if the config does not set them; without them the provider's project settings decide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

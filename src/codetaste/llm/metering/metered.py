@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -32,7 +31,7 @@ from codetaste.orchestration.budget.cost import Cost
 from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from codetaste.llm.messages import Reply, Request, Usage
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.journal import Json
     from codetaste.orchestration.paid_call import PaidCall
     from codetaste.orchestration.retry import RetryRule
-
-    Prepare = Callable[[Request], Awaitable[None]]
 
 
 _TURNS = 8
@@ -95,7 +92,6 @@ class MeteredModel:
         self._retries, self._price_mismatch = retries, price_mismatch
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self.bound: TokenBound = PromptBound()
-        self._prepare: Prepare | None = None
 
     @property
     def id(self) -> str:
@@ -122,16 +118,15 @@ class MeteredModel:
         self.bound.learn(request, reply)
         return reply
 
-    def with_backend(self, model: Model, bound: TokenBound, meanwhile: Prepare | None = None) -> MeteredModel:
+    def with_backend(self, model: Model, bound: TokenBound) -> MeteredModel:
         """Return this model with the same price, limiter and retries, but with backend ``model``.
 
         Args:
             model: has the same id; forwards requests that another program has written.
             bound: bounds the prompts.
-            meanwhile: runs while a reservation is written to disk; with it, settlements are not awaited.
         """
         other = copy(self)
-        other.model, other.bound, other._prepare = model, bound, meanwhile  # noqa: SLF001 - of the same class
+        other.model, other.bound = model, bound
         return other
 
     async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
@@ -193,8 +188,7 @@ class MeteredModel:
             permit, reservation = await self._acquire(priced, ctx)
             try:
                 request = cap_to_budget(priced, reservation.granted, self.price)
-                ready = self._prepare and partial(self._prepare, request)
-                async with await ctx.start_call(name, reservation, note, meanwhile=ready) as paid:
+                async with await ctx.start_call(name, reservation, note) as paid:
                     if not permit.valid:
                         paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
@@ -274,7 +268,7 @@ class MeteredModel:
         if cost is not None:
             if not cost <= paid.granted:
                 ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
-            await paid.settle(cost, value, deferrable=self._prepare is not None)
+            await paid.settle(cost, value)
             return
         # The reply is valid although its cost is unknown: the reservation stays charged.
         problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"
