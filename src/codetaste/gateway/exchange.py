@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
 from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
-from codetaste.llm.wire.common.http import one_line
 from codetaste.llm.wire.common.request_cost import capped_body
 from codetaste.llm.wire.error_responses import ErrorKind, error_response
 from codetaste.llm.wire.protocols import SERVER_CODECS
@@ -250,7 +250,7 @@ def format_turn(number: int, reply: Reply) -> str:
     """Format turn ``number`` (from 1), e.g. "turn 3: Edit /testbed/one.py, Bash git status"."""
     calls = reply.message.tool_calls
     if not calls:
-        return f"turn {number}: {_short(reply.message.text)}"
+        return f"turn {number}: {one_line(reply.message.text, _MAX_CHARS)}"
     shown = ", ".join(f"{call.name} {_main_argument(call.arguments)}".rstrip() for call in calls[:_MAX_CALLS])
     more = f", and {len(calls) - _MAX_CALLS} more" if len(calls) > _MAX_CALLS else ""
     return f"turn {number}: {shown}{more}"
@@ -259,9 +259,4 @@ def format_turn(number: int, reply: Reply) -> str:
 def _main_argument(arguments: Mapping[str, Any]) -> str:
     found = next((arguments[name] for name in _MAIN_ARGUMENTS if name in arguments), "")
     words = found if isinstance(found, list) else [found]
-    return _short(" ".join(str(word) for word in words))
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text[: 10 * _MAX_CHARS].split())
-    return flat if len(flat) <= _MAX_CHARS else f"{flat[: _MAX_CHARS - 1]}…"
+    return one_line(" ".join(str(word) for word in words), _MAX_CHARS)

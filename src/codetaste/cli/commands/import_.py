@@ -22,6 +22,7 @@ from codetaste.cli.options import AsJson, Flag
 from codetaste.console import command, notify, print_result
 from codetaste.core.files import storage_error
 from codetaste.core.paths import cache_dir
+from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
 from codetaste.evaluation.baseline import compare_with_baseline, read_baseline
@@ -31,7 +32,6 @@ from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.evaluation.trials.import_outputs import check_source, import_outputs
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialStatus
-from codetaste.report.live.progress import printable
 from codetaste.rules.config import RulesConfig
 from codetaste.run.services import open_scanner
 from codetaste.source.archive import ArchiveLimits, unpack_archive

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.wire.common.http import one_line, read_json, redact
+from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:

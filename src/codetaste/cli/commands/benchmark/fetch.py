@@ -15,9 +15,9 @@ from codetaste.benchmark.instances_csv import nearest_names_hint
 from codetaste.benchmark.release.fetch import RELEASES, fetch_benchmark
 from codetaste.cli.options import AsJson, Flag
 from codetaste.console import command, notify, print_result
+from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError
-from codetaste.report.live.progress import printable
 
 if TYPE_CHECKING:
     from codetaste.benchmark.release.fetch import FetchedBenchmark

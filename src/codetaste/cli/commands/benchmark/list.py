@@ -11,8 +11,8 @@ from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environmen
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, Several
 from codetaste.console import command, print_result
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
-from codetaste.report.live.progress import printable
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:

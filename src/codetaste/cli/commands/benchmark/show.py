@@ -13,8 +13,8 @@ from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.commands.benchmark.list import instance_row
 from codetaste.cli.options import AsJson
 from codetaste.console import command, print_result
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
-from codetaste.report.live.progress import printable
 
 if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
 from codetaste.llm.messages import (
     Message,
@@ -17,7 +18,7 @@ from codetaste.llm.messages import (
     ToolResult,
     Usage,
 )
-from codetaste.llm.wire.common.http import error_for_status, one_line, retry_after_s
+from codetaste.llm.wire.common.http import error_for_status, retry_after_s
 from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from codetaste.core.text import one_line
 from codetaste.errors import ModelRefused, ModelUnavailable
 from codetaste.llm.messages import Usage
-from codetaste.llm.wire.common.http import error_for_status, one_line, retry_after_s
+from codetaste.llm.wire.common.http import error_for_status, retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
