@@ -143,8 +143,10 @@ def _import_to_json(run: Path, imported: ImportResult, scored: ImportEvaluation)
         "bytes": imported.copied_bytes,
         "statuses": dict(Counter(record.status.value for record in records.records)),
         "scored": scored.done,
-        "unscored": [{"place": place, "text": why} for place, why in scored.failed],
-        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+        "unscored": [{"location": place, "text": why} for place, why in scored.failed],
+        "problems": [
+            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
+        ],
     }
     return json.dumps(data, indent=2)
 
