@@ -95,7 +95,7 @@ async def test_sandbox_past_time_limit_ends(boxes: SandboxProvider, token: str) 
     async with boxes.open(SandboxSpec("test", lifetime_s=2.0)) as box:
         with pytest.raises(SandboxError):
             await sh(box, f"sleep {token}")
-        assert await until_ended(box)
+        assert await until_ended(box) == SandboxEnd(EndReason.LIFETIME_OVER)
         assert processes_saying(token) == []
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import printable
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.job import Status
 from codetaste.report.dry_run import prices_to_json
 from codetaste.report.live.display import format_spend
-from codetaste.report.live.progress import printable
 from codetaste.report.tables import comparison
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
     assert told["additional"]["interrupted"] == "stopped"
     assert applied(alpha, output(where, alpha), tmp_path / "applied")["pack/slept.py"] == "slept = True\n"
     assert list(tiny_benchmark.left_over(str(tmp_path / "runs"))) == []
-    assert not [path for path in (where.out / ".boxes").rglob("*") if path.is_file()]
+    assert not [path for path in (where.out / ".sandboxes").rglob("*") if path.is_file()]
     assert {job["status"] for job in done.json["jobs"]} == {"cancelled"}
 
 

@@ -170,7 +170,7 @@ async def test_auto_selects_engine_with_image_else_bubblewrap_with_reason(
 ) -> None:
     async def kind(config: SandboxConfig) -> tuple[str, str]:
         said: list[str] = []
-        async with open_sandboxes(config, tmp_path / "cache", tmp_path / "out", "run", said.append) as boxes:
+        async with open_sandboxes(config, tmp_path / "out", "run", said.append) as boxes:
             return boxes.kind, " ".join(said)
 
     auto = SandboxConfig(socket=docker_engine.socket)

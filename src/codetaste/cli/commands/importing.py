@@ -16,10 +16,10 @@ from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.commands.import_scoring import ImportEvaluation, evaluate_unscored
 from codetaste.console import print_result
 from codetaste.core.files import storage_error
+from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError, SourceError
 from codetaste.evaluation.trials.import_outputs import check_source, import_outputs
-from codetaste.report.live.progress import printable
 from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.tree.writer import TreeLimits
 

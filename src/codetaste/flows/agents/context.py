@@ -120,7 +120,7 @@ async def open_inference_context(
     """
     absolute = await to_thread.run_sync(out.absolute)  # container engines accept only absolute paths
     async with AsyncExitStack() as stack:
-        sandboxes = await stack.enter_async_context(open_sandboxes(sandbox, cache, absolute, out.name, warn))
+        sandboxes = await stack.enter_async_context(open_sandboxes(sandbox, absolute, out.name, warn))
         gateway: Gateway | None = None
         if any(adapter.protocol != "none" for adapter in model_set.adapters.values()):
             from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only for CLI agents

@@ -43,8 +43,7 @@ class Blobs:
         Raises:
             JournalError: the text is missing or damaged.
         """
-        data = await anyio.to_thread.run_sync(self._read_blob, digest)
-        return data.decode("utf-8", "surrogatepass")
+        return await anyio.to_thread.run_sync(self.read, digest)
 
     def path(self, digest: str) -> Path:
         """Return the path of the text with ``digest``."""
@@ -60,7 +59,8 @@ class Blobs:
         except OSError as error:
             raise storage_error(error, target, JournalError) from error
 
-    def _read_blob(self, digest: str) -> bytes:
+    def read(self, digest: str) -> str:
+        """Return the text whose digest is ``digest``, as ``load`` does; does blocking I/O."""
         path = self.path(digest)
         try:
             data = path.read_bytes()
@@ -72,4 +72,4 @@ class Blobs:
             raise JournalError(
                 f"{path} is damaged: its content does not match its hash; rerun the job that wrote it"
             )
-        return data
+        return data.decode("utf-8", "surrogatepass")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import anyio.lowlevel
-
 from codetaste.orchestration.events import MoneyChanged
 
 if TYPE_CHECKING:
@@ -32,20 +30,18 @@ class RunRecorder:
         self.reservations: dict[str, Reservation] = {}
         """Reservations of calls that may still be settled, by the call's name."""
 
-    async def write(self, line: dict[str, Json], *, deferrable: bool = False) -> None:
-        """Fold and write ``line``; returns when it is durable. A ``deferrable`` line may wait for others.
+    async def write(self, line: dict[str, Json]) -> None:
+        """Fold and write ``line``; returns when it is durable.
 
         Raises:
             StorageFull: the line is not durable.
         """
-        await self.queue(line, deferrable=deferrable).wait_durable()
-        if deferrable:  # other callers that wait for the same group go first
-            await anyio.lowlevel.cancel_shielded_checkpoint()
+        await self.queue(line).wait_durable()
 
-    def queue(self, line: dict[str, Json], *, deferrable: bool = False) -> CommitGroup:
+    def queue(self, line: dict[str, Json]) -> CommitGroup:
         """Fold and queue ``line``; it is durable when the returned group is."""
         line["t"] = round(time.time(), 3)
-        group = self.journal.queue(line, deferrable=deferrable)
+        group = self.journal.queue(line)
         self.history.apply(line)
         return group
 

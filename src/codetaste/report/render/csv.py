@@ -11,7 +11,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.statistics.measures import Unit
 

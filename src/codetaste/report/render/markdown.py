@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 

@@ -15,6 +15,7 @@ from itertools import combinations
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal
 
+from codetaste.core.text import plural
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation, Grouping
 from codetaste.report.statistics.intervals import Interval, benjamini_hochberg, paired_permutation
@@ -256,9 +257,3 @@ def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]
             f" significant (least possible p: {2.0 ** (1 - most):.2g})"
         )
     return notes
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """Format a count with its noun: "1 repository", "1,600 trials"."""
-    many = many or f"{one}s"
-    return f"{count:,} {one if count == 1 else many}"

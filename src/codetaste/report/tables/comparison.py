@@ -6,15 +6,10 @@ from dataclasses import replace
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
+from codetaste.core.text import plural
 from codetaste.report.render.text import render_text
 from codetaste.report.statistics.aggregate import Aggregation
-from codetaste.report.statistics.comparison import (
-    ALPHA,
-    COMPARED_MEASURES,
-    Comparison,
-    compare_systems,
-    plural,
-)
+from codetaste.report.statistics.comparison import ALPHA, COMPARED_MEASURES, Comparison, compare_systems
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import count_statuses
-from codetaste.report.statistics.comparison import plural
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend

@@ -16,7 +16,7 @@ from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PREFIX = "box-"
+_PREFIX = "sandbox-"
 TMP = "/tmp"  # noqa: S108 (inside)
 _NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: "home", TMP: "tmp"}
 

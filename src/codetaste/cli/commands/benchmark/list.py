@@ -11,8 +11,8 @@ from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.console import print_result
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
-from codetaste.report.live.progress import printable
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
