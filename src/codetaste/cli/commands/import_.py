@@ -263,7 +263,9 @@ def _import_to_json(run: Path, imported: ImportResult, scores: _Scores) -> str:
         "statuses": dict(Counter(record.status.value for record in records.records)),
         "scored": scores.done,
         "failed": [{"folder": folder, "error": error} for folder, error in scores.failed],
-        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+        "problems": [
+            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
+        ],
     }
     return json.dumps(data, indent=2)
 
