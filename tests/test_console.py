@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 def started(
     body: str, *, shell: str = "", env: dict[str, str] | None = None, as_json: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``body`` as a command under ``guarded``, with the shell's redirections ``shell``."""
+    """Run ``body`` as a command under ``run_command``, with the shell's redirections ``shell``."""
     code = "from codetaste.console import notify, print_result, run_command\n" + textwrap.dedent(body)
     code += f"\nraise SystemExit(run_command(command, as_json={as_json}))\n"
     return subprocess.run(
@@ -160,12 +160,12 @@ sys.meta_path.insert(0, Interrupting())
 """
 
 
-@pytest.mark.parametrize("program", ["codetaste", "codetaste.run"])
+@pytest.mark.parametrize("program", ["codetaste run", "codetaste.run"])
 @pytest.mark.parametrize("name", ["anyio", "cyclopts", "pydantic", "codetaste.run.limits"])
 def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str, name: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(name=name))
     done = subprocess.run(
-        [sys.executable, "-m", program, "--version" if program == "codetaste" else "nofile.toml"],
+        [sys.executable, "-m", *program.split(), "nofile.toml"],
         capture_output=True,
         text=True,
         timeout=60,
