@@ -155,6 +155,6 @@ def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dic
 def compare_agents(plan: FlowPlan, context: EvaluationContext) -> tuple[Comparison, list[str]]:
     """Compare the agents by the results in the run's folder; also returns notes on irregular results."""
     records, notes = read_comparison_records(
-        context.out, context.benchmark, plan.evaluations, references=context.config.references
+        context.out, context.benchmark, plan.evaluations, pseudo_agents=context.config.pseudo_agents
     )
     return compare(records.records), notes

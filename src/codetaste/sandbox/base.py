@@ -1,6 +1,7 @@
-"""The protocol of a sandbox: it keeps its files from one command to the next, and a coding agent works in it.
+"""The protocols of this room: a shell, which keeps nothing of a command, and a sandbox, where an agent works.
 
-Commands see the same layout under every provider (container, bubblewrap)::
+A sandbox keeps its files from one command to the next. Commands see the same layout under every provider
+(container, bubblewrap)::
 
     /testbed            the repository, writable; the default working directory
     /task_description   the task
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
+UID = GID = 1000
+"""Owner of everything in a sandbox; the members of an archive for ``put`` must have it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,6 @@ class Shell(Protocol):
             SandboxError: it could not be started or contained.
         """
         ...
-
-
-TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
-
-UID = GID = 1000
-"""Owner of everything in a sandbox; the members of an archive for ``put`` must have it, too."""
 
 
 @dataclass(frozen=True, slots=True)

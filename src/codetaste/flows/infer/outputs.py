@@ -21,7 +21,6 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.core.files import write_atomically
 from codetaste.core.units import format_exact_usd
-from codetaste.flows.agents.result import sum_usage
 from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.results import ExecuteResult, JudgeResult
 from codetaste.harness.patch.extract import ExtractedPatch
@@ -73,7 +72,7 @@ def inference_metadata(
     """
     patch = end.patch or ExtractedPatch(b"", 0, "")
     runs = [run for step in steps.values() for run in step.runs]
-    usage = sum_usage(usage_from_json(run["tokens"]) or Usage() for run in runs)
+    usage = sum((usage_from_json(run["tokens"]) or Usage() for run in runs), Usage())
     judged = steps.get(StepKind.JUDGE)
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),

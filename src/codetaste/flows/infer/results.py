@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from codetaste.benchmark.layout import FinishReason
+from codetaste.core.text import plural
 from codetaste.core.units import format_size
 
 if TYPE_CHECKING:
@@ -171,15 +172,12 @@ class ExecuteResult:
     def describe(self) -> str:
         """Describe the trial's outcome in one line."""
         facts = self.metadata["additional"]
-        files = "1 file" if facts["patch_files"] == 1 else f"{facts['patch_files']} files"
+        files = plural(facts["patch_files"], "file")
         size = format_size(facts["patch_bytes"])
         text = f"{facts['turns']} turns, {files} changed, patch of {size}"
         if facts["patch_problem"]:
             text += f"; {facts['patch_problem']}"
         reason = self.metadata["finish_reason"]
         # For these two the job's status already shows the reason.
-        return (
-            text
-            if reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT}
-            else f"{reason.replace('_', ' ')}, {text}"
-        )
+        shown = reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT}
+        return text if shown else f"{reason.replace('_', ' ')}, {text}"
