@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from codetaste.core.paths import trust_store
 from codetaste.gateway.prompt import TokenCounts
 from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
-from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for, trust_store
+from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for
 from codetaste.llm.wire.openai_chat.client import CAP_NAMES
 from codetaste.llm.wire.protocols import SERVER_CODECS
 

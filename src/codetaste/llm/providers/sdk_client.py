@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
+from codetaste.core.paths import trust_store
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Iterator
 
     from httpx2 import AsyncClient, Timeout
@@ -82,17 +82,6 @@ def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
         event_hooks={"response": [limit_error_body]},
         verify=trust_store() if secure else False,
     )
-
-
-def trust_store() -> ssl.SSLContext:
-    """Return a TLS context that trusts the system's CAs (SSL_CERT_FILE included) and certifi's bundle."""
-    import ssl  # noqa: PLC0415 - only for https
-
-    import certifi  # noqa: PLC0415 - only for https
-
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    return context
 
 
 MAX_ERROR_BYTES = 1024 * 1024
