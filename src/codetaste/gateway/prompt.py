@@ -1,7 +1,8 @@
-"""The parts of a request's prompt: each tool, block of instructions and message, named by its content.
+"""The parts of a request's prompt: tools, blocks of instructions and messages; and the bound of its tokens.
 
-Equal parts have the same name in every request, wherever the agent puts its cache markers. So tokens that a
-provider has counted before need not be bounded by bytes again, and a transcript contains each part once.
+A part is named by its content, so equal parts have the same name in every request, wherever the agent puts
+its cache markers. Tokens that a provider has counted before need not be bounded by bytes again, and a
+transcript contains each part once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, is_plausible_usage
 from codetaste.llm.wire.common.request_cost import PER_PICTURE
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,14 +41,18 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _MAX_MARKER_CHARS = 100
 """Maximum length of a cache marker; a longer value is not one."""
 
-CONVERSATION_KEYS = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
-"""The key of the conversation, by protocol."""
-
-INSTRUCTION_KEYS = {"anthropic": "system", "openai": "instructions"}
-
-_NOT_SETTINGS = frozenset(
-    {*CONVERSATION_KEYS.values(), *INSTRUCTION_KEYS.values(), "tools", "metadata", "stream"}
+_NOT_SETTINGS = frozenset({"tools", "metadata", "stream"}).union(
+    *({protocol.messages_key, protocol.system_key} for protocol in PROTOCOLS.values())
 )
+
+_MAX_COUNTS = 16
+"""Counts stored per session: its last eight requests, with and without their replies."""
+
+_MAX_FIRST_COUNTS = 4
+"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
+
+PartKey = int
+"""Hash of a part's name and the number of equal parts before it."""
 
 
 class PartKind(StrEnum):
@@ -87,6 +93,16 @@ def reply_parts(reply: object) -> tuple[PromptPart, ...]:
     return tuple(_part(PartKind.MESSAGE, each) for each in _listed(reply))
 
 
+def raw_reply_messages(reply: Reply) -> list[object]:
+    """Return a reply as the messages that its provider's protocol has for it."""
+    raw = reply.message.raw
+    if raw is None:
+        return []
+    if raw.protocol == "anthropic":
+        return [{"role": "assistant", "content": [*raw.blocks]}]
+    return [*raw.blocks]
+
+
 def encode_body(
     protocol: str, received: Mapping[str, Any], parts: Sequence[PromptPart], sent: Mapping[str, Any]
 ) -> bytes:
@@ -99,8 +115,8 @@ def encode_body(
         sent: the same body with the changed options.
     """
     kinds = {
-        INSTRUCTION_KEYS.get(protocol): PartKind.SYSTEM,
-        CONVERSATION_KEYS[protocol]: PartKind.MESSAGE,
+        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
+        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
         "tools": PartKind.TOOL,
     }
     pieces = [b"{"]
@@ -121,9 +137,9 @@ def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
     yield _part(PartKind.SETTINGS, {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
     for tool in _listed(body.get("tools")):
         yield _part(PartKind.TOOL, tool)
-    for block in _listed(body.get(INSTRUCTION_KEYS.get(protocol, ""))):
+    for block in _listed(body.get(PROTOCOLS[protocol].system_key or "")):
         yield _part(PartKind.SYSTEM, block)
-    for each in _listed(body.get(CONVERSATION_KEYS[protocol])):
+    for each in _listed(body.get(PROTOCOLS[protocol].messages_key)):
         yield _part(PartKind.MESSAGE, each)
 
 
@@ -164,16 +180,6 @@ def _is_marker(value: object) -> bool:
     return (
         isinstance(value, dict) and value.get("type") == "ephemeral" and len(str(value)) <= _MAX_MARKER_CHARS
     )
-
-
-_MAX_COUNTS = 16
-"""Counts stored per session: its last eight requests, with and without their replies."""
-
-_MAX_FIRST_COUNTS = 4
-"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
-
-PartKey = int
-"""Hash of a part's name and the number of equal parts before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +254,3 @@ class PartBound:
         for part in parts:
             sizes[hash((part.name, self._seen[part.name]))] = part.size
             self._seen[part.name] += 1
-
-
-def raw_reply_messages(reply: Reply) -> list[object]:
-    """Return a reply as the messages that its provider's protocol has for it."""
-    raw = reply.message.raw
-    if raw is None:
-        return []
-    if raw.protocol == "anthropic":
-        return [{"role": "assistant", "content": [*raw.blocks]}]
-    return [*raw.blocks]

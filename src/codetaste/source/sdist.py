@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.files import locked, storage_error
+from codetaste.core.text import one_line
 from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def _page(http: httpx.AsyncClient, package: str) -> ProjectPage:
             return ProjectPage.from_json_data(json.loads(page.body), page.address)
         return ProjectPage.from_html(package, page.body, page.address)
     except (ValueError, UnsupportedRepoVersionError) as error:
-        raise SourceError(f"{what}: its page cannot be parsed: {_one_line(error)}") from error
+        raise SourceError(f"{what}: its page cannot be parsed: {one_line(error)}") from error
 
 
 def _candidates(page: ProjectPage, package: str, version: str, sha256: str) -> list[DistributionPackage]:
@@ -179,7 +180,7 @@ async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
             return await do()
         except (httpx.TransportError, _Transient) as error:
             if pause_s is None:
-                reason = _one_line(error) or type(error).__name__
+                reason = one_line(error) or type(error).__name__
                 if "CERTIFICATE_VERIFY_FAILED" in reason:
                     reason += "; name the certificate of your proxy or index in PIP_CERT"
                 raise SourceError(
@@ -187,12 +188,8 @@ async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
                 ) from error
             await anyio.sleep(pause_s)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise SourceError(f"{what}: {_one_line(error)}") from error
+            raise SourceError(f"{what}: {one_line(error)}") from error
     raise AssertionError
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
 
 
 def _digest(path: Path) -> str:
