@@ -121,7 +121,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "name": summary.name,
         "directory": str(summary.directory),
         "exit_code": summary.exit_code,
-        "stopped": summary.stop_reason or None,
+        "stop_reason": summary.stop_reason or None,
         "wall_s": round(summary.wall_s, 3),
         "money": money_to_json(summary.money),
         "scripted_models": list(summary.scripted),
@@ -141,7 +141,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "resumed": line.outcome.resumed,
                 "model": line.lane or None,
                 "money": money_to_json(line.outcome.cost),
-                "found": line.result or None,
+                "result": line.result or None,
                 "path": line.path or None,
                 "value": line.outcome.value,
             }

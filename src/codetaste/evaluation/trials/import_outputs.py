@@ -175,7 +175,9 @@ def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
     return {
         "source": printable(named, 1000),
         "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "codetaste": __version__,
+        "codetaste_version": __version__,
         "trials": len(records.records),
-        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+        "problems": [
+            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
+        ],
     }

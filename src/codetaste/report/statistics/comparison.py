@@ -2,7 +2,7 @@
 
 Each pair of agents is compared on the instances that both have trials of, with attempts averaged, by a
 sign-flip test over whole repositories. All p values of a comparison are corrected together
-(Benjamini-Hochberg). With ``by="lane"`` the tracks and modes of each agent are compared instead: does
+(Benjamini-Hochberg). With ``by="track_mode"`` the tracks and modes of each agent are compared instead: does
 planning help?
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 """False discovery rate: the expected share of wrong ones among all differences called significant."""
 COMPARED_MEASURES = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
-ComparisonAxis = Literal["agent", "lane"]
+ComparisonAxis = Literal["agent", "track_mode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Comparison:
 
 
 def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Comparison:
-    """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
+    """Compare agents in each track and mode, or with ``by="track_mode"`` the tracks and modes of each agent.
 
     Intervals and tests treat the instances of one repository as a cluster.
     """

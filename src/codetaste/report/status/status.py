@@ -264,7 +264,7 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
             waiting.update(
                 f"model {name}"
                 for name in models
-                if wait.what == f"a slot of {name}" or wait.what.startswith(f"{name}: ")
+                if wait.what == f"a permit of {name}" or wait.what.startswith(f"{name}: ")
             )
     return waiting
 

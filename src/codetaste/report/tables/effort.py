@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
-_ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
+_ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.MADE_BULK_EDITS, measures.BULK_EDITS)
 _MAX_REASONS = 12
 """Reasons that are listed below the counts."""
 _ENDINGS = {
