@@ -19,7 +19,9 @@ from codetaste.errors import MalformedRequest
 from codetaste.gateway.exchange import Exchange
 from codetaste.gateway.request import parse_request
 from codetaste.gateway.response import ResponseStream
-from codetaste.llm.wire.error_responses import ErrorKind, error_response
+from codetaste.llm.wire.common.error_codes import ErrorKind
+from codetaste.llm.wire.error_responses import error_response
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,17 +30,12 @@ if TYPE_CHECKING:
 
     from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.session import GatewaySession
-    from codetaste.llm.wire.common.request import ProtocolName
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """Limit on one request body; providers accept no more."""
 _CHUNK_TIMEOUT_S = 30.0
 """Maximum wait for the next chunk of a request body."""
-_ROUTES: dict[str, ProtocolName] = {
-    "/v1/messages": "anthropic",
-    "/v1/responses": "openai",
-    "/v1/chat/completions": "openai-chat",
-}
+_ROUTES = {protocol.route: protocol.name for protocol in PROTOCOLS.values()}
 _COUNT_PATH = "/v1/messages/count_tokens"
 _URL_PREFIX = "/token/"
 _BYTES_PER_TOKEN = 4

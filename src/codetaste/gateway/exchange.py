@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
 from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
-from codetaste.llm.wire.common.http import one_line
-from codetaste.llm.wire.common.request_cost import capped_body
-from codetaste.llm.wire.error_responses import ErrorKind, error_response
-from codetaste.llm.wire.protocols import SERVER_CODECS
+from codetaste.llm.wire.common.error_codes import ErrorKind
+from codetaste.llm.wire.error_responses import error_response
+from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Exchange:
         price = client_request.model.metered.price
         usage = reply.usage
         cost = None if usage is None or price is None else str(price.cost_usd(usage))
-        counts = None if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
+        counts = None if usage is None else usage.counts()
         self._log_reply(
             200,
             messages,
@@ -172,7 +172,7 @@ class Exchange:
 
     async def _send_reply(self, reply: Reply) -> list[Any]:
         """Send a model's reply in the client's protocol; return it as messages of that protocol."""
-        wire, serving = self._request.wire, SERVER_CODECS[self._request.wire.protocol]
+        wire, serving = self._request.wire, PROTOCOLS[self._request.wire.protocol]
         name = f"{self._session.ctx.attempt}-{self._number}"
         head = {serving.request_id_header: f"req_{name}", "cache-control": "no-store"}
         whole = serving.write_reply(reply, wire, name=name)
@@ -236,8 +236,9 @@ def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: 
     wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
     used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = capped_body(wire, request.max_output_tokens, model=client_request.model.name, caps=used or caps)
-    return encode_body(wire.protocol, wire.body, parts, {**body, **client_request.model.fixed_options})
+    body = PROTOCOLS[wire.protocol].capped_body(wire, request.max_output_tokens, used or caps)
+    sent = {**body, "model": client_request.model.name, **client_request.model.fixed_options}
+    return encode_body(wire.protocol, wire.body, parts, sent)
 
 
 def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
@@ -250,7 +251,7 @@ def format_turn(number: int, reply: Reply) -> str:
     """Format turn ``number`` (from 1), e.g. "turn 3: Edit /testbed/one.py, Bash git status"."""
     calls = reply.message.tool_calls
     if not calls:
-        return f"turn {number}: {_short(reply.message.text)}"
+        return f"turn {number}: {one_line(reply.message.text, _MAX_CHARS)}"
     shown = ", ".join(f"{call.name} {_main_argument(call.arguments)}".rstrip() for call in calls[:_MAX_CALLS])
     more = f", and {len(calls) - _MAX_CALLS} more" if len(calls) > _MAX_CALLS else ""
     return f"turn {number}: {shown}{more}"
@@ -259,9 +260,4 @@ def format_turn(number: int, reply: Reply) -> str:
 def _main_argument(arguments: Mapping[str, Any]) -> str:
     found = next((arguments[name] for name in _MAIN_ARGUMENTS if name in arguments), "")
     words = found if isinstance(found, list) else [found]
-    return _short(" ".join(str(word) for word in words))
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text[: 10 * _MAX_CHARS].split())
-    return flat if len(flat) <= _MAX_CHARS else f"{flat[: _MAX_CHARS - 1]}…"
+    return one_line(" ".join(str(word) for word in words), _MAX_CHARS)

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.wire.common.http import one_line, read_json, redact
+from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
+from codetaste.llm.wire.usage_tap import UsageTap
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
-    from codetaste.llm.wire.usage_tap import UsageTap
 
 _CLOSE_TIMEOUT_S = 5.0
 _TRAILING_TIMEOUT_S = 0.25
@@ -108,19 +109,19 @@ class ForwardedCall:
                 await response.aclose()
 
     async def _read(self, response: ProviderResponse) -> Reply:
-        serving = self._upstream.wire_protocol
-        name = response.headers.get(serving.request_id_header, "")
+        protocol = self._upstream.protocol
+        name = response.headers.get(protocol.request_id_header, "")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         streamed = kind == _EVENT_STREAM
         head = {"content-type": response.headers.get("content-type", "")}
-        head |= {serving.request_id_header: name} if name else {}
+        head |= {protocol.request_id_header: name} if name else {}
         async with aclosing(response.chunks()) as chunks:
             if not _OK <= response.status < _REDIRECT:
                 raise self._provider_error(response, await _read_body(chunks, _MAX_ERROR_BYTES))
             if not streamed and kind != _JSON_BODY:
                 shown = one_line((await _read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
-            tap = serving.usage_tap(streamed=streamed, request_id=name)
+            tap = UsageTap(protocol, streamed=streamed, request_id=name)
             if streamed:
                 await self._stream(chunks, tap, head)
                 tapped = tap.result()
@@ -171,7 +172,7 @@ class ForwardedCall:
         content: Any = text
         with suppress(MalformedReply):
             content = read_json(text)
-        error = self._upstream.wire_protocol.error_from(response.status, content, response.headers)
+        error = self._upstream.protocol.error_from(response.status, content, response.headers)
         kind = response.headers.get("content-type", "application/json")
         setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error

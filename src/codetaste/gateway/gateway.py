@@ -98,9 +98,9 @@ class Gateway:
         if model is None:
             known = ", ".join(self._models)
             raise ConfigError(f"model {name!r}: the gateway does not serve it; it serves {known}")
-        if model.upstream is not None and model.upstream.protocol != protocol:
+        if model.upstream is not None and model.upstream.protocol.name != protocol:
             raise ConfigError(
-                f"model {name!r}: its provider uses the protocol {model.upstream.protocol}, the agent "
+                f"model {name!r}: its provider uses the protocol {model.upstream.protocol.name}, the agent "
                 f"{protocol}; choose a model whose provider uses the agent's protocol"
             )
         return model

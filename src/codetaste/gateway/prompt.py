@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, is_plausible_usage
 from codetaste.llm.wire.common.request_cost import PER_PICTURE
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,13 +41,8 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _MAX_MARKER_CHARS = 100
 """Maximum length of a cache marker; a longer value is not one."""
 
-CONVERSATION_KEYS = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
-"""The key of the conversation, by protocol."""
-
-INSTRUCTION_KEYS = {"anthropic": "system", "openai": "instructions"}
-
-_NOT_SETTINGS = frozenset(
-    {*CONVERSATION_KEYS.values(), *INSTRUCTION_KEYS.values(), "tools", "metadata", "stream"}
+_NOT_SETTINGS = frozenset({"tools", "metadata", "stream"}).union(
+    *({protocol.messages_key, protocol.system_key} for protocol in PROTOCOLS.values())
 )
 
 _MAX_COUNTS = 16
@@ -119,8 +115,8 @@ def encode_body(
         sent: the same body with the changed options.
     """
     kinds = {
-        INSTRUCTION_KEYS.get(protocol): PartKind.SYSTEM,
-        CONVERSATION_KEYS[protocol]: PartKind.MESSAGE,
+        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
+        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
         "tools": PartKind.TOOL,
     }
     pieces = [b"{"]
@@ -141,9 +137,9 @@ def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
     yield _part(PartKind.SETTINGS, {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
     for tool in _listed(body.get("tools")):
         yield _part(PartKind.TOOL, tool)
-    for block in _listed(body.get(INSTRUCTION_KEYS.get(protocol, ""))):
+    for block in _listed(body.get(PROTOCOLS[protocol].system_key or "")):
         yield _part(PartKind.SYSTEM, block)
-    for each in _listed(body.get(CONVERSATION_KEYS[protocol])):
+    for each in _listed(body.get(PROTOCOLS[protocol].messages_key)):
         yield _part(PartKind.MESSAGE, each)
 
 

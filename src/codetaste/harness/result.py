@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import FinishReason
+from codetaste.core.text import one_line
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -80,9 +81,3 @@ def result_of_exit(
 def stderr_tail(completed: CommandResult | None) -> str:
     """Return the end of the agent's standard error."""
     return completed.stderr.decode(errors="replace")[-_STDERR_CHARS:] if completed else ""
-
-
-def one_line(text: str, limit: int = 300) -> str:
-    """Return ``text`` in one line of at most ``limit`` characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.console import error_to_json, notify, print_result
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import cache_dir
+from codetaste.core.text import printable
 from codetaste.errors import Cause
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.context import ModelSet, open_inference_context
@@ -34,7 +35,7 @@ from codetaste.report import dry_run as plans
 from codetaste.report.dry_run import DryRun
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
-from codetaste.report.live.progress import RunProgress, printable
+from codetaste.report.live.progress import RunProgress
 from codetaste.report.summary import Summary
 from codetaste.run.limits import RuntimeLimits, limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders
@@ -249,17 +250,7 @@ async def _run_jobs(session: Session, limits: RuntimeLimits, crew: DiscoveryMode
 _STOPPED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Command-line options of a run. ``only`` are globs on job keys."""
-
-    only: tuple[str, ...] = ()
-    dry_run: bool = False
-    rerun: bool = False
-    json: bool = False
-
-
-async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
+async def run_and_report(planned: RunPlan, rerun: bool, as_json: bool) -> int:
     """Execute the plan and print its summary; see ``run`` for the exit code.
 
     Raises:
@@ -274,15 +265,15 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         stop.scope = tasks.cancel_scope
         await tasks.start(listen_for_signals, stop)
         summary = await execute_run(
-            planned.resolved, planned.limits, planned.agenda, planned.dry_run, rerun=options.rerun, stop=stop
+            planned.resolved, planned.limits, planned.agenda, planned.dry_run, rerun=rerun, stop=stop
         )
         tasks.cancel_scope.cancel()
     if summary is not None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_result(
-            json.dumps(summary_to_json(summary), indent=2) if options.json else render_summary(summary, width)
+            json.dumps(summary_to_json(summary), indent=2) if as_json else render_summary(summary, width)
         )
         return summary.exit_code
-    if options.json:
+    if as_json:
         print_result(error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))
     return _STOPPED

@@ -156,6 +156,6 @@ def product_folders(
 def compare_agents(agenda: FlowPlan, lab: EvaluationContext) -> tuple[Comparison, list[str]]:
     """Compare the agents by the results in the run's folder; also returns notes on irregular results."""
     records, notes = read_comparison_records(
-        lab.out, lab.benchmark, agenda.evaluations, references=lab.config.references
+        lab.out, lab.benchmark, agenda.evaluations, pseudo_agents=lab.config.pseudo_agents
     )
     return compare(records.records), notes

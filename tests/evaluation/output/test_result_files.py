@@ -108,7 +108,7 @@ def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: E
         "alignment": 0.5,
     }
     assert (scores["prec"], scores["added"], scores["removed"]) == (1.0, 1, 1)
-    assert (scores["lacking"], scores["remaining"]) == ([], ["n"])
+    assert (scores["unmet_additive"], scores["unmet_reductive"]) == ([], ["n"])
     assert scores["baseline"] == {"min_passed": 12, "max_failed": 0, "runs": 10, "source": "baseline_results"}
     assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, half.patch_sha256)
 

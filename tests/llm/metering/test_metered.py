@@ -38,7 +38,7 @@ class Provider:
     """A model that does what a list says, and bills as it says; it remembers nothing."""
 
     id = "m"
-    remembers = False
+    has_ledger = False
 
     def __init__(self, *acts: Any, price: Price | None = PRICE) -> None:
         self.acts = list(acts)
@@ -64,7 +64,7 @@ class Provider:
         finally:
             self.at_once -= 1
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
         return None
 
     async def aclose(self) -> None:
@@ -322,7 +322,7 @@ async def test_permit_covers_request_but_not_back_off(tmp_path: Path) -> None:
     assert outcome.status is Status.DONE, outcome.error
     assert provider.most_at_once == 1
     assert sum(at < 0.5 for at in done_at) == 11  # all but the one that backs off
-    assert any(line.get("what") == "a slot of m" for line in journal(tmp_path))
+    assert any(line.get("what") == "a permit of m" for line in journal(tmp_path))
 
 
 @pytest.mark.anyio
@@ -447,7 +447,7 @@ async def test_second_turn_is_bounded_by_first_reported_count(tmp_path: Path) ->
         return None
 
     await run_job(tmp_path, body)
-    prompts = [line["note"]["prompt"] for line in journal(tmp_path) if line["event"] == "reserved"]
+    prompts = [line["note"]["prompt_tokens"] for line in journal(tmp_path) if line["event"] == "reserved"]
     assert prompts[0] > 50_000
     assert prompts[1] < 400
 

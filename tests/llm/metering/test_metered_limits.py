@@ -45,7 +45,7 @@ def answer(words: str = "ok", output: int = 10) -> Reply:
 class Provider:
     """Does what ``act`` says with each request; remembers when it was asked what."""
 
-    remembers = False
+    has_ledger = False
 
     def __init__(self, act: Callable[[str], Awaitable[Reply]], model_id: str = "m") -> None:
         self.id, self.act = model_id, act
@@ -62,7 +62,7 @@ class Provider:
         finally:
             self.at_once -= 1
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
         return None
 
     async def aclose(self) -> None:
@@ -126,7 +126,7 @@ async def test_retry_after_pauses_all_calls_of_one_model_only(
     assert max(at for at, _ in free.asked) < min(at for at, _ in limited.asked if at > refused_at[0])
     lines = journal(tmp_path)
     assert {line["what"] for line in lines if line["event"] == "wait"} >= {
-        "a slot of limited",
+        "a permit of limited",
     }
     assert any("limited: rate limit (429), " in line.get("what", "") for line in lines)
     assert any("limited: rate limit (429); all calls wait" in line.get("text", "") for line in lines)
@@ -287,7 +287,7 @@ async def test_recorded_reply_has_usage_and_old_journals_replay(
     lines = journal(tmp_path)
     values = [line["value"] for line in lines if line["event"] == "settled"]
     usage = {"input": 100, "cache_read": 0, "cache_write": 0, "output": 10, "reasoning": 0}
-    assert [("kept" in value, value["usage"]) for value in values] == [(False, usage), (True, usage)]
+    assert [("stored" in value, value["usage"]) for value in values] == [(False, usage), (True, usage)]
     for value in values:
         del value["usage"]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

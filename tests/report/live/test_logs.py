@@ -49,7 +49,7 @@ async def run_with_logs(directory: Path, *jobs: tuple[str, Any], warn: Any = Non
 @pytest.mark.anyio
 async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order(tmp_path: Path) -> None:
     async def work(ctx: JobContext) -> Json:
-        with ctx.waiting("a slot of m"):
+        with ctx.waiting("a permit of m"):
             await anyio.sleep(0.01)
         ctx.publish(CallSent(ctx.key, "call#1", "m"))
         ctx.publish(CallFailed(ctx.key, "call#1", "m", 0.1, Cause.UNAVAILABLE, "reset\nby peer"))

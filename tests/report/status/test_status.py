@@ -68,7 +68,7 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
         async with await ctx.reserve_call(
             "turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}
         ) as paid:
-            with ctx.waiting("a slot of m"):
+            with ctx.waiting("a permit of m"):
                 await anyio.sleep(0.1)
                 seen.append(await anyio.to_thread.run_sync(look, tmp_path))
             await paid.settle(Cost(Decimal("0.1"), 50), {"usage": {"input": 40, "output": 10}})
@@ -94,14 +94,14 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
         "second": "queued",
         "third": "queued",
     }
-    assert [wait.what for wait in jobs["first"].waits] == ["a slot of m"]
+    assert [wait.what for wait in jobs["first"].waits] == ["a permit of m"]
     assert 0 <= status.at - jobs["first"].waits[0].since < 5
     assert [wait.what for wait in jobs["second"].waits] == ["first"]
     assert jobs["second"].needs == ("first",)
     assert [wait.what for wait in jobs["third"].waits] == ["a place among the jobs"]
     assert (status.spend.in_flight_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
     said = render_status(status)
-    assert "waits for a slot of m (" in said
+    assert "waits for a permit of m (" in said
     assert "of $2.00, $1.50 left" in said
     after = look(tmp_path)
     assert after.owner == ""

@@ -33,7 +33,7 @@ _MAX_LINE_BYTES = 16 * 1024**2
 """A longer line is skipped."""
 
 _MAX_SHELL_CHARS = 16 * 1024**2
-"""Shell text parsed per trial; further commands count as unread."""
+"""Shell text parsed per trial; further commands count as unparsed."""
 
 _ATTEMPT = re.compile(r"\.attempt-(\d+)\.jsonl")
 
@@ -105,7 +105,7 @@ def count_calls(calls: Iterable[CountedToolCall]) -> Activity:
         scripted_edits=sum(each.scripted_edit for each in commands),
         edits=edits + sum(each.applies_patch for each in commands),
         replace_all=replace_all,
-        unread=sum(not each.complete for each in commands),
+        unparsed=sum(not each.complete for each in commands),
     )
 
 

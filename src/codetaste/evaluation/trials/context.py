@@ -14,11 +14,12 @@ from codetaste.benchmark.layout import (
     PSEUDO_TRACK,
     pseudo_trial_folder,
 )
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_coverage
 from codetaste.evaluation.trials.records import NULL, ProblemKind, ReadProblem
-from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

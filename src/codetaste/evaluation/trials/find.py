@@ -26,9 +26,10 @@ from codetaste.benchmark.layout import (
     TRACKS,
     TRIAL_FILES,
 )
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
-from codetaste.evaluation.trials.untrusted_files import is_folder, printable
+from codetaste.evaluation.trials.untrusted_files import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

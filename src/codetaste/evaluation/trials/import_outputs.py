@@ -25,12 +25,13 @@ from codetaste.benchmark.layout import (
     trial_folder,
 )
 from codetaste.core.files import storage_error, write_atomically
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError, SourceError
 from codetaste.evaluation.activity.counts import write_activity
 from codetaste.evaluation.activity.transcripts import activity_of_log
 from codetaste.evaluation.trials.read import read_trials
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
-from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
     return {
         "source": printable(named, 1000),
         "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "codetaste": __version__,
+        "codetaste_version": __version__,
         "trials": len(records.records),
-        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+        "problems": [
+            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
+        ],
     }

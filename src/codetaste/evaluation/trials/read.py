@@ -8,12 +8,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import MODES, OUTPUTS_FOLDER, TRACKS
+from codetaste.core.text import plural, printable
 from codetaste.evaluation.trials.context import ReadContext
 from codetaste.evaluation.trials.find import find_trials
 from codetaste.evaluation.trials.missing import reconcile_with_journal
 from codetaste.evaluation.trials.read_trial import read_trial
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
-from codetaste.evaluation.trials.untrusted_files import FileProblem, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,7 +104,7 @@ def version_mismatches(records: Sequence[TrialRecord]) -> list[ReadProblem]:
     mixed = sorted(instance for instance, found in digests.items() if len(found) > 1)
     if mixed:
         shown = ", ".join(mixed[:_MAX_LISTED]) + (", …" if len(mixed) > _MAX_LISTED else "")
-        instances = "1 instance" if len(mixed) == 1 else f"{len(mixed)} instances"
+        instances = plural(len(mixed), "instance")
         text = f"trials of {instances} were scored with different rules: {shown}"
         problems.append(ReadProblem(ProblemKind.VERSIONS, ".", text))
     return problems

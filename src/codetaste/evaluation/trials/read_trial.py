@@ -18,6 +18,7 @@ from codetaste.benchmark.layout import (
     SCORES_FILE,
     Track,
 )
+from codetaste.core.text import printable
 from codetaste.evaluation.activity.counts import read_activity
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import passes
@@ -37,7 +38,6 @@ from codetaste.evaluation.trials.untrusted_files import (
     FileProblem,
     file_size,
     is_link,
-    printable,
     read_file,
     read_json_object,
 )

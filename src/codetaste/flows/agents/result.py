@@ -15,7 +15,6 @@ from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from decimal import Decimal
 
 _NOTABLE = 0.01
@@ -51,7 +50,7 @@ class AgentRunResult:
     def add_usage(self, usage: Usage | None) -> None:
         """Add the tokens of one reply."""
         if usage is not None:
-            self.usage = sum_usage((self.usage, usage))
+            self.usage += usage
 
     def cost_mismatch(self) -> float | None:
         """Return |reported - metered| / metered; None where either is unknown."""
@@ -90,14 +89,3 @@ class AgentRunResult:
         if self.cost_mismatch_note():
             data["cost_difference"] = self.cost_mismatch_note()
         return data
-
-
-def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """Add up tokens by kind."""
-    listed = list(usages)
-    return Usage(
-        *(
-            sum(getattr(usage, kind) for usage in listed)
-            for kind in ("input", "cache_read", "cache_write", "output", "reasoning")
-        )
-    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import FinishReason, Track
+from codetaste.core.text import plural
 from codetaste.core.units import format_size
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded, JournalError
 from codetaste.flows.agents.result import AgentRunResult, utc_now
@@ -176,7 +177,7 @@ def describe_trial(value: Any) -> str:  # noqa: ANN401 - a job's value
         return ""
     metadata = value["metadata"]
     facts = metadata["additional"]
-    files = "1 file" if facts["patch_files"] == 1 else f"{facts['patch_files']} files"
+    files = plural(facts["patch_files"], "file")
     size = format_size(facts["patch_bytes"])
     text = f"{facts['turns']} turns, {files} changed, patch of {size}"
     if facts["patch_problem"]:

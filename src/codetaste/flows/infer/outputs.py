@@ -21,7 +21,6 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.core.files import write_atomically
 from codetaste.core.units import format_exact_usd
-from codetaste.flows.agents.result import sum_usage
 from codetaste.flows.infer.plan import StepKind
 from codetaste.llm.codec import usage_from_json, usage_to_json
 from codetaste.llm.messages import Usage
@@ -88,7 +87,7 @@ def inference_metadata(
     patch = end.patch
     # A plan step has one agent run for each of its attempts.
     attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
-    usage = sum_usage(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
+    usage = sum((usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts), Usage())
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),
         "finish_reason": end.finish_reason,

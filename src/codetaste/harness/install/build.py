@@ -14,12 +14,12 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.files import locked, write_atomically
+from codetaste.core.text import one_line
 from codetaste.errors import ToolMissing
 from codetaste.harness.install import files as tree_files
 from codetaste.harness.install.registries import npm_settings, registry_variables
 from codetaste.harness.install.sandbox import HOME_PATH, NODE_MOUNT, InstallSandbox
 from codetaste.harness.install.store import RECORD_FILE, is_installed, node_architecture, planned_install
-from codetaste.harness.result import one_line
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.supervisor.node import node_runtime
 

@@ -9,8 +9,7 @@ was certainly not billed is released.
 from __future__ import annotations
 
 import random
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -61,10 +60,11 @@ class TokenBound(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class MeteredModel:
     """A ``Model`` behind a price, a limiter, a budget and a journal; shared by all jobs that use the model.
 
-    Args:
+    Attributes:
         model: the backend that answers.
         price: None counts tokens only, and raises under a budget in dollars.
         limiter: gives one permit per request; never held while a job waits or works.
@@ -73,25 +73,18 @@ class MeteredModel:
         retries: how often each cause is retried.
         rng: for the jitter of the back-off.
         price_mismatch: returns why the price may not apply to the model named in a reply, "" if it does.
+        bound: bounds the tokens of prompts.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        price: Price | None,
-        limiter: RateLimiter,
-        *,
-        options: Mapping[str, Any] | None = None,
-        max_output_tokens: int | None = None,
-        retries: Mapping[Cause, RetryRule] = RETRY_TABLE,
-        rng: random.Random | None = None,
-        price_mismatch: Callable[[str], str] = lambda _name: "",
-    ) -> None:
-        self.model, self.price, self.limiter = model, price, limiter
-        self._options, self._max_output_tokens = dict(options or {}), max_output_tokens
-        self._retries, self._price_mismatch = retries, price_mismatch
-        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self.bound: TokenBound = PromptBound()
+    model: Model
+    price: Price | None
+    limiter: RateLimiter
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_output_tokens: int | None = None
+    retries: Mapping[Cause, RetryRule] = field(default_factory=lambda: RETRY_TABLE)
+    rng: random.Random = field(default_factory=random.Random)
+    price_mismatch: Callable[[str], str] = lambda _name: ""
+    bound: TokenBound = field(default_factory=PromptBound)
 
     @property
     def id(self) -> str:
@@ -125,9 +118,7 @@ class MeteredModel:
             model: has the same id; forwards requests that another program has written.
             bound: bounds the prompts.
         """
-        other = copy(self)
-        other.model, other.bound = model, bound
-        return other
+        return replace(self, model=model, bound=bound)
 
     async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
         """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
@@ -138,8 +129,8 @@ class MeteredModel:
         await self.model.aclose()
 
     def _effective_request(self, request: Request) -> Request:
-        cap = min(request.max_output_tokens, self._max_output_tokens or request.max_output_tokens)
-        return replace(request, max_output_tokens=cap, options={**self._options, **request.options})
+        cap = min(request.max_output_tokens, self.max_output_tokens or request.max_output_tokens)
+        return replace(request, max_output_tokens=cap, options={**self.options, **request.options})
 
     async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
         """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
@@ -160,7 +151,7 @@ class MeteredModel:
     async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Call the model, with as many retries as the causes of its failures allow."""
         priced = price_request(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
-        attempts = CallRetries(self.limiter, self._retries, rng=self._rng)
+        attempts = CallRetries(self.limiter, self.retries, rng=self.rng)
         while True:
             try:
                 return await self._attempt(priced, ctx, name)
@@ -181,8 +172,8 @@ class MeteredModel:
     async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:
         note: Json = {
             "model": self.id,
-            "prompt": priced.prompt_tokens,
-            "output": priced.request.max_output_tokens,
+            "prompt_tokens": priced.prompt_tokens,
+            "max_output_tokens": priced.request.max_output_tokens,
         }
         while True:
             permit, reservation = await self._acquire(priced, ctx)
@@ -230,7 +221,7 @@ class MeteredModel:
 
     def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
         why = self.limiter.wait_reason
-        return ctx.waiting(f"{self.id}: {why}" if why else f"a slot of {self.id}")
+        return ctx.waiting(f"{self.id}: {why}" if why else f"a permit of {self.id}")
 
     async def _ask(self, request: Request, ctx: JobContext, paid: PaidCall, permit: Permit) -> Reply:
         """Send the request, and report the outcome to the limiter and the budget."""
@@ -240,7 +231,7 @@ class MeteredModel:
             if error.unbilled:
                 paid.release()
             if error.overloaded:
-                rule = self._retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
+                rule = self.retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
                 self._notify(permit.refused(error, rule), ctx)
             raise
         self._notify(permit.succeeded(), ctx)
@@ -261,7 +252,7 @@ class MeteredModel:
         self, reply: Reply, ctx: JobContext, name: str, paid: PaidCall, request: Request | None = None
     ) -> None:
         """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
-        if mismatch := self._price_mismatch(reply.model):
+        if mismatch := self.price_mismatch(reply.model):
             ctx.note(f"{self.id}: {mismatch}")
         cost = self._cost(reply.usage, paid.granted)
         value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)

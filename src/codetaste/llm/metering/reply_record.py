@@ -8,7 +8,6 @@ null if the provider's count is unknown or implausible. Older journals without `
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,16 +15,14 @@ import anyio
 from codetaste.core.hashing import canonical_json
 from codetaste.errors import JournalError
 from codetaste.llm.codec import reply_from_json, reply_to_json
-from codetaste.llm.messages import Usage
 
 if TYPE_CHECKING:
-    from codetaste.llm.messages import Reply, Request
+    from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
 INLINE_BYTES = 8192
 """A longer reply is stored by its hash beside the journal."""
-_KINDS = tuple(field.name for field in fields(Usage))
 
 
 async def load_reply(ctx: JobContext, name: str) -> Reply | None:
@@ -38,10 +35,10 @@ async def load_reply(ctx: JobContext, name: str) -> Reply | None:
         return None
     value: Any = await ctx.effect(name, _must_not_run)
     try:
-        if "kept" in value:
+        if "stored" in value:
             # Even after the deadline, paid replies are replayed so that their patch can be extracted.
             with anyio.CancelScope(shield=True):
-                value = json.loads(await ctx.load_text(value["kept"]))
+                value = json.loads(await ctx.load_text(value["stored"]))
         return reply_from_json(value["reply"])
     except (KeyError, TypeError, ValueError) as error:
         raise JournalError(f"job {ctx.key}: the recorded reply {name} cannot be read: {error}") from error
@@ -68,16 +65,19 @@ async def reply_record(
     text = canonical_json(value)
     if len(text) <= INLINE_BYTES:
         return value
-    stored: dict[str, Any] = {"kept": await ctx.store_text(text), "call": call, "usage": usage}
+    stored: dict[str, Any] = {"stored": await ctx.store_text(text), "call": call, "usage": usage}
     return stored
 
 
 def _counts(usage: Usage | None) -> dict[str, int] | None:
     if usage is None:
         return None
-    counts = {kind: getattr(usage, kind) for kind in _KINDS}
     # Reasoning is not part of the price, so its count has not been checked before.
-    return {kind: count for kind, count in counts.items() if type(count) is int and 0 <= count <= usage.total}
+    return {
+        kind: count
+        for kind, count in usage.counts().items()
+        if type(count) is int and 0 <= count <= usage.total
+    }
 
 
 async def _must_not_run() -> Json:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
 from codetaste.orchestration.journal.run_lock import lock_owner
-from codetaste.report.live.progress import printable
 from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
 from codetaste.report.status.model import Capacity, JobStatus, ModelStatus, RunStatus, Spend, Wait
 
@@ -264,7 +264,7 @@ def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
             waiting.update(
                 f"model {name}"
                 for name in models
-                if wait.what == f"a slot of {name}" or wait.what.startswith(f"{name}: ")
+                if wait.what == f"a permit of {name}" or wait.what.startswith(f"{name}: ")
             )
     return waiting
 
