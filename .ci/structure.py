@@ -24,8 +24,20 @@ SHARED_PREFIX = 3
 """So many siblings with one prefix are a folder that is not there."""
 ROOT_MODULES = {"__init__.py", "__main__.py", "console.py", "errors.py", "py.typed"}
 WORDS = frozenset(
-    ["told", "asked", "said", "kept", "held", "lest"]
-    + ["whoever", "nobody", "somebody", "strangers", "deaf", "dear"]
+    [
+        "told",
+        "asked",
+        "said",
+        "kept",
+        "held",
+        "lest",
+        "whoever",
+        "nobody",
+        "somebody",
+        "strangers",
+        "deaf",
+        "dear",
+    ]
 )
 """In no identifier."""
 PROSE_WORDS = frozenset(["whoever", "nobody", "somebody", "strangers", "deaf", "dear"])
