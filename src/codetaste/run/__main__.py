@@ -14,7 +14,7 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste.console import launch, print_result, run_command
-from codetaste.report import dry_run as plans
+from codetaste.report.dry_run import render_dry_run
 from codetaste.run.plan import plan_run
 from codetaste.run.signals import signals_raise_keyboard_interrupt
 
@@ -52,11 +52,11 @@ def run(
         with signals_raise_keyboard_interrupt():
             planned = plan_run(config, set_, only)
         if dry_run:  # needs no event loop
-            print_result(plans.render_dry_run(planned.dry_run, as_json=json_))
+            print_result(render_dry_run(planned.dry_run, as_json=json_))
             return 0
-        from codetaste.run.execute import RunOptions, run_and_report  # noqa: PLC0415 - not for a dry run
+        from codetaste.run.execute import run_and_report  # noqa: PLC0415 - not for a dry run
 
-        return anyio.run(run_and_report, planned, RunOptions(only, dry_run, rerun, json_))
+        return anyio.run(run_and_report, planned, rerun, json_)
 
     return run_command(plan_and_run, as_json=json_)
 

@@ -22,7 +22,7 @@ from codetaste.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import httpx
+    import httpx2
     from pypi_simple import DistributionPackage, ProjectPage
 
 
@@ -80,7 +80,7 @@ async def fetch_sdist(package: str, version: str, sha256: str, cache: Path) -> P
     return archive
 
 
-async def _download(http: httpx.AsyncClient, package: str, version: str, sha256: str, partial: Path) -> None:
+async def _download(http: httpx2.AsyncClient, package: str, version: str, sha256: str, partial: Path) -> None:
     what = f"{package} {version}"
     page = await _page(http, package)
     for found in _candidates(page, package, version, sha256):
@@ -95,7 +95,7 @@ async def _download(http: httpx.AsyncClient, package: str, version: str, sha256:
     raise SourceError(f"{what}: its sha256 is not the recorded {sha256}; it is not used")
 
 
-async def _page(http: httpx.AsyncClient, package: str) -> ProjectPage:
+async def _page(http: httpx2.AsyncClient, package: str) -> ProjectPage:
     from pypi_simple import (  # noqa: PLC0415 - heavy
         ACCEPT_JSON_PREFERRED,
         ProjectPage,
@@ -140,7 +140,7 @@ def _candidates(page: ProjectPage, package: str, version: str, sha256: str) -> l
     raise SourceError(f"{package} {version}: the package index has no source distribution of that version")
 
 
-async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what: str) -> str:
+async def _stream_to(http: httpx2.AsyncClient, address: str, partial: Path, what: str) -> str:
     """Download ``address`` to ``partial``; return its sha256."""
     digest = hashlib.sha256()
     size = 0
@@ -161,7 +161,7 @@ async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what:
     return digest.hexdigest()
 
 
-def _check_status(response: httpx.Response, what: str) -> None:
+def _check_status(response: httpx2.Response, what: str) -> None:
     status = response.status_code
     if status in _RETRIED:
         raise _Transient(f"the server answered {status}")
@@ -173,12 +173,12 @@ def _check_status(response: httpx.Response, what: str) -> None:
 
 async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
     """Call ``do``; retry transient faults a limited number of times."""
-    import httpx  # noqa: PLC0415 - heavy
+    import httpx2  # noqa: PLC0415 - heavy
 
     for pause_s in (*_BACK_OFF_S, None):
         try:
             return await do()
-        except (httpx.TransportError, _Transient) as error:
+        except (httpx2.TransportError, _Transient) as error:
             if pause_s is None:
                 reason = one_line(error) or type(error).__name__
                 if "CERTIFICATE_VERIFY_FAILED" in reason:
@@ -187,7 +187,7 @@ async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
                     f"{what}: no answer after {len(_BACK_OFF_S) + 1} attempts: {reason}"
                 ) from error
             await anyio.sleep(pause_s)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise SourceError(f"{what}: {one_line(error)}") from error
     raise AssertionError
 
@@ -225,7 +225,7 @@ def index_url() -> str:
 
 def trust_store() -> ssl.SSLContext:
     """Return the TLS context for connections to the index."""
-    import certifi  # noqa: PLC0415 - comes with httpx
+    import certifi  # noqa: PLC0415 - only for https
 
     context = ssl.create_default_context()
     named = [os.environ.get(name) for name in _CA_VARIABLES]
@@ -240,12 +240,12 @@ def trust_store() -> ssl.SSLContext:
     return context
 
 
-def make_index_client(timeout_s: float = 60.0) -> httpx.AsyncClient:
+def make_index_client(timeout_s: float = 60.0) -> httpx2.AsyncClient:
     """Return an HTTP client for the index; it uses the proxies of the environment."""
-    import httpx  # noqa: PLC0415 - heavy
+    import httpx2  # noqa: PLC0415 - heavy
 
-    return httpx.AsyncClient(
-        verify=trust_store(), follow_redirects=True, timeout=httpx.Timeout(timeout_s, connect=20.0)
+    return httpx2.AsyncClient(
+        verify=trust_store(), follow_redirects=True, timeout=httpx2.Timeout(timeout_s, connect=20.0)
     )
 
 
