@@ -125,12 +125,12 @@ async def test_retry_after_pauses_all_calls_of_one_model_only(
     assert (len(in_pause), len(limited.asked)) == (0, 21)
     assert max(at for at, _ in free.asked) < min(at for at, _ in limited.asked if at > refused_at[0])
     lines = journal(tmp_path)
-    assert {line["what"] for line in lines if line["event"] == "wait"} >= {
-        "a slot of limited",
+    assert {line["reason"] for line in lines if line["event"] == "wait_started"} >= {
+        "permit",
     }
-    assert any("limited: rate limit (429), " in line.get("what", "") for line in lines)
+    assert any(line.get("reason") == "rate_limit" and line["delay_s"] for line in lines if "delay_s" in line)
     assert any("limited: rate limit (429); all calls wait" in line.get("text", "") for line in lines)
-    assert [line["cause"] for line in lines if line["event"] == "again"] == ["rate_limit"]
+    assert [line["cause"] for line in lines if line["event"] == "call_retry"] == ["rate_limit"]
     assert waited_s > 0.9
     most = first.limiter.maximum
     told = [line["capacity"] for line in lines if line["event"] == "capacity"]
@@ -287,7 +287,7 @@ async def test_recorded_reply_has_usage_and_old_journals_replay(
     lines = journal(tmp_path)
     values = [line["value"] for line in lines if line["event"] == "settled"]
     usage = {"input": 100, "cache_read": 0, "cache_write": 0, "output": 10, "reasoning": 0}
-    assert [("kept" in value, value["usage"]) for value in values] == [(False, usage), (True, usage)]
+    assert [("stored" in value, value["usage"]) for value in values] == [(False, usage), (True, usage)]
     for value in values:
         del value["usage"]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -113,8 +113,8 @@ def _price(name: str, unsettled: dict[str, Billed]) -> tuple[Decimal, str]:
 
 def name_of(value: Mapping[str, Any], run: Path) -> str:
     """Return what the provider called the reply that a journal line holds."""
-    if "kept" in value:
-        digest = value["kept"]
+    if "stored" in value:
+        digest = value["stored"]
         found = run / "blobs" / digest[:2] / digest
         value = json.loads(found.read_text())
     match = _NAME.search(value["reply"]["request_id"])

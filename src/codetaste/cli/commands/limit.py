@@ -162,7 +162,7 @@ def _print_limits(
             name: {"value": limit_to_json(name, value), "configured": limit_to_json(name, configured[name])}
             for name, value in effective.items()
         }
-        run = {"directory": str(watcher.directory), "owner": owner or None, "in_force": applied}
+        run = {"directory": str(watcher.directory), "owner": owner or None, "applied": applied}
         print_result(json.dumps({**run, "limits": limits}, indent=2))
         return
     for name, value in effective.items():

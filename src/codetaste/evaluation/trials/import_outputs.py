@@ -22,7 +22,7 @@ from codetaste.evaluation.trials.find import PSEUDO_TRACK
 from codetaste.evaluation.trials.read import read_trials
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
 from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link, printable
-from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
@@ -62,8 +62,10 @@ def check_source(source: Path) -> None:
 
     Raises:
         ConfigError: it is a codetaste run.
+        JournalError: it is a codetaste run whose journal has another format.
     """
     if (source / JOURNAL_FILE).is_file():
+        check_format(source / JOURNAL_FILE)
         raise ConfigError(
             f"{source} is already a codetaste run: report it directly, or import its outputs/ folder"
         )

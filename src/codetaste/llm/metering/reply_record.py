@@ -2,7 +2,7 @@
 
 A short reply is stored in the journal line, a long one under its hash beside the journal. In both cases
 ``usage`` is at the top level, so that readers of the journal need not load replies: the tokens by kind, or
-null if the provider's count is unknown or implausible. Older journals without ``usage`` can be read too.
+null if the provider's count is unknown or implausible.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ async def load_reply(ctx: JobContext, name: str) -> Reply | None:
         return None
     value: Any = await ctx.effect(name, _must_not_run)
     try:
-        if "kept" in value:
+        if "stored" in value:
             # Even after the deadline, paid replies are replayed so that their patch can be extracted.
             with anyio.CancelScope(shield=True):
-                value = json.loads(await ctx.load_text(value["kept"]))
+                value = json.loads(await ctx.load_text(value["stored"]))
         return reply_from_json(value["reply"])
     except (KeyError, TypeError, ValueError) as error:
         raise JournalError(f"job {ctx.key}: the recorded reply {name} cannot be read: {error}") from error
@@ -68,7 +68,7 @@ async def reply_record(
     text = canonical_json(value)
     if len(text) <= INLINE_BYTES:
         return value
-    stored: dict[str, Any] = {"kept": await ctx.store_text(text), "call": call, "usage": usage}
+    stored: dict[str, Any] = {"stored": await ctx.store_text(text), "call": call, "usage": usage}
     return stored
 
 
