@@ -143,7 +143,7 @@ async def split(stage: Stage, engine: str, socket: Path | None, count: int) -> d
         base = here / "base"
         await to_thread.run_sync(lambda: shutil.copytree(stage.clone, base, ignore=lambda *_: {".git"}))
         testbed = await prepare_testbed(Tree(base, "made"), here / "cache")
-        async with open_sandboxes(config, here / "cache", here, "perf", _say) as boxes:
+        async with open_sandboxes(config, here, "perf", _say) as boxes:
             await trial(boxes, testbed, {name: [] for name in STEPS})
             for _ in range(count):
                 await trial(boxes, testbed, times)
@@ -199,7 +199,7 @@ def _engines(chosen: Any) -> Sequence[str]:  # noqa: ANN401 - parsed arguments
     async def there() -> None:
         config = SandboxConfig.model_validate({"engine": "docker", "socket": chosen.socket})
         with tempfile.TemporaryDirectory() as name:
-            async with open_sandboxes(config, Path(name), Path(name), "perf", _say):
+            async with open_sandboxes(config, Path(name), "perf", _say):
                 pass
 
     try:

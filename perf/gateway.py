@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SIDES = Path(__file__).with_name("gateway_sides.py")
 STREAMS, PAUSE_S = 200, 0.005
-MOST_ADDED_MS = 3.0
+MOST_ADDED_MS = 5.0
 _PROMPT_BYTES = 80_000
 
 

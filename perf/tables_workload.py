@@ -302,7 +302,7 @@ def _scores(
     }
     return {
         "status": "scored",
-        "why": "",
+        "reason": "",
         "passed": passed,
         **dict(zip(("ifr", "ifr_plus", "ifr_minus"), rates, strict=True)),
         **dict(zip(("prec", "prec_plus", "prec_minus"), shares, strict=True)),
@@ -317,6 +317,6 @@ def _scores(
         "patch_bytes": len(patch),
         "rules_sha256": {"positive": "0" * 64, "negative": "1" * 64},
         "engine": "opengrep 1.30.0",
-        "codetaste": "0",
+        "codetaste_version": "0",
         "notes": [],
     }

@@ -8,9 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.benchmark.benchmark import Benchmark, Track, open_benchmark, quickstart_folder
+from codetaste.benchmark.benchmark import Benchmark, open_benchmark, quickstart_folder
 from codetaste.benchmark.instance import Instance
 from codetaste.benchmark.instances_csv import format_table
+from codetaste.benchmark.layout import Track
 from codetaste.benchmark.publish import write_benchmark, write_rules
 from codetaste.errors import CodetasteError, ConfigError, JournalError
 from codetaste.rules.registration import Direction

@@ -78,7 +78,7 @@ def test_a_trial_that_belongs_nowhere_is_named_and_not_counted(
     bare = (made.root / "open/direct").rename(tmp_path / "bare")
     told = json.loads(codetaste("import", bare, "--name", "taken", "--json"))
     assert told["trials"] == len(read_outputs(tmp_path / "runs/taken").records) == 5
-    assert any(p["kind"] == "layout" and p["place"].endswith("lost") for p in told["problems"])
+    assert any(p["kind"] == "layout" and p["location"].endswith("lost") for p in told["problems"])
 
 
 def test_a_runs_own_outputs_can_be_imported_again_and_read_the_same(

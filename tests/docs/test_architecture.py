@@ -34,7 +34,7 @@ def floors_on_the_page() -> dict[str, int]:
 def layers_of_the_contract() -> list[set[str]]:
     """The layers of the import contract that are built, bottom first."""
     settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
-    [contract] = settings["tool"]["importlinter"]["contracts"]
+    contract = settings["tool"]["importlinter"]["contracts"][0]
     layers = [
         {name.strip() for name in layer.split("|") if not name.strip().startswith("(")}
         for layer in reversed(contract["layers"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from codetaste.errors import ConfigError
+from codetaste.evaluation.config import EvaluateConfig
 from codetaste.run.config import read_config
 
 BASE = """
@@ -39,14 +40,19 @@ def test_an_empty_section_is_enough(tmp_path: Path) -> None:
     path.write_text(f"{BASE}[evaluate]\n")
     found = read_config(path).evaluate
     assert found is not None
-    assert (found.rules, found.references, found.tests, found.baseline_runs) == ("benchmark", True, False, 5)
+    assert (found.rules, found.pseudo_agents, found.tests, found.baseline_runs) == (
+        "benchmark",
+        True,
+        False,
+        5,
+    )
     assert found.discovery_model is None
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("refrences = true", "evaluate.refrences: unknown key (did you mean 'references'?)"),
+        ("pseudo_agent = true", "evaluate.pseudo_agent: unknown key (did you mean 'pseudo_agents'?)"),
         ('exclusions = "some"', "evaluate.exclusions: Input should be 'published' or 'none' (it is 'some')"),
         ("baseline_runs = 0", "evaluate.baseline_runs: "),
         ('rules = "mine"', "evaluate.rules: "),
@@ -72,3 +78,7 @@ def test_the_ids_of_pseudo_agents_are_taken_where_there_are_scores(tmp_path: Pat
     assert read(tmp_path, AGENT.format(agent)) == []
     [said] = read(tmp_path, f"{AGENT.format(agent)}[evaluate]\n")
     assert said.startswith(f"agents[{agent}].id: [evaluate] adds a pseudo agent of this id")
+
+
+def test_config_pseudo_agents_accepts_its_old_name() -> None:
+    assert not EvaluateConfig.model_validate({"references": False}).pseudo_agents

@@ -121,7 +121,7 @@ def test_what_a_prediction_is_worth_lies_beside_it_in_the_published_layout(
     told = scores(output(where, ruled))
     # Everything but strictness: one of two additive rules, and both reductive ones.
     assert (told["status"], told["ifr"], told["ifr_plus"], told["ifr_minus"]) == ("scored", 0.75, 0.5, 1.0)
-    assert told["lacking"] == ["says-strict"]
+    assert told["unmet_additive"] == ["says-strict"]
     folder = output(where, ruled) / "evaluation"
     result = json.loads((folder / "evaluation_result.json").read_text())
     assert result["agent_rule_metrics"]["positive_rules_matched"] == 1
@@ -151,8 +151,8 @@ def test_a_run_ends_with_the_comparison(scored: tuple[Place, Ended, Ended]) -> N
     _, first, done = scored
     assert first.json["comparison"] is None
     told = done.json["comparison"]
-    assert told["contestants"] == ["a"]
-    standing = next(each for each in told["standings"] if each["measure"] == "ifr")
+    assert told["systems"] == ["a"]
+    standing = next(each for each in told["estimates"] if each["measure"] == "ifr")
     assert standing["mean"] == 0.75
     assert standing["low"] < 0.75 < standing["high"]
     worth = {each["name"]: each["mean"] for each in told["references"] if each["measure"] == "ifr"}
@@ -236,15 +236,15 @@ def test_nothing_is_scored_twice_though_scores_say_more_than_they_did(odd: tuple
 
 def test_trial_without_prediction_counts_zero_and_is_reported(tmp_path: Path, ruled: Tiny) -> None:
     other = model_table("g", "gone") + agent_table("b", "g")
-    where = trial_place(tmp_path, ruled, more=f"{other}[evaluate]\nreferences = false")
+    where = trial_place(tmp_path, ruled, more=f"{other}[evaluate]\npseudo_agents = false")
     done = where.run("--json")
     assert done.code == 1
     key = f"b/open/direct/{ruled.row.id}"
     assert done.jobs[f"infer/{key}"]["status"] == "failed"
     assert done.jobs[f"evaluate/{key}"]["status"] == "skipped"
     told = done.json["comparison"]
-    assert (told["trials"], told["contestants"], told["references"]) == (2, ["a", "b"], [])
-    means = {each["contestant"]: each["mean"] for each in told["standings"] if each["measure"] == "ifr"}
+    assert (told["trials"], told["systems"], told["references"]) == (2, ["a", "b"], [])
+    means = {each["system"]: each["mean"] for each in told["estimates"] if each["measure"] == "ifr"}
     assert means == {"a": 0.75, "b": 0.0}
 
 

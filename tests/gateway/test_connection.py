@@ -1,4 +1,4 @@
-"""The connection to a provider: made while money is written down, used once, never with a packed reply."""
+"""The connections to a provider: used once without TLS, only after the reservation, replies decompressed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSListener
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.gateway.connection import ProviderConnector
+from codetaste.gateway.connection import ProviderConnections
 from codetaste.gateway.gateway import Gateway
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
@@ -25,7 +25,7 @@ from support.gateway.jobs import PATHS, admitted, asked, journal, run
 from support.llm.provider import server as provider
 from support.llm.provider.exchange import Exchange
 
-QUIET_S = {"connect": 20.0, "read": 20.0, "write": 20.0, "pool": 20.0}
+TIMEOUTS_S = {"connect": 20.0, "read": 20.0, "write": 20.0, "pool": 20.0}
 HELLO = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
 
 
@@ -63,21 +63,15 @@ async def serving(server: Served, tls: ssl.SSLContext | None = None) -> AsyncIte
     await listener.aclose()
 
 
-def lines_to(host: str, port: int, tls: ssl.SSLContext | None = None) -> ProviderConnector:
-    scheme = b"http" if tls is None else b"https"
-    return ProviderConnector(httpcore2.Origin(scheme, host.encode(), port), tls, 20.0)
-
-
 async def posted(
-    lines: ProviderConnector, host: str, port: int, *, secure: bool = False
+    connections: ProviderConnections, host: str, port: int, *, secure: bool = False
 ) -> tuple[int, bytes]:
     url = httpcore2.URL(scheme=b"https" if secure else b"http", host=host.encode(), port=port, target=b"/v1")
-    line = await lines.connect()
+    response = await connections.post(url, [(b"host", host.encode())], b"body", TIMEOUTS_S)
     try:
-        await line.post(url, [(b"host", host.encode())], b"body", QUIET_S)
-        return line.status, b"".join([piece async for piece in line.chunks()])
+        return response.status, b"".join([piece async for piece in response.chunks()])
     finally:
-        await line.aclose()
+        await response.aclose()
 
 
 @pytest.mark.anyio
@@ -86,9 +80,9 @@ async def test_plain_http_requests_use_one_connection_each(
     host: str,
 ) -> None:
     async with serving(Served(HELLO)) as server:
-        lines = lines_to(host, server.port)
+        connections = ProviderConnections(None)
         for _ in range(3):
-            assert await posted(lines, host, server.port) == (200, b"hello")
+            assert await posted(connections, host, server.port) == (200, b"hello")
         assert server.connections == 3
 
 
@@ -105,12 +99,12 @@ async def test_tls_connection_is_reused_and_untrusted_certificate_is_free(
     theirs.load_cert_chain(certificate, key)
     ours = ssl.create_default_context(cafile=certificate)
     async with serving(Served(HELLO), theirs) as server:
-        lines = lines_to("localhost", server.port, ours)
+        connections = ProviderConnections(ours)
         for _ in range(3):
-            assert await posted(lines, "localhost", server.port, secure=True) == (200, b"hello")
-        await lines.aclose()
+            assert await posted(connections, "localhost", server.port, secure=True) == (200, b"hello")
+        await connections.aclose()
         assert server.connections == 1
-        strict = lines_to("localhost", server.port, ssl.create_default_context())
+        strict = ProviderConnections(ssl.create_default_context())
         with pytest.raises(ModelUnavailable, match="cannot be reached") as failed:
             await posted(strict, "localhost", server.port, secure=True)
         await strict.aclose()
@@ -123,7 +117,7 @@ async def test_refused_connection_is_not_billed() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         with pytest.raises(ModelUnavailable, match="cannot be reached") as failed:
-            await posted(lines_to("127.0.0.1", port), "127.0.0.1", port)
+            await posted(ProviderConnections(None), "127.0.0.1", port)
     assert failed.value.unbilled
 
 
@@ -140,7 +134,7 @@ async def test_refused_connection_is_not_billed() -> None:
 async def test_an_answer_that_breaks_off_may_have_been_billed(answer: bytes, why: str) -> None:
     async with serving(Served(answer, hang_up=True)) as server:
         with pytest.raises(ModelUnavailable, match=why) as failed:
-            await posted(lines_to("127.0.0.1", server.port), "127.0.0.1", server.port)
+            await posted(ProviderConnections(None), "127.0.0.1", server.port)
     assert not failed.value.unbilled
 
 
@@ -149,14 +143,14 @@ async def test_unrequested_content_encoding_is_decoded_or_refused() -> None:
     data = gzip.compress(b"hello" * 100)
     head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\ncontent-encoding: %s\r\n\r\n"
     async with serving(Served(head % (len(data), b"gzip") + data)) as server:
-        lines = lines_to("127.0.0.1", server.port)
-        assert await posted(lines, "127.0.0.1", server.port) == (200, b"hello" * 100)
+        connections = ProviderConnections(None)
+        assert await posted(connections, "127.0.0.1", server.port) == (200, b"hello" * 100)
         server.answer = head % (len(data), b"br") + data
         with pytest.raises(MalformedReply, match="packed by br"):
-            await posted(lines, "127.0.0.1", server.port)
+            await posted(connections, "127.0.0.1", server.port)
         server.answer = head % (4, b"gzip") + b"none"
         with pytest.raises(MalformedReply, match="cannot be unpacked"):
-            await posted(lines, "127.0.0.1", server.port)
+            await posted(connections, "127.0.0.1", server.port)
 
 
 @pytest.mark.anyio

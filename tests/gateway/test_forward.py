@@ -171,7 +171,7 @@ async def test_missing_or_costly_cap_is_lowered_and_recorded(server: provider.Se
     assert second["max_tokens"] == 2000
     [reply, _] = [line for line in transcript(tmp_path) if "reply" in line]
     [request, _] = [line for line in transcript(tmp_path) if "request" in line]
-    assert (request["cap"], reply["cap"]) == (30_000, first["max_tokens"])
+    assert (request["max_output_tokens"], reply["max_output_tokens"]) == (30_000, first["max_tokens"])
     assert any("instead of 30000" in line.get("text", "") for line in journal(tmp_path))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codetaste.evaluation.activity.tool_calls import tool_calls
 from codetaste.gateway.gateway import Gateway
 from codetaste.gateway.transcript import TranscriptEntry, read_transcript
 from codetaste.llm.messages import Request, TextBlock, ToolCall
@@ -49,8 +50,8 @@ def go_on(protocol: str, conversation: dict[str, Any], answer: dict[str, Any], t
             said.append({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": result})
 
 
-async def read(folder: Path) -> list[TranscriptEntry]:
-    return await read_transcript(folder / "run" / "transcript.jsonl", Blobs(folder / "run" / "blobs").load)
+def read(folder: Path) -> list[TranscriptEntry]:
+    return read_transcript(folder / "run" / "transcript.jsonl", Blobs(folder / "run" / "blobs"))
 
 
 @pytest.mark.anyio
@@ -73,16 +74,16 @@ async def test_a_long_conversation_is_written_once_and_read_back_whole(tmp_path:
 
     outcome, _ = await run(tmp_path, [scripted(tmp_path, talkative)], body)
     assert outcome.status is Status.DONE, outcome
-    exchanged = await read(tmp_path)
+    exchanged = read(tmp_path)
     assert [each.is_agent_turn for each in exchanged] == [True, False] * turns
     assert [each.number for each in exchanged] == [*range(1, 2 * turns + 1)]
     mains = [each for each in exchanged if each.is_agent_turn]
     for body_, each in zip(sent, mains, strict=True):
         assert [*each.messages] == _unmarked(body_[SAID[protocol]])
         assert [*each.tools] == body_["tools"]
-    assert [call.arguments["command"] for each in mains for call in each.tool_calls] == [
-        f"sed -i {turn}" for turn in range(turns)
-    ]
+    assert [
+        call.shell_text for each in mains for message in each.reply_messages for call in tool_calls(message)
+    ] == [f"sed -i {turn}" for turn in range(turns)]
     size = (tmp_path / "run" / "transcript.jsonl").stat().st_size
     assert size < 5 * len(json.dumps(sent[-1])) + 2 * turns * 800
     parts = [line["part"] for line in transcript(tmp_path) if "part" in line]
@@ -108,7 +109,7 @@ async def test_long_parts_lie_beside_the_journal_and_odd_characters_come_back(tm
 
     outcome, _ = await run(tmp_path, [scripted(tmp_path, lambda _: "well")], body)
     assert outcome.status is Status.DONE, outcome
-    [exchanged] = await read(tmp_path)
+    [exchanged] = read(tmp_path)
     assert exchanged.messages[0]["content"] == words
     assert max(map(len, (tmp_path / "run" / "transcript.jsonl").read_text().splitlines())) < 9000
     assert exchanged.reply["status"] == 200

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from codetaste.harness.patch.extract import ExtractionLimits
+from codetaste.sandbox.base import EndReason, SandboxEnd
 from support.harness.hostile_agents import Stage, engine, in_both, in_both_but_seldom_docker, stage
 from support.harness.testbed_tree import WorkTree, applied
 
@@ -87,7 +88,7 @@ async def test_hostile_agent_filling_disk_ends_its_sandbox(stage: Stage, tmp_pat
     )
     assert done.end.finish_reason == "execution_error", done.end
     assert "disk full" in done.end.problem
-    assert "disk full" in done.ended
+    assert done.ended == SandboxEnd(EndReason.DISK_FULL)
     assert done.harvest.problem.startswith("1 file ('fill') (")
     assert changes(stage, done.harvest.patch, tmp_path / "judge") == ["M\ta.py"]
 

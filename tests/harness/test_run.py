@@ -14,7 +14,7 @@ from codetaste.errors import ConfigError, StorageFull
 from codetaste.harness import run as running
 from codetaste.harness import run as streaming
 from codetaste.harness.adapter import Adapter, read_adapter
-from codetaste.harness.install.store import install_agent
+from codetaste.harness.install.build import install_agent
 from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.harness.testbed.testbed import testbed_archive

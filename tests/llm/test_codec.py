@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from codetaste.core.hashing import canonical_json, json_digest
 from codetaste.llm import codec
 from codetaste.llm.messages import (
     Message,
@@ -99,5 +100,5 @@ def test_codec_stores_absurd_usage_unchanged() -> None:
 
 
 def test_canonical_text_does_not_depend_on_the_order_of_keys() -> None:
-    assert codec.canonical_json({"b": 1, "a": "é"}) == '{"a":"\\u00e9","b":1}'
-    assert codec.json_digest({"a": 1, "b": 2}) == codec.json_digest({"b": 2, "a": 1})
+    assert canonical_json({"b": 1, "a": "é"}) == '{"a":"\\u00e9","b":1}'
+    assert json_digest({"a": 1, "b": 2}) == json_digest({"b": 2, "a": 1})

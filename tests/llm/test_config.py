@@ -124,9 +124,14 @@ def test_reading_a_config_with_a_price_imports_no_client_and_no_table() -> None:
         "import codetaste.llm.providers.replay, codetaste.llm.providers.scripted;"
         "price = {'input': 1, 'output': 1};"
         "c = codetaste.llm.config.ModelConfig(id='m', provider='openai', model='x', price=price);"
-        "assert codetaste.llm.metering.metered.price_of(c);"
+        "assert c.price;"
         "heavy = {'anthropic', 'httpx2', 'httpx', 'jinja2', 'openai', 'genai_prices'} & set(sys.modules);"
         "sys.exit(', '.join(heavy) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_former_names_of_time_limits_are_accepted_for_one_release() -> None:
+    old = model(silence="2m", rate_limit_patience=5)
+    assert old == model(read_timeout="2m", rate_limit_timeout=5)

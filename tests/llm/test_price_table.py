@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.price import Price
 from codetaste.llm.price_table import PriceEntry, budget_problems, price_entry, price_mismatch_checker
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 TABLE = f"genai-prices {version('genai-prices')}"
 
@@ -208,10 +209,9 @@ def test_reply_from_model_with_other_price_warns_once() -> None:
 
 
 def test_openai_request_asks_for_standard_service_tier() -> None:
-    from codetaste.llm.providers.openai import standard_options
-
-    assert standard_options("https://api.openai.com/v1/") == {"service_tier": "default"}
-    assert standard_options("http://127.0.0.1:8000/v1") == {}
+    openai = PROTOCOLS["openai"]
+    assert openai.options_at("https://api.openai.com/v1/") == {"service_tier": "default"}
+    assert openai.options_at("http://127.0.0.1:8000/v1") == {}
 
 
 def test_price_package_makes_no_network_requests(monkeypatch: pytest.MonkeyPatch) -> None:

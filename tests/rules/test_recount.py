@@ -23,7 +23,8 @@ def check(
     engine: RuleEngine, base: Path, golden: Path, positive: str, negative: str, ignore: str = ""
 ) -> RecountReport:
     async def main() -> RecountReport:
-        return await recount_rules(FullScanner(OpenGrep(engine), ignore), base, golden, positive, negative)
+        texts = {"rules_positive.yml": positive, "rules_negative.yml": negative}
+        return await recount_rules(FullScanner(OpenGrep(engine), ignore), base, golden, texts)
 
     return anyio.run(main)
 

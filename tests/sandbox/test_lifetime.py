@@ -11,7 +11,15 @@ import anyio
 import pytest
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import CommandLimits, Mount, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.base import (
+    CommandLimits,
+    EndReason,
+    Mount,
+    Sandbox,
+    SandboxEnd,
+    SandboxProvider,
+    SandboxSpec,
+)
 from codetaste.sandbox.local.sandbox import bubblewrap_provider
 from support.sandbox.containment import processes_saying
 from support.sandbox.providers import archive, descendants, fetched, sh
@@ -24,11 +32,11 @@ def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def until_ended(box: Sandbox, within_s: float = 30.0) -> str:
+async def until_ended(box: Sandbox, within_s: float = 30.0) -> SandboxEnd | None:
     with anyio.move_on_after(within_s):
-        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
+        while box.end is None:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.02)
-    return box.end_reason
+    return box.end
 
 
 async def test_stopped_sandbox_runs_nothing_and_has_no_end_reason(box: Sandbox, token: str) -> None:
@@ -50,7 +58,7 @@ async def test_stopped_sandbox_runs_nothing_and_has_no_end_reason(box: Sandbox, 
     assert processes_saying(token) == []
     with pytest.raises(SandboxError):
         await box.run(["true"])
-    assert box.end_reason == ""
+    assert box.end is None
     assert "testbed/begun" in await fetched(box, "/testbed")
 
 
@@ -80,14 +88,14 @@ async def test_sandboxes_are_isolated_from_each_other(boxes: SandboxProvider) ->
             b"/testbed:",
             b"/tmp:",
         ]
-        assert one.end_reason == two.end_reason == ""
+        assert one.end is two.end is None
 
 
 async def test_sandbox_past_time_limit_ends(boxes: SandboxProvider, token: str) -> None:
     async with boxes.open(SandboxSpec("test", lifetime_s=2.0)) as box:
         with pytest.raises(SandboxError):
             await sh(box, f"sleep {token}")
-        assert await until_ended(box)
+        assert await until_ended(box) == SandboxEnd(EndReason.LIFETIME_OVER)
         assert processes_saying(token) == []
 
 
@@ -119,7 +127,7 @@ async def test_a_disk_that_is_full_is_named_and_what_was_written_is_there(boxes:
         )
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, script)
-        assert await until_ended(box) == "disk full"
+        assert await until_ended(box) == SandboxEnd(EndReason.DISK_FULL)
         assert (await fetched(box, "/testbed/first"))["first"][1] == b"first\n"
 
 
@@ -177,11 +185,11 @@ async def test_the_first_process_cannot_be_ended_from_inside(box: Sandbox) -> No
 KILLED = """
 import sys, anyio
 from pathlib import Path
-from codetaste.sandbox.base import BoxSpec
-from codetaste.sandbox.local.sandbox import local_boxes
+from codetaste.sandbox.base import SandboxSpec
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
 async def main():
     token = sys.argv[2]
-    async with local_boxes(Path(sys.argv[1])).open(BoxSpec("test")) as box:
+    async with bubblewrap_provider(Path(sys.argv[1])).open(SandboxSpec("test")) as box:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(box.run, ["sh", "-c", f"setsid sleep {token} & exec sleep {token}"])
             await anyio.sleep(float(sys.argv[3]))

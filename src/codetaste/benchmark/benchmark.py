@@ -5,13 +5,19 @@ from __future__ import annotations
 import fnmatch
 import json
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark import layout
 from codetaste.benchmark.instances_csv import nearest_names_hint, read_table
+from codetaste.benchmark.layout import (
+    IGNORE_FILE,
+    INSTANCE_METADATA_FILE,
+    INSTANCES_FILE,
+    Track,
+    environment_folder,
+)
 from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
-from codetaste.rules.registration import Direction
 from codetaste.source.origin import GitOrigin, Origin, parse_origin
 
 if TYPE_CHECKING:
@@ -19,24 +25,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
+    from codetaste.rules.registration import Direction
 
-TABLE_FILE = "instances.csv"
 _MAX_TABLE_BYTES = 64 * 1024**2
 _MAX_TEXT_BYTES = 4 * 1024**2
 QUICKSTART = "quickstart"
 PUBLISHED_NAME = "codetaste100"
 """The name of the published release, and of its folder."""
-
-
-class Track(StrEnum):
-    """How detailed the task description is (CodeTaste §2.1)."""
-
-    INSTRUCTED = "instructed"
-    OPEN = "open"
-
-
-_RULE_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
-_DESCRIPTIONS = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +110,11 @@ class Benchmark:
 
     def golden_path(self, instance: Instance) -> Path:
         """Return the path of X* as a patch; many benchmarks lack the file."""
-        return self.root / "assets/diffs" / instance.path / "golden.diff"
+        return layout.golden_path(self.root, instance)
 
     def description_path(self, instance: Instance, track: Track) -> Path:
         """Return the path of the task description for ``track``."""
-        return self.root / "assets/descriptions" / instance.path / _DESCRIPTIONS[track]
+        return layout.description_path(self.root, instance, track)
 
     def description(self, instance: Instance, track: Track = Track.INSTRUCTED) -> str:
         """Return the task description.
@@ -150,12 +145,12 @@ class Benchmark:
 
     def rules_path(self, instance: Instance, direction: Direction) -> Path:
         """Return the path of the instance's rules of one direction; the file may be missing."""
-        return rules_path(self.root, instance, direction)
+        return layout.rules_path(self.root, instance, direction)
 
     @property
     def semgrepignore(self) -> Path | None:
         """The ignore file that replaces the rule engine's default, None if the benchmark has none."""
-        path = self.root / "assets/default.semgrepignore"
+        path = self.root / IGNORE_FILE
         return path if path.is_file() else None
 
     def ignore_text(self) -> str:
@@ -173,7 +168,7 @@ class Benchmark:
         Raises:
             ConfigError: the file is not a JSON object.
         """
-        path = self.root / "instance_images" / instance.path / "instance_metadata.json"
+        path = environment_folder(self.root, instance) / INSTANCE_METADATA_FILE
         if not path.is_file():
             return None
         try:
@@ -191,7 +186,7 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
     Raises:
         ConfigError: the folder or its table is missing, or the table has errors; one line for each.
     """
-    table = root / TABLE_FILE
+    table = root / INSTANCES_FILE
     if not root.is_dir():
         hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED_NAME else ""
         raise ConfigError(f"{root}: no such benchmark folder{hint}")
@@ -210,11 +205,6 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
 def quickstart_folder() -> Path:
     """Return the folder of the benchmark included with codetaste."""
     return resource_dir("examples") / QUICKSTART
-
-
-def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
-    """Return the path of the rules of ``instance`` below ``root``, a folder in the published layout."""
-    return root / "assets/rules" / instance.path / _RULE_FILES[direction]
 
 
 def _read_text(path: Path, what: str) -> str:

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.instance import Instance
+from codetaste.core.text import shorten
 from codetaste.errors import ConfigError, SourceError
 from codetaste.source.origin import parse_origin
 
@@ -213,4 +214,4 @@ def _score(text: str, faults: list[str]) -> float | None:
 
 
 def _show(text: str) -> str:
-    return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…")
+    return repr(shorten(text, _MAX_SHOWN_CHARS))

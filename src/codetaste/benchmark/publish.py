@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.benchmark.benchmark import TABLE_FILE, Benchmark, Track, open_benchmark, rules_path
+from codetaste.benchmark.benchmark import Benchmark, open_benchmark
 from codetaste.benchmark.instances_csv import format_table
+from codetaste.benchmark.layout import IGNORE_FILE, INSTANCES_FILE, Track, rules_path
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin
@@ -61,8 +62,8 @@ def _write_files(root: Path, benchmark: Benchmark, instances: Sequence[Instance]
         for track, text in _descriptions(benchmark, instance):
             write_atomically(product.description_path(instance, track), text)
     if benchmark.semgrepignore is not None:
-        write_atomically(root / "assets/default.semgrepignore", benchmark.ignore_text())
-    write_atomically(root / TABLE_FILE, format_table(product.instances))
+        write_atomically(root / IGNORE_FILE, benchmark.ignore_text())
+    write_atomically(root / INSTANCES_FILE, format_table(product.instances))
 
 
 def _merge_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) -> tuple[Instance, ...]:

@@ -1,20 +1,38 @@
-"""Atomic file writes: write under a temporary name, fsync, rename; and removal of stale temporary files."""
+"""Files shared by processes and safe from crashes: atomic writes, locks, removal of leftovers."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
-from typing import TYPE_CHECKING
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
 
-from codetaste.errors import JournalError, StorageFull
+import anyio
+from anyio import to_thread
+
+from codetaste.core.processes import process_exists
+from codetaste.errors import CodetasteError, JournalError, SourceError, StorageFull
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+_Error = TypeVar("_Error", bound=CodetasteError)
 
 _TEMPORARY_NAME = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
+
+_FIRST_POLL_S, _LAST_POLL_S = 0.01, 0.1
+
+
+def storage_error(error: OSError, what: object, kind: type[_Error]) -> StorageFull | _Error:
+    """Return the error to raise for ``error`` at ``what``: StorageFull without space, else a ``kind``."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return StorageFull(f"{what}: {error.strerror}; free space on that disk, then repeat the command")
+    return kind(f"{what}: {error.strerror or error}")
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
@@ -34,62 +52,90 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            _sync_folder(path.parent)
+            sync_directory(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StorageFull(f"{path}: no space left on the device; free some and run again") from error
-        raise JournalError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise storage_error(error, f"{path}: cannot be written", JournalError) from error
     return path
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in ``directory`` durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_stale_files(folder: Path) -> None:
     """Remove temporary files of killed writers below ``folder``. Call it from a worker thread."""
     for path in folder.rglob(".*.tmp"):
-        if (match := _TEMPORARY_NAME.fullmatch(path.name)) and not _process_exists(int(match[1])):
+        if (match := _TEMPORARY_NAME.fullmatch(path.name)) and not process_exists(int(match[1])):
             path.unlink(missing_ok=True)
 
 
-def _process_exists(process: int) -> bool:
+def stale_folders(parent: Path, prefix: str, min_age_s: float = 0.0) -> Iterator[Path]:
+    """Yield the folders ``<prefix><process id>-…`` in ``parent`` whose process has ended.
+
+    Args:
+        parent: the folder of the folders.
+        prefix: the beginning of their names.
+        min_age_s: younger ones are left out; for folders that other PID namespaces use, too.
+    """
+    for folder in parent.glob(f"{prefix}*"):
+        process = folder.name.removeprefix(prefix).partition("-")[0]
+        try:
+            age_s = time.time() - folder.stat().st_mtime
+        except OSError:
+            continue
+        if age_s >= min_age_s and process.isdecimal() and not process_exists(int(process)):
+            yield folder
+
+
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed or this process ends; return False if another has the lock."""
     try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    except PermissionError:
-        return True
     return True
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+@asynccontextmanager
+async def locked(path: Path, kind: type[CodetasteError] = SourceError) -> AsyncIterator[None]:
+    """Lock ``path``, a folder or a file that is created, against all other tasks and processes.
+
+    The file stays; a crash releases the lock.
+
+    Raises:
+        StorageFull: no space left.
+        kind: it cannot be created or locked.
+    """
     try:
-        os.fsync(descriptor)
+        descriptor = await to_thread.run_sync(_open_lock, path)
+    except OSError as error:
+        raise storage_error(error, f"cannot lock {path}", kind) from error
+    try:
+        pause_s = _FIRST_POLL_S
+        # A blocking lock could not be cancelled, so it is polled.
+        while not _lock_or_raise(descriptor, path, kind):
+            await anyio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, _LAST_POLL_S)
+        yield
     finally:
         os.close(descriptor)
 
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
+def _open_lock(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    return os.open(path, mode | os.O_CLOEXEC, 0o644)
 
 
-def storage_error(error: OSError, path: Path) -> JournalError:
-    """Return the error of this package for ``error`` at ``path``: StorageFull if space or the disk failed."""
-    if error.errno in _FULL:
-        return StorageFull(f"{path}: {error.strerror}; free space on that disk, then repeat the command")
-    return JournalError(f"{path}: {error.strerror or error}; the run directory must be readable and writable")
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in ``directory`` durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _lock_or_raise(descriptor: int, path: Path, kind: type[CodetasteError]) -> bool:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        return try_lock(descriptor)
+    except OSError as error:
+        raise storage_error(error, f"cannot lock {path}", kind) from error

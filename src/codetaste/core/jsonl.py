@@ -6,7 +6,6 @@ line cut off by a crash is skipped.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
+from codetaste.core.files import storage_error
 from codetaste.core.hashing import canonical_json
-from codetaste.errors import JournalError, StorageFull
+from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,8 +73,7 @@ class JsonlFile:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            kind = StorageFull if error.errno in {errno.ENOSPC, errno.EDQUOT} else JournalError
-            raise kind(f"{self.path}: cannot be written: {error.strerror}") from error
+            raise storage_error(error, f"{self.path}: cannot be written", JournalError) from error
 
 
 def _append_or_restore(descriptor: int, lines: bytes, *, durable: bool) -> None:

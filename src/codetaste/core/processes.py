@@ -1,27 +1,51 @@
-"""The identity of a process, for container labels: tells whether that process still lives.
-
-A process id alone would be reused one day, and means another process in another PID namespace or after a
-reboot; so the identity contains all of that.
-"""
+"""Processes: whether one lives, also after its id was reused, and the end of a whole process group."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from anyio.abc import Process
 
 _PARTS = 4
 _START_FIELD = 19
 """Field of /proc/PID/stat after the name in brackets: start of the process, in ticks since boot."""
 
 
-@lru_cache(maxsize=1)
-def _boot_and_namespace() -> tuple[str, str]:
-    return _read_text("/proc/sys/kernel/random/boot_id"), _namespace()
+async def kill_process_group(process: Process, timeout_s: float) -> None:
+    """Kill ``process``, started as the leader of a session, with its group, and wait for it.
+
+    Shielded from cancellation, and bounded by ``timeout_s`` seconds.
+    """
+    with anyio.move_on_after(timeout_s, shield=True):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.aclose()
+
+
+def process_exists(pid: int) -> bool:
+    """Return whether a process has that id in this PID namespace."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def process_identity() -> str:
-    """Return the identity of this process."""
+    """Return the identity of this process, for ``identity_alive``.
+
+    Unlike an id, which is reused one day, it means no process of another PID namespace or of another boot.
+    """
     boot, namespace = _boot_and_namespace()
     return f"{boot} {namespace} {os.getpid()} {_start_ticks(os.getpid())}"
 
@@ -34,6 +58,11 @@ def identity_alive(name: str) -> bool | None:
     if (parts[0], parts[1]) != _boot_and_namespace() or "?" in parts:
         return None
     return _start_ticks(int(parts[2])) == parts[3]
+
+
+@lru_cache(maxsize=1)
+def _boot_and_namespace() -> tuple[str, str]:
+    return _read_text("/proc/sys/kernel/random/boot_id"), _namespace()
 
 
 def _start_ticks(pid: int) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from codetaste.core.text import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -69,11 +71,6 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
         return f" (did you mean {near[0]!r}?)"
     some, more = sorted(known)[:_MAX_LISTED], len(known) - _MAX_LISTED
     return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""
-
-
-def quoted(text: str) -> str:
-    """Return ``text``, as a Python literal if it has characters that are not printable, such as newlines."""
-    return text if text.isprintable() else repr(text)
 
 
 def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import BASELINES_FOLDER, INSTANCE_METADATA_FILE
 from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
 from codetaste.evaluation.trials.records import GOLDEN, NULL
@@ -134,7 +135,7 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     Raises:
         ConfigError: an existing file cannot be read, or the metadata are not a JSON object.
     """
-    folder = benchmark.root / "baseline_results" / instance.path
+    folder = benchmark.root / BASELINES_FOLDER / instance.path
     recorded = _from_runs(folder)
     if recorded.thresholds is not None:
         return recorded
@@ -148,7 +149,7 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     return RecordedBaseline(
         pass_thresholds(found),
         len(found),
-        "instance_metadata.json",
+        INSTANCE_METADATA_FILE,
         (*recorded.notes, *notes),
         recorded.faults,
     )
@@ -164,7 +165,7 @@ def read_pseudo_agent_tests(benchmark: Benchmark, instance: Instance, agent: str
     stated = parse_test_counts(metadata.get(f"{_SIDES[agent]}_metrics"))
     if stated is not None:
         return stated
-    runs = _lines(benchmark.root / "baseline_results" / instance.path / f"{agent}.jsonl") or ()
+    runs = _lines(benchmark.root / BASELINES_FOLDER / instance.path / f"{agent}.jsonl") or ()
     return next((counts for line in runs if (counts := parse_test_counts(_json(line))) is not None), None)
 
 
@@ -188,7 +189,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
         if damaged:
             faults.append(f"{damaged} of {len(read)} lines in {path.name} are damaged")
             notes.append(faults[-1])
-    source = "baseline_results" if runs else ""
+    source = BASELINES_FOLDER if runs else ""
     return RecordedBaseline(pass_thresholds(runs), len(runs), source, tuple(notes), tuple(faults))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from pydantic import AliasChoices, Field, field_validator
 
 from codetaste.core.section import Section
 from codetaste.evaluation.changed_lines import Exclusions
@@ -21,7 +21,7 @@ class EvaluateConfig(Section):
     baseline counts all of its runs."""
     exclusions: Exclusions = Exclusions.PUBLISHED
     """Which files do not count for precision: those that the published harness leaves out, or none."""
-    references: bool = True
+    pseudo_agents: bool = Field(default=True, validation_alias=AliasChoices("pseudo_agents", "references"))
     """Whether to score the golden patch and an empty patch too, as the agents ``golden_agent`` and
     ``null_agent``: they show whether an instance is valid."""
     rules: str = BENCHMARK_RULES

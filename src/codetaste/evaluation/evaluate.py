@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.core.text import one_line, shorten
 from codetaste.errors import PatchDoesNotApply, PatchError, PatchTooLarge
 from codetaste.evaluation.baseline import UNTESTED, PassResult
 from codetaste.evaluation.changed_lines import Exclusions, changed_lines, covered_lines, precision_counts
@@ -139,11 +140,13 @@ async def evaluate(
         async with applied_patch(base, patch, scratch) as applied:
             return await _score(result, parsed, base, applied, scanner)
     except PatchTooLarge as error:
-        return replace(result, status=EvaluationStatus.TOO_LARGE, why=_one_line(error))
+        return replace(result, status=EvaluationStatus.TOO_LARGE, why=one_line(error, _MAX_REASON_CHARS))
     except PatchError as error:
-        return replace(result, status=EvaluationStatus.UNPARSABLE_PATCH, why=_one_line(error))
+        return replace(
+            result, status=EvaluationStatus.UNPARSABLE_PATCH, why=one_line(error, _MAX_REASON_CHARS)
+        )
     except PatchDoesNotApply as error:
-        return replace(result, status=EvaluationStatus.DOES_NOT_APPLY, why=_one_line(error))
+        return replace(result, status=EvaluationStatus.DOES_NOT_APPLY, why=one_line(error, _MAX_REASON_CHARS))
 
 
 def too_large_evaluation(
@@ -222,15 +225,8 @@ def _unscannable_note(paths: tuple[str, ...], unmet: int) -> Iterator[str]:
 def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
     problem = rules.with_original_id(next(p for p in scan.problems if p in scan.failures(p.rule_id)))
     subject = " ".join(filter(None, [problem.rule_id and f"rule {problem.rule_id}", problem.path]))
-    return _shorten(f"the scan of {tree} is partial: {subject + ': ' if subject else ''}{problem.message}")
-
-
-def _one_line(error: Exception) -> str:
-    return _shorten(" ".join(str(error).split()))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_REASON_CHARS else f"{text[:_MAX_REASON_CHARS]}…"
+    text = f"the scan of {tree} is partial: {subject + ': ' if subject else ''}{problem.message}"
+    return shorten(text, _MAX_REASON_CHARS)
 
 
 _SYMBOL_TIMEOUT = "fixpointtimeout"

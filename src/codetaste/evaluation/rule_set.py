@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import RULES_FILES
 from codetaste.errors import ConfigError
 from codetaste.rules.registration import Direction
 from codetaste.rules.rule import Rule, read_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.scan.model import Match, ScanProblem
 
-POSITIVE_RULES, NEGATIVE_RULES = "rules_positive.yml", "rules_negative.yml"
 _MAX_FILE_BYTES = 64 * 1024**2
 
 
@@ -57,7 +57,7 @@ class RuleSet:
 
 
 def parse_rule_set(
-    positive: bytes, negative: bytes, sources: tuple[str, str] = (POSITIVE_RULES, NEGATIVE_RULES)
+    positive: bytes, negative: bytes, sources: Sequence[str] = tuple(RULES_FILES.values())
 ) -> RuleSet:
     """Parse the content of both files; b"" stands for a missing file, and a rule list may be empty.
 

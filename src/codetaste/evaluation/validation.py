@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import Track
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.evaluation.baseline import compare_with_baseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.evaluate import Evaluation, evaluate

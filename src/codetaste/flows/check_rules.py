@@ -76,10 +76,8 @@ async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cac
     if reason := benchmark.describe_missing_clone(instance):
         return RuleCheckResult(instance.id, skip_reason=reason)
     trees = await checkout_trees(benchmark.origin(instance), cache)
-    positive, negative = [await to_thread.run_sync(_read_if_present, path) for path in paths]
-    return RuleCheckResult(
-        instance.id, await recount_rules(scanner, trees.base, trees.golden, positive, negative)
-    )
+    texts = {path.name: await to_thread.run_sync(_read_if_present, path) for path in paths}
+    return RuleCheckResult(instance.id, await recount_rules(scanner, trees.base, trees.golden, texts))
 
 
 def _read_if_present(path: Path) -> bytes:

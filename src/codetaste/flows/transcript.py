@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import TRANSCRIPTS_FOLDER
 from codetaste.core.files import write_atomically
 from codetaste.llm.codec import message_to_json
 
@@ -26,6 +27,6 @@ async def write_transcript(
         ),
         *(json.dumps(message_to_json(message)) for message in state.messages),
     ]
-    path = out / "transcripts" / f"{key}.jsonl"
+    path = out / TRANSCRIPTS_FOLDER / f"{key}.jsonl"
     await to_thread.run_sync(lambda: write_atomically(path, "".join(f"{line}\n" for line in lines)))
     return path

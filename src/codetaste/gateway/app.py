@@ -19,7 +19,9 @@ from codetaste.errors import MalformedRequest
 from codetaste.gateway.exchange import Exchange
 from codetaste.gateway.request import parse_request
 from codetaste.gateway.response import ResponseStream
-from codetaste.llm.wire.error_responses import ErrorKind, error_response
+from codetaste.llm.wire.common.error_codes import ErrorKind
+from codetaste.llm.wire.error_responses import error_response
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,17 +30,12 @@ if TYPE_CHECKING:
 
     from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.session import GatewaySession
-    from codetaste.llm.wire.common.request import ProtocolName
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """Limit on one request body; providers accept no more."""
 _CHUNK_TIMEOUT_S = 30.0
 """Maximum wait for the next chunk of a request body."""
-_ROUTES: dict[str, ProtocolName] = {
-    "/v1/messages": "anthropic",
-    "/v1/responses": "openai",
-    "/v1/chat/completions": "openai-chat",
-}
+_ROUTES = {protocol.route: protocol.name for protocol in PROTOCOLS.values()}
 _COUNT_PATH = "/v1/messages/count_tokens"
 _URL_PREFIX = "/token/"
 _BYTES_PER_TOKEN = 4
@@ -58,13 +55,13 @@ class GatewayApp:
     def __init__(self) -> None:
         self._sessions: dict[bytes, GatewaySession] = {}
 
-    def open(self, access: GatewaySession) -> None:
+    def open(self, session: GatewaySession) -> None:
         """Accept the session's token."""
-        self._sessions[_digest(access.token)] = access
+        self._sessions[_digest(session.token)] = session
 
-    def close(self, access: GatewaySession) -> None:
+    def close(self, session: GatewaySession) -> None:
         """Reject the session's token from now on."""
-        self._sessions.pop(_digest(access.token), None)
+        self._sessions.pop(_digest(session.token), None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -94,68 +91,68 @@ class GatewayApp:
             raise _Reject(ErrorKind.BAD_REQUEST, f"no such endpoint: {request.method} {path[:100]}", 404)
         if request.method != "POST":
             raise _Reject(ErrorKind.BAD_REQUEST, f"{path} accepts only POST", 405)
-        access = self._sessions.get(_digest(token))
-        if access is None or not hmac.compare_digest(access.token.encode(), token.encode()):
+        session = self._sessions.get(_digest(token))
+        if session is None or not hmac.compare_digest(session.token.encode(), token.encode()):
             raise _Reject(ErrorKind.BAD_TOKEN, "invalid token, or its job has ended")
-        if path != _COUNT_PATH and _ROUTES[path] != access.protocol:
+        if path != _COUNT_PATH and _ROUTES[path] != session.protocol:
             raise _Reject(
                 ErrorKind.BAD_REQUEST,
-                f"this job uses the protocol {access.protocol}, which has no endpoint {path}",
+                f"this job uses the protocol {session.protocol}, which has no endpoint {path}",
                 404,
             )
-        _check_open(access)
-        if access.overloaded:
+        _check_open(session)
+        if session.overloaded:
             raise _Reject(ErrorKind.RATE_LIMIT, "too many requests of this job are waiting")
-        await access.acquire()
-        await _answer_request(request, send, access, path)
+        await session.acquire()
+        await _answer_request(request, send, session, path)
 
 
-async def _answer_request(request: Request, send: Send, access: GatewaySession, path: str) -> None:
+async def _answer_request(request: Request, send: Send, session: GatewaySession, path: str) -> None:
     """Answer a request that has a permit of its session, and make sure that the permit is released."""
-    body_bytes, outlet = 0, None
+    body_bytes, output = 0, None
     try:
         body = bytearray()
         async for chunk in _body_chunks(request):
             body += chunk
-            if len(body) > MAX_REQUEST_BYTES or not access.reserve_bytes(len(chunk)):
+            if len(body) > MAX_REQUEST_BYTES or not session.reserve_bytes(len(chunk)):
                 raise _Reject(ErrorKind.TOO_LARGE, f"a request may have at most {MAX_REQUEST_BYTES} bytes")
             body_bytes += len(chunk)
         # The request may have waited long, so the session's state is checked again.
-        _check_open(access)
+        _check_open(session)
         if path == _COUNT_PATH:
             await JSONResponse({"input_tokens": -(-len(body) // _BYTES_PER_TOKEN)})(
                 request.scope, request.receive, send
             )
             return
-        parsed = _parsed_request(request, access, bytes(body))
-        outlet = ResponseStream()
-        access.start(Exchange(access, parsed, outlet).run, body_bytes)
+        parsed = _parsed_request(request, session, bytes(body))
+        output = ResponseStream()
+        session.start(Exchange(session, parsed, output).run, body_bytes)
     finally:
-        if outlet is None:
-            access.release(body_bytes)
-    await _deliver(outlet, request.receive, send)
+        if output is None:
+            session.release(body_bytes)
+    await _deliver(output, request.receive, send)
 
 
-def _parsed_request(request: Request, access: GatewaySession, data: bytes) -> GatewayRequest:
+def _parsed_request(request: Request, session: GatewaySession, data: bytes) -> GatewayRequest:
     try:
         parsed = parse_request(
             data,
-            access.protocol,
-            access.model_for,
-            headers={name: value for name, value in request.headers.items() if access.token not in value},
+            session.protocol,
+            session.model_for,
+            headers={name: value for name, value in request.headers.items() if session.token not in value},
             query=request.scope["query_string"].decode("latin-1"),
         )
     except MalformedRequest as error:
         raise _Reject(ErrorKind.BAD_REQUEST, str(error)) from error
     if parsed is None:
         raise _Reject(ErrorKind.NOT_ALLOWED_MODEL, "this job may not use that model")
-    if problem := access.unbounded_cost_problem(parsed.wire):
+    if problem := session.unbounded_cost_problem(parsed.wire):
         raise _Reject(ErrorKind.BAD_REQUEST, problem)
     return parsed
 
 
-def _check_open(access: GatewaySession) -> None:
-    if (rejection := access.rejection()) is not None:
+def _check_open(session: GatewaySession) -> None:
+    if (rejection := session.rejection()) is not None:
         raise _Reject(*rejection)
 
 
@@ -172,30 +169,30 @@ async def _body_chunks(request: Request) -> Any:  # noqa: ANN401 - an iterator o
         yield chunk
 
 
-async def _deliver(outlet: ResponseStream, receive: Receive, send: Send) -> None:
+async def _deliver(output: ResponseStream, receive: Receive, send: Send) -> None:
     """Send the response until it ends or the client disconnects."""
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        outlet.abandon()
+        output.abandon()
         tasks.cancel_scope.cancel()
 
     try:
         await anyio.lowlevel.checkpoint()  # the exchange's task runs first
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
-            await outlet.started.wait()
+            await output.started.wait()
             head = [
-                (name.encode(), text.encode("latin-1", "replace")) for name, text in outlet.headers.items()
+                (name.encode(), text.encode("latin-1", "replace")) for name, text in output.headers.items()
             ]
-            await send({"type": "http.response.start", "status": outlet.status or 503, "headers": head})
-            async for piece in outlet.pieces:
-                await send({"type": "http.response.body", "body": piece + outlet.drain(), "more_body": True})
+            await send({"type": "http.response.start", "status": output.status or 503, "headers": head})
+            async for piece in output.pieces:
+                await send({"type": "http.response.body", "body": piece + output.drain(), "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             tasks.cancel_scope.cancel()
     finally:
-        outlet.abandon()
+        output.abandon()
 
 
 def _token_and_path(request: Request) -> tuple[str, str]:

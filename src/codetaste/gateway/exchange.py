@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
 from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
-from codetaste.llm.wire.common.http import one_line
-from codetaste.llm.wire.common.request_cost import capped_body
-from codetaste.llm.wire.error_responses import ErrorKind, error_response
-from codetaste.llm.wire.protocols import SERVER_CODECS
+from codetaste.llm.wire.common.error_codes import ErrorKind
+from codetaste.llm.wire.error_responses import error_response
+from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
@@ -39,6 +39,16 @@ _REQUEST_ERRORS = frozenset({400, 413, 422})
 """Status codes of provider errors that are about the request itself; the agent may be able to react."""
 
 
+_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
+"""Kinds of tokens in a transcript."""
+
+_MAX_CALLS, _MAX_CHARS = 3, 120
+"""Limits of a turn's progress text: calls, and characters of each."""
+
+_MAIN_ARGUMENTS = ("command", "cmd", "file_path", "absolute_path", "path", "pattern", "input")
+"""Arguments that best describe a call, in the tools of the supported CLI agents."""
+
+
 class _TrackedModel:
     """Model wrapper that tracks whether a call is in flight and stops retries once the client is gone.
 
@@ -48,8 +58,8 @@ class _TrackedModel:
         cap: the maximum output tokens of the last call.
     """
 
-    def __init__(self, model: Model, outlet: ResponseStream, budget: Budget) -> None:
-        self._model, self._outlet, self._budget = model, outlet, budget
+    def __init__(self, model: Model, output: ResponseStream, budget: Budget) -> None:
+        self._model, self._output, self._budget = model, output, budget
         self.id, self.has_ledger = model.id, model.has_ledger
         self.in_flight = self.answered = False
         self.cap = 0
@@ -61,7 +71,7 @@ class _TrackedModel:
             with self._budget.busy():
                 reply = await self._model.complete(request, call=call)
         except ModelError as error:
-            if self._outlet.abandoned:
+            if self._output.abandoned:
                 mark_given_up(error)
             raise
         finally:
@@ -80,17 +90,17 @@ class Exchange:
     """One request and what becomes of it."""
 
     def __init__(
-        self, access: GatewaySession, client_request: GatewayRequest, outlet: ResponseStream
+        self, session: GatewaySession, client_request: GatewayRequest, output: ResponseStream
     ) -> None:
-        self._access, self._request, self._outlet = access, client_request, outlet
-        access.usage.requests += 1
-        self._number = access.usage.requests
-        self._name = access.name_call()
+        self._session, self._request, self._output = session, client_request, output
+        session.usage.requests += 1
+        self._number = session.usage.requests
+        self._name = session.name_call()
         self._began_s = time.monotonic()
         self._parts = request_parts(client_request.wire.protocol, client_request.wire.body)
         self._forwarded = self._forwarded_call()
         model = self._forwarded or client_request.model.metered.model
-        self._model = _TrackedModel(model, outlet, access.ctx.budget)
+        self._model = _TrackedModel(model, output, session.ctx.budget)
 
     def _forwarded_call(self) -> ForwardedCall | None:
         client_request, upstream = self._request, self._request.model.upstream
@@ -103,31 +113,29 @@ class Exchange:
             headers=client_request.headers,
             query=client_request.query,
             streamed=client_request.wire.stream,
-            outlet=self._outlet,
+            output=self._output,
         )
 
     async def run(self) -> None:
         """Answer the request; every failure is sent to the client in its own protocol."""
-        with self._access.track(lambda: self._model.in_flight or self._model.answered) as scope:
-            self._outlet.on_abandon = lambda: self._client_gone(scope)
+        with self._session.track(lambda: self._model.in_flight or self._model.answered) as scope:
+            self._output.on_abandon = lambda: self._client_gone(scope)
             try:
                 await self._answer()
             except BudgetExceeded as error:
-                self._access.usage.record_refusal(one_line(str(error)))
+                self._session.usage.record_refusal(one_line(str(error)))
                 await self._refuse(ErrorKind.BUDGET, str(error))
             except ModelError as error:
                 await self._failed(error)
             except JournalError as error:
-                self._access.fail(error)
+                self._session.fail(error)
                 await self._refuse(ErrorKind.BUDGET, f"journal write failed: {error}")
             except Exception as error:  # noqa: BLE001 - a bug in the gateway ends the job, with its traceback
-                self._access.fail(error)
+                self._session.fail(error)
                 await self._refuse(ErrorKind.GIVEN_UP, "the gateway failed; see the run's log")
         if scope.cancelled_caught:
             self._log_reply(499, error="abandoned" if self._model.cap else "abandoned before it was sent")
-        self._outlet.close()
-        if self._forwarded is not None:
-            await self._forwarded.aclose()
+        self._output.close()
 
     def _client_gone(self, scope: anyio.CancelScope) -> None:
         """Cancel the exchange if its request was not sent yet."""
@@ -135,16 +143,15 @@ class Exchange:
             scope.cancel()
 
     async def _answer(self) -> None:
-        access, client_request, wire = self._access, self._request, self._request.wire
+        session, client_request, wire = self._session, self._request, self._request.wire
         self._write_request()
-        bound = PartBound(self._parts, access.token_counts_for(client_request.model))
+        bound = PartBound(self._parts, session.token_counts_for(client_request.model))
         self._parts = ()
-        ready = None if self._forwarded is None else self._forwarded.prepare
-        metered = client_request.model.metered.with_backend(self._model, bound, meanwhile=ready)
-        reply = await metered.complete(wire.request, ctx=access.ctx, name=self._name)
-        access.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
+        metered = client_request.model.metered.with_backend(self._model, bound)
+        reply = await metered.complete(wire.request, ctx=session.ctx, name=self._name)
+        session.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
         if wire.is_agent_turn:
-            access.ctx.note(format_turn(access.usage.turns, reply))
+            session.ctx.note(format_turn(session.usage.turns, reply))
         if self._forwarded is None:
             messages = await self._send_reply(reply)
         else:
@@ -152,7 +159,7 @@ class Exchange:
         price = client_request.model.metered.price
         usage = reply.usage
         cost = None if usage is None or price is None else str(price.cost_usd(usage))
-        counts = None if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
+        counts = None if usage is None else usage.counts()
         self._log_reply(
             200,
             messages,
@@ -165,17 +172,17 @@ class Exchange:
 
     async def _send_reply(self, reply: Reply) -> list[Any]:
         """Send a model's reply in the client's protocol; return it as messages of that protocol."""
-        wire, serving = self._request.wire, SERVER_CODECS[self._request.wire.protocol]
-        name = f"{self._access.ctx.attempt}-{self._number}"
+        wire, serving = self._request.wire, PROTOCOLS[self._request.wire.protocol]
+        name = f"{self._session.ctx.attempt}-{self._number}"
         head = {serving.request_id_header: f"req_{name}", "cache-control": "no-store"}
         whole = serving.write_reply(reply, wire, name=name)
         if wire.stream:
-            self._outlet.start(200, {"content-type": "text/event-stream", **head})
+            self._output.start(200, {"content-type": "text/event-stream", **head})
             for event in serving.stream_reply(reply, wire, name=name):
-                await self._outlet.write(event)
+                await self._output.write(event)
         else:
             body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
-            await self._outlet.respond(200, {"content-type": "application/json", **head}, body)
+            await self._output.respond(200, {"content-type": "application/json", **head}, body)
         return _reply_messages(wire.protocol, whole)
 
     async def _failed(self, error: ModelError) -> None:
@@ -183,48 +190,45 @@ class Exchange:
         own = getattr(error, PROVIDER_ERROR, None)
         if isinstance(error, ModelRefused) and own is not None and own[0] in _REQUEST_ERRORS:
             status, kind, body = own
-            await self._outlet.respond(status, {"content-type": kind, "x-should-retry": "false"}, body)
+            await self._output.respond(status, {"content-type": kind, "x-should-retry": "false"}, body)
             self._log_reply(status, error=str(error))
             return
-        self._access.usage.provider_failure = one_line(str(error))
+        self._session.usage.provider_failure = one_line(str(error))
         # A reply that broke off may succeed when retried; otherwise the retries are used up.
-        kind = ErrorKind.UNAVAILABLE if self._outlet.started.is_set() else ErrorKind.GIVEN_UP
+        kind = ErrorKind.UNAVAILABLE if self._output.started.is_set() else ErrorKind.GIVEN_UP
         await self._refuse(kind, f"the model is unavailable: {error}")
 
     async def _refuse(self, kind: ErrorKind, message: str) -> None:
-        started = self._outlet.started.is_set()
+        started = self._output.started.is_set()
         answer = error_response(
             self._request.wire.protocol, kind, one_line(message), retry=False, stream_started=started
         )
         if not started:
-            await self._outlet.respond(answer.status, answer.headers, answer.body)
+            await self._output.respond(answer.status, answer.headers, answer.body)
         elif self._forwarded is None or not self._forwarded.end_delivered:
-            await self._outlet.write(answer.body)
+            await self._output.write(answer.body)
         self._log_reply(answer.status, error=message)
 
     def _write_request(self) -> None:
         client_request, wire = self._request, self._request.wire
         line = {
-            "t": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "side": not wire.is_agent_turn,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "side_call": not wire.is_agent_turn,
             "model": client_request.model.id,
-            "asked": wire.model,
+            "requested_model": wire.model,
             "effect": self._name,
             "stream": wire.stream,
-            "cap": wire.cap,
+            "max_output_tokens": wire.cap,
         }
-        self._access.transcript.add_request(self._number, self._parts, line)
+        self._session.transcript.add_request(self._number, self._parts, line)
 
     def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
         took_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
-        cap = {"cap": self._model.cap} if self._model.cap else {}
-        self._access.transcript.add_reply(
+        cap = {"max_output_tokens": self._model.cap} if self._model.cap else {}
+        self._session.transcript.add_reply(
             self._number, reply_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
         )
-
-
-_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
 def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: Request) -> bytes:
@@ -232,8 +236,9 @@ def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: 
     wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
     used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = capped_body(wire, request.max_output_tokens, model=client_request.model.name, caps=used or caps)
-    return encode_body(wire.protocol, wire.body, parts, {**body, **client_request.model.fixed_options})
+    body = PROTOCOLS[wire.protocol].capped_body(wire, request.max_output_tokens, used or caps)
+    sent = {**body, "model": client_request.model.name, **client_request.model.fixed_options}
+    return encode_body(wire.protocol, wire.body, parts, sent)
 
 
 def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
@@ -242,17 +247,11 @@ def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
     return whole["output"] if protocol == "openai" else [whole["choices"][0]["message"]]
 
 
-_MAX_CALLS, _MAX_CHARS = 3, 120
-
-_MAIN_ARGUMENTS = ("command", "cmd", "file_path", "absolute_path", "path", "pattern", "input")
-"""Arguments that best describe a call, in the tools of the supported CLI agents."""
-
-
 def format_turn(number: int, reply: Reply) -> str:
     """Format turn ``number`` (from 1), e.g. "turn 3: Edit /testbed/one.py, Bash git status"."""
     calls = reply.message.tool_calls
     if not calls:
-        return f"turn {number}: {_short(reply.message.text)}"
+        return f"turn {number}: {one_line(reply.message.text, _MAX_CHARS)}"
     shown = ", ".join(f"{call.name} {_main_argument(call.arguments)}".rstrip() for call in calls[:_MAX_CALLS])
     more = f", and {len(calls) - _MAX_CALLS} more" if len(calls) > _MAX_CALLS else ""
     return f"turn {number}: {shown}{more}"
@@ -261,9 +260,4 @@ def format_turn(number: int, reply: Reply) -> str:
 def _main_argument(arguments: Mapping[str, Any]) -> str:
     found = next((arguments[name] for name in _MAIN_ARGUMENTS if name in arguments), "")
     words = found if isinstance(found, list) else [found]
-    return _short(" ".join(str(word) for word in words))
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text[: 10 * _MAX_CHARS].split())
-    return flat if len(flat) <= _MAX_CHARS else f"{flat[: _MAX_CHARS - 1]}…"
+    return one_line(" ".join(str(word) for word in words), _MAX_CHARS)

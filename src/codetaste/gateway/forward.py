@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.wire.common.http import one_line, read_json, redact
+from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
+from codetaste.llm.wire.usage_tap import UsageTap
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
-    from codetaste.gateway.connection import ProviderConnection
+    from codetaste.gateway.connection import ProviderResponse
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
-    from codetaste.llm.wire.usage_tap import UsageTap
 
 _CLOSE_TIMEOUT_S = 5.0
 _TRAILING_TIMEOUT_S = 0.25
@@ -37,12 +38,12 @@ _OK, _REDIRECT = 200, 300
 _EVENT_STREAM, _JSON_BODY = "text/event-stream", "application/json"
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 """The end of an event."""
-PROVIDER_ERROR = "_codetaste_answer"
+PROVIDER_ERROR = "_codetaste_provider_error"
 """Attribute of an error with the provider's own error response, to be forwarded."""
 
 
 class ForwardedCall:
-    """One request forwarded to ``upstream``, its response to ``outlet``; may be sent again after a failure.
+    """One request forwarded to ``upstream``, and its response to ``output``; a failed one may be sent again.
 
     Args:
         model_id: the model's id in the config.
@@ -51,7 +52,7 @@ class ForwardedCall:
         headers: of the client's request, names in lower case.
         query: of the client's request.
         streamed: whether the client wants a stream.
-        outlet: the response to the client.
+        output: the response to the client.
     """
 
     has_ledger = False
@@ -65,24 +66,13 @@ class ForwardedCall:
         headers: Mapping[str, str],
         query: str,
         streamed: bool,
-        outlet: ResponseStream,
+        output: ResponseStream,
     ) -> None:
         self.id = model_id
-        self._upstream, self._encode, self._outlet = upstream, encode, outlet
+        self._upstream, self._encode, self._output = upstream, encode, output
         self._headers, self._query, self._streamed = headers, query, streamed
-        self._connection: ProviderConnection | ModelUnavailable | None = None
-        self._body: tuple[Request, bytes] | None = None
         self.end_delivered = False
         """Whether the client has received the provider's own end of the stream."""
-
-    async def prepare(self, request: Request) -> None:
-        """Connect and encode the body while the reservation is journalled; nothing is sent."""
-        await self.aclose()
-        try:
-            self._connection = await self._upstream.connect()
-        except ModelUnavailable as error:
-            self._connection = error
-        self._body = (request, self._encode(request))
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a field for it
         """Send the client's request once, and forward the response.
@@ -93,11 +83,11 @@ class ForwardedCall:
         timeout_s = self._upstream.timeout_s
         try:
             with anyio.move_on_after(timeout_s):
-                return await self._send(self._take_body(request))
+                return await self._send(self._encode(request))
             raise ModelUnavailable(f"no complete reply within {timeout_s:g} s")
         except ModelError as error:
             error.args = (redact(self._upstream.api_key, str(error)),)
-            if self._outlet.started.is_set() or self._outlet.abandoned:
+            if self._output.started.is_set() or self._output.abandoned:
                 mark_given_up(error)
             raise
 
@@ -106,56 +96,32 @@ class ForwardedCall:
         return None
 
     async def aclose(self) -> None:
-        """Close a prepared connection that was not used."""
-        line, self._connection, self._body = self._connection, None, None
-        if line is not None and not isinstance(line, ModelUnavailable):
-            with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
-                await line.aclose()
+        """Do nothing: the connections belong to the upstream."""
 
     async def _send(self, content: bytes) -> Reply:
-        upstream = self._upstream
-        url, host = upstream.url(self._query)
-        sent = upstream.headers(self._headers).items()
-        headers = [(b"host", host), *((name.encode(), text.encode()) for name, text in sent)]
-        line = await self._take_connection()
+        response = await self._upstream.post(
+            content, headers=self._headers, query=self._query, streamed=self._streamed
+        )
         try:
-            await line.post(url, headers, content, upstream.timeouts_s(streamed=self._streamed))
-            del content  # replies take minutes, and prompts are large
-            return await self._read(line)
+            return await self._read(response)
         finally:
             with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
-                await line.aclose()
+                await response.aclose()
 
-    def _take_body(self, request: Request) -> bytes:
-        """Return the body for ``request``, prepared or new, and drop the prepared one."""
-        body, self._body = self._body, None
-        return body[1] if body is not None and body[0] == request else self._encode(request)
-
-    async def _take_connection(self) -> ProviderConnection:
-        """Return an unused connection: the prepared one if it is still usable, or a new one."""
-        line, self._connection = self._connection, None
-        if isinstance(line, ModelUnavailable):
-            raise line
-        if line is not None and not line.usable:
-            self._connection = line
-            await self.aclose()
-            line = None
-        return line or await self._upstream.connect()
-
-    async def _read(self, line: ProviderConnection) -> Reply:
-        serving = self._upstream.wire_protocol
-        name = line.headers.get(serving.request_id_header, "")
-        kind = line.headers.get("content-type", "").partition(";")[0].strip().lower()
+    async def _read(self, response: ProviderResponse) -> Reply:
+        protocol = self._upstream.protocol
+        name = response.headers.get(protocol.request_id_header, "")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         streamed = kind == _EVENT_STREAM
-        head = {"content-type": line.headers.get("content-type", "")}
-        head |= {serving.request_id_header: name} if name else {}
-        async with aclosing(line.chunks()) as chunks:
-            if not _OK <= line.status < _REDIRECT:
-                raise self._provider_error(line, await _read_body(chunks, _MAX_ERROR_BYTES))
+        head = {"content-type": response.headers.get("content-type", "")}
+        head |= {protocol.request_id_header: name} if name else {}
+        async with aclosing(response.chunks()) as chunks:
+            if not _OK <= response.status < _REDIRECT:
+                raise self._provider_error(response, await _read_body(chunks, _MAX_ERROR_BYTES))
             if not streamed and kind != _JSON_BODY:
                 shown = one_line((await _read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
-            tap = serving.usage_tap(streamed=streamed, request_id=name)
+            tap = UsageTap(protocol, streamed=streamed, request_id=name)
             if streamed:
                 await self._stream(chunks, tap, head)
                 tapped = tap.result()
@@ -164,10 +130,10 @@ class ForwardedCall:
                 tap.feed(body)
                 tapped = tap.result()
                 if tapped.reply is not None:
-                    await self._outlet.respond(line.status, head, body)
+                    await self._output.respond(response.status, head, body)
         if tapped.reply is None:
             raise tapped.error or MalformedReply("no reply")
-        self._outlet.close()
+        self._output.close()
         return tapped.reply
 
     async def _stream(
@@ -178,16 +144,16 @@ class ForwardedCall:
         async for chunk in chunks:
             tap.feed(chunk)
             piece = chunk
-            if not self._outlet.started.is_set():
+            if not self._output.started.is_set():
                 buffer += chunk
                 if tap.complete and (error := tap.result().error) is not None:
                     raise error
                 if not _EVENT_END.search(buffer):
                     continue
-                self._outlet.start(200, head)
+                self._output.start(200, head)
                 piece = bytes(buffer)
                 del self._encode  # frees the prompt; a reply that has begun is never requested again
-            await self._outlet.write(piece)
+            await self._output.write(piece)
             if tap.complete:
                 self.end_delivered = True
                 # The end is sent to the client before it is parsed.
@@ -199,16 +165,16 @@ class ForwardedCall:
         """Forward what follows a complete reply, as a rule only the end of the body."""
         with suppress(ModelError), anyio.move_on_after(_TRAILING_TIMEOUT_S, shield=True):
             async for chunk in chunks:
-                await self._outlet.write(chunk)
+                await self._output.write(chunk)
 
-    def _provider_error(self, line: ProviderConnection, body: bytes) -> ModelError:
+    def _provider_error(self, response: ProviderResponse, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
         content: Any = text
         with suppress(MalformedReply):
             content = read_json(text)
-        error = self._upstream.wire_protocol.error_from(line.status, content, line.headers)
-        kind = line.headers.get("content-type", "application/json")
-        setattr(error, PROVIDER_ERROR, (line.status, kind, redact(self._upstream.api_key, text).encode()))
+        error = self._upstream.protocol.error_from(response.status, content, response.headers)
+        kind = response.headers.get("content-type", "application/json")
+        setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
 
 

@@ -71,36 +71,36 @@ class Gateway:
         others = frozenset(self._models) - set(models)
         name_call = partial(self._name_call, ctx)
         await self._settle_unsettled(ctx)
-        access = GatewaySession(
+        session = GatewaySession(
             ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call
         )
-        access.transcript.begin(protocol)
+        session.transcript.begin(protocol)
         error: Exception | None = None
         async with anyio.create_task_group() as tasks:
-            access.open(tasks)
-            self._app.open(access)
+            session.open(tasks)
+            self._app.open(session)
             try:
-                yield access
+                yield session
             except Exception as raised:  # noqa: BLE001 - raised again below, not wrapped into a group
                 error = raised
             finally:
-                self._app.close(access)
+                self._app.close(session)
                 with ctx.cleanup_scope() as grace:
                     # The rest of the grace is for the job's other clean-up: the patch is extracted then.
                     grace.deadline -= _RESERVED_SHARE * (grace.deadline - anyio.current_time())
-                    await access.finish()
-                access.transcript.close()
-        if error is not None or access.failure is not None:
-            raise error or access.failure or JournalError("unreachable")
+                    await session.finish()
+                session.transcript.close()
+        if error is not None or session.failure is not None:
+            raise error or session.failure or JournalError("unreachable")
 
     def _model(self, name: str, protocol: ProtocolName) -> GatewayModel:
         model = self._models.get(name)
         if model is None:
             known = ", ".join(self._models)
             raise ConfigError(f"model {name!r}: the gateway does not serve it; it serves {known}")
-        if model.upstream is not None and model.upstream.protocol != protocol:
+        if model.upstream is not None and model.upstream.protocol.name != protocol:
             raise ConfigError(
-                f"model {name!r}: its provider uses the protocol {model.upstream.protocol}, the agent "
+                f"model {name!r}: its provider uses the protocol {model.upstream.protocol.name}, the agent "
                 f"{protocol}; choose a model whose provider uses the agent's protocol"
             )
         return model

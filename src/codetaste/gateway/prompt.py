@@ -1,7 +1,8 @@
-"""The parts of a request's prompt: each tool, block of instructions and message, named by its content.
+"""The parts of a request's prompt: tools, blocks of instructions and messages; and the bound of its tokens.
 
-Equal parts have the same name in every request, wherever the agent puts its cache markers. So tokens that a
-provider has counted before need not be bounded by bytes again, and a transcript contains each part once.
+A part is named by its content, so equal parts have the same name in every request, wherever the agent puts
+its cache markers. Tokens that a provider has counted before need not be bounded by bytes again, and a
+transcript contains each part once.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import json
 import re
 from collections import Counter, deque
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, is_plausible_usage
 from codetaste.llm.wire.common.request_cost import PER_PICTURE
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,14 +41,27 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _MAX_MARKER_CHARS = 100
 """Maximum length of a cache marker; a longer value is not one."""
 
-CONVERSATION_KEYS = {"anthropic": "messages", "openai": "input", "openai-chat": "messages"}
-"""The key of the conversation, by protocol."""
-
-INSTRUCTION_KEYS = {"anthropic": "system", "openai": "instructions"}
-
-_NOT_SETTINGS = frozenset(
-    {*CONVERSATION_KEYS.values(), *INSTRUCTION_KEYS.values(), "tools", "metadata", "stream"}
+_NOT_SETTINGS = frozenset({"tools", "metadata", "stream"}).union(
+    *({protocol.messages_key, protocol.system_key} for protocol in PROTOCOLS.values())
 )
+
+_MAX_COUNTS = 16
+"""Counts stored per session: its last eight requests, with and without their replies."""
+
+_MAX_FIRST_COUNTS = 4
+"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
+
+PartKey = int
+"""Hash of a part's name and the number of equal parts before it."""
+
+
+class PartKind(StrEnum):
+    """What a part is of the prompt, as written in transcripts."""
+
+    SETTINGS = "settings"
+    TOOL = "tool"
+    SYSTEM = "system"
+    MESSAGE = "message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +69,14 @@ class PromptPart:
     """A part of a request's prompt.
 
     Attributes:
-        kind: "settings", "tool", "system" or "message".
+        kind: what it is of the prompt.
         name: hash of its content.
         size: upper bound of its tokens.
         value: its content, without cache markers.
         data: its JSON, as it can be sent to the provider.
     """
 
-    kind: str
+    kind: PartKind
     name: str
     size: int
     value: Any
@@ -74,7 +90,17 @@ def request_parts(protocol: str, body: Mapping[str, Any]) -> tuple[PromptPart, .
 
 def reply_parts(reply: object) -> tuple[PromptPart, ...]:
     """Return the parts of a reply: a list of messages or items, or a text."""
-    return tuple(_part("message", each) for each in _listed(reply))
+    return tuple(_part(PartKind.MESSAGE, each) for each in _listed(reply))
+
+
+def raw_reply_messages(reply: Reply) -> list[object]:
+    """Return a reply as the messages that its provider's protocol has for it."""
+    raw = reply.message.raw
+    if raw is None:
+        return []
+    if raw.protocol == "anthropic":
+        return [{"role": "assistant", "content": [*raw.blocks]}]
+    return [*raw.blocks]
 
 
 def encode_body(
@@ -89,9 +115,9 @@ def encode_body(
         sent: the same body with the changed options.
     """
     kinds = {
-        INSTRUCTION_KEYS.get(protocol): "system",
-        CONVERSATION_KEYS[protocol]: "message",
-        "tools": "tool",
+        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
+        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
+        "tools": PartKind.TOOL,
     }
     pieces = [b"{"]
     for name, value in sent.items():
@@ -100,7 +126,7 @@ def encode_body(
         if kind is None or value is None or value is not received.get(name):
             pieces.append(_to_json(value).encode("utf-8", "replace"))
         else:
-            listed = [piece for part in parts if part.kind == kind for piece in (part.data, b",")][:-1]
+            listed = [piece for part in parts if part.kind is kind for piece in (part.data, b",")][:-1]
             pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
         pieces.append(b",")
     pieces[-1] = b"}"
@@ -108,20 +134,20 @@ def encode_body(
 
 
 def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    yield _part("settings", {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
+    yield _part(PartKind.SETTINGS, {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
     for tool in _listed(body.get("tools")):
-        yield _part("tool", tool)
-    for block in _listed(body.get(INSTRUCTION_KEYS.get(protocol, ""))):
-        yield _part("system", block)
-    for each in _listed(body.get(CONVERSATION_KEYS[protocol])):
-        yield _part("message", each)
+        yield _part(PartKind.TOOL, tool)
+    for block in _listed(body.get(PROTOCOLS[protocol].system_key or "")):
+        yield _part(PartKind.SYSTEM, block)
+    for each in _listed(body.get(PROTOCOLS[protocol].messages_key)):
+        yield _part(PartKind.MESSAGE, each)
 
 
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _part(kind: str, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
+def _part(kind: PartKind, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
     text = _to_json(value)
     named = data = text.encode("utf-8", "surrogatepass")
     size = _OVERHEAD_TOKENS + len(data)
@@ -154,16 +180,6 @@ def _is_marker(value: object) -> bool:
     return (
         isinstance(value, dict) and value.get("type") == "ephemeral" and len(str(value)) <= _MAX_MARKER_CHARS
     )
-
-
-_MAX_COUNTS = 16
-"""Counts stored per session: its last eight requests, with and without their replies."""
-
-_MAX_FIRST_COUNTS = 4
-"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
-
-PartKey = int
-"""Hash of a part's name and the number of equal parts before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +254,3 @@ class PartBound:
         for part in parts:
             sizes[hash((part.name, self._seen[part.name]))] = part.size
             self._seen[part.name] += 1
-
-
-def raw_reply_messages(reply: Reply) -> list[object]:
-    """Return a reply as the messages that its provider's protocol has for it."""
-    raw = reply.message.raw
-    if raw is None:
-        return []
-    if raw.protocol == "anthropic":
-        return [{"role": "assistant", "content": [*raw.blocks]}]
-    return [*raw.blocks]

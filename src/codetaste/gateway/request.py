@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedRequest
-from codetaste.gateway.prompt import CONVERSATION_KEYS
 from codetaste.llm.messages import Request, ToolSpec
 from codetaste.llm.wire.common.request import (
     DEFAULT_CAP,
@@ -19,16 +18,15 @@ from codetaste.llm.wire.common.request import (
     require_text,
 )
 from codetaste.llm.wire.common.request_cost import separately_billed_features
-from codetaste.llm.wire.openai_chat.client import CAP_NAMES
-from codetaste.llm.wire.protocols import SERVER_CODECS
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.wire.common.request import ProtocolName
+    from codetaste.llm.wire.protocols import WireProtocol
 
-_CAPS = {"anthropic": ("max_tokens",), "openai": ("max_output_tokens",), "openai-chat": CAP_NAMES}
 _ANY_TOOL = ToolSpec("", "", {})
 
 
@@ -75,17 +73,17 @@ def parse_request(
         if model is None:
             return None
         if model.upstream is None:
-            wire = SERVER_CODECS[protocol].read_request(body)
+            wire = PROTOCOLS[protocol].read_request(body)
         else:
-            wire = _parse_forwarded(protocol, body)
+            wire = _parse_forwarded(PROTOCOLS[protocol], body)
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
     return GatewayRequest(wire, model, headers, query)
 
 
-def _parse_forwarded(protocol: ProtocolName, body: dict[str, Any]) -> WireRequest:
+def _parse_forwarded(protocol: WireProtocol, body: dict[str, Any]) -> WireRequest:
     """Parse the fields that decide model and cost; the provider validates all others."""
-    cap = cap_of(body, _CAPS[protocol])
+    cap = cap_of(body, protocol.cap_names)
     thinking = body.get("thinking")
     require_object(body.get("stream_options") or {}, "stream_options")
     request = Request(
@@ -96,11 +94,11 @@ def _parse_forwarded(protocol: ProtocolName, body: dict[str, Any]) -> WireReques
         options={"thinking": thinking} if isinstance(thinking, dict) else {},
     )
     return WireRequest(
-        protocol=protocol,
+        protocol=protocol.name,
         body=body,
         request=request,
         model=require_text(body.get("model"), "model"),
         stream=optional_flag(body.get("stream"), "stream"),
         cap=cap,
-        separately_billed=separately_billed_features(body, CONVERSATION_KEYS[protocol]),
+        separately_billed=separately_billed_features(body, protocol.messages_key),
     )

@@ -96,10 +96,10 @@ def _connection_class() -> type[_Connection]:
     """Return a connection class for one server, so that its idle connections are the server's own."""
     limit = min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
-    class Connection(_Connection):
+    class ServerConnection(_Connection):
         _idle, _limit = OrderedDict[_Connection, None](), limit
 
-    return Connection
+    return ServerConnection
 
 
 @asynccontextmanager

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
 
 from codetaste.gateway.transcript import Transcript
 from codetaste.llm.messages import Usage
-from codetaste.llm.wire.error_responses import ErrorKind
+from codetaste.llm.wire.common.error_codes import ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -236,13 +236,9 @@ class SessionUsage:
             self.turns += 1
             self.tool_calls += len(reply.message.tool_calls)
         if reply.usage is not None:
-            self.tokens = _sum(self.tokens, reply.usage)
+            self.tokens += reply.usage
 
     def record_refusal(self, why: str) -> None:
         """Record that the budget refused a request, and set ``stopped``."""
         self.budget_refusal = self.budget_refusal or why
         self.stopped.set()
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(*(getattr(one, kind.name) + getattr(other, kind.name) for kind in fields(Usage)))

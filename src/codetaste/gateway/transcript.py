@@ -2,45 +2,49 @@
 
 A line is one of these; later versions may add others, and further fields::
 
-    {"transcript": 1, "job": …, "attempt": …, "protocol": …}    begins a session
+    {"transcript": 2, "job": …, "attempt": …, "protocol": …}    begins a session
     {"part": NAME, "kind": "message" | "system" | "tool" | "settings", "value": …}
-    {"part": NAME, "kind": …, "kept": DIGEST}                   the same, its JSON stored by hash in blobs/
-    {"request": N, "t": …, "side": …, "model": …, "asked": …, "effect": …, "stream": …, "cap": …,
-     "settings": NAME, "tools": [NAME, …], "system": [NAME, …], "after": M, "keep": K, "added": [NAME, …]}
-    {"reply": N, "status": …, "said": [NAME, …], "stop": …, "usage": {…}, "cost_usd": …, "model": …,
-     "cap": …, "first_s": …, "took_s": …, "request_id": …, "error": …}
+    {"part": NAME, "kind": …, "stored": DIGEST}                 the same, its JSON stored by hash in blobs/
+    {"request": N, "time": …, "side_call": …, "model": …, "requested_model": …, "effect": …, "stream": …,
+     "max_output_tokens": …, "settings": NAME, "tools": [NAME, …], "system": [NAME, …],
+     "continues": M, "common": K, "added": [NAME, …]}
+    {"reply": N, "status": …, "messages": [NAME, …], "stop": …, "usage": {…}, "cost_usd": …, "model": …,
+     "max_output_tokens": …, "took_s": …, "request_id": …, "error": …}
 
-A request's conversation is the first ``keep`` messages of request ``after`` plus ``added``, so a conversation
-that continues adds only its new messages. ``tools`` and ``system`` are left out if they equal those of
-request ``after``. A part's name is a hash of its content without cache markers.
+A request's conversation is the first ``common`` messages of request ``continues`` plus ``added``, so a
+conversation that continues adds only its new messages. ``tools`` and ``system`` are left out if they equal
+those of request ``continues``. A part's name is a hash of its content without cache markers.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
 from codetaste.core.hashing import canonical_json
 from codetaste.core.jsonl import JsonlFile
 from codetaste.errors import JournalError
+from codetaste.gateway.prompt import PartKind
 from codetaste.llm.codec import value_from_json, value_to_json
-from codetaste.llm.wire.common.tool_calls import read_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.gateway.prompt import PromptPart
     from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.blobs import Blobs
 
 
-FORMAT = 1
+FORMAT = 2
+
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 _MAX_INLINE_CHARS = 8192
 """A part with more characters of JSON is stored by its hash in blobs/."""
@@ -55,9 +59,9 @@ _MAX_PREDECESSORS = 32
 @dataclass(frozen=True, slots=True)
 class _SentParts:
     number: int
-    tools: tuple[str, ...]
-    system: tuple[str, ...]
-    messages: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    system: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 class Transcript:
@@ -79,19 +83,19 @@ class Transcript:
         """Add a request and its new parts."""
         for part in parts:
             self._part(part)
-        parts_of_kind = {
-            kind: tuple(self._names[part.name] for part in parts if part.kind == kind) for kind in _KINDS
+        named = {
+            kind: tuple(self._names[part.name] for part in parts if part.kind is kind) for kind in PartKind
         }
-        sent = _SentParts(number, parts_of_kind["tool"], parts_of_kind["system"], parts_of_kind["message"])
-        before, keep = self._predecessor(sent)
-        written: dict[str, Any] = {"request": number, **line, "settings": parts_of_kind["settings"][0]}
+        sent = _SentParts(number, named[PartKind.TOOL], named[PartKind.SYSTEM], named[PartKind.MESSAGE])
+        before, common = self._predecessor(sent)
+        written: dict[str, Any] = {"request": number, **line, "settings": named[PartKind.SETTINGS][0]}
         if before is None or before.tools != sent.tools:
             written["tools"] = [*sent.tools]
         if before is None or before.system != sent.system:
             written["system"] = [*sent.system]
         if before is not None:
-            written |= {"after": before.number, "keep": keep}
-        self._add({**written, "added": [*sent.messages[keep:]]})
+            written |= {"continues": before.number, "common": common}
+        self._add({**written, "added": [*sent.messages[common:]]})
         self._sent.append(sent)
 
     def add_reply(self, number: int, parts: Iterable[PromptPart], line: Mapping[str, Any]) -> None:
@@ -100,7 +104,7 @@ class Transcript:
         for part in parts:
             self._part(part)
             names.append(part.name)
-        self._add({"reply": number, **line, "said": names})
+        self._add({"reply": number, **line, "messages": names})
 
     def close(self) -> None:
         """Make ``run`` return once all lines are written."""
@@ -133,7 +137,7 @@ class Transcript:
     def _predecessor(self, sent: _SentParts) -> tuple[_SentParts | None, int]:
         """Return the earlier request with the longest common beginning, and its number of messages."""
         best: _SentParts | None = None
-        keep = -1
+        common = -1
         for earlier in reversed(self._sent):
             same = sum(
                 1
@@ -141,11 +145,11 @@ class Transcript:
                     lambda pair: pair[0] == pair[1], zip(earlier.messages, sent.messages, strict=False)
                 )
             )
-            if same > keep:
-                best, keep = earlier, same
+            if same > common:
+                best, common = earlier, same
             if same and same == len(earlier.messages):
                 break  # the request continues this one
-        return best, max(keep, 0)
+        return best, max(common, 0)
 
     def _add(self, line: dict[str, Any]) -> None:
         self._queue.append(line)
@@ -159,159 +163,116 @@ class Transcript:
         text = canonical_json(value)
         if len(text) <= _MAX_INLINE_CHARS:
             return {**line, "value": value}
-        return {"part": line["part"], "kind": line["kind"], "kept": await self._ctx.store_text(text)}
-
-
-_KINDS = ("settings", "tool", "system", "message")
+        return {"part": line["part"], "kind": line["kind"], "stored": await self._ctx.store_text(text)}
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """One request and its reply.
+    """One request and its reply. A part that is missing or damaged is None.
 
     Attributes:
-        protocol: the protocol of the parts.
-        admission: number of the session in the file, from 1.
-        number: number of the request in its session, from 1.
-        request: the line of the request, as ``transcript.py`` describes it.
+        session: number of the session in the file, from 1.
+        request: the line of the request.
         reply: the line of the reply; empty if the run was killed before it.
-        tools: of the request.
-        system: blocks of instructions of the request.
-        messages: the conversation of the request.
-        reply_messages: the messages of the reply; empty if there was none.
     """
 
-    protocol: str
-    admission: int
-    number: int
+    session: int
     request: Mapping[str, Any]
     reply: Mapping[str, Any]
-    tools: tuple[Any, ...]
-    system: tuple[Any, ...]
-    messages: tuple[Any, ...]
-    reply_messages: tuple[Any, ...]
+    _sent: _SentParts
+    _parts: _StoredParts
+
+    @property
+    def number(self) -> int:
+        """Number of the request in its session, from 1."""
+        return self._sent.number
 
     @property
     def is_agent_turn(self) -> bool:
         """Whether the request was a turn of the agent, not a side call."""
-        return not self.request.get("side", False)
+        return not self.request.get("side_call", False)
 
     @property
-    def tool_calls(self) -> tuple[TranscriptToolCall, ...]:
-        """The tool calls of the reply, in order."""
-        return tuple(tool_calls_in(self.protocol, self.reply_messages))
+    def answered(self) -> bool:
+        """Whether the model replied."""
+        return bool(self.reply) and not self.reply.get("error")
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The tools of the request."""
+        return self._parts.values(self._sent.tools)
+
+    @property
+    def system(self) -> tuple[Any, ...]:
+        """The blocks of instructions of the request."""
+        return self._parts.values(self._sent.system)
+
+    @property
+    def messages(self) -> tuple[Any, ...]:
+        """The conversation of the request."""
+        return self._parts.values(self._sent.messages)
+
+    @property
+    def reply_messages(self) -> tuple[Any, ...]:
+        """The messages of the reply; empty if there was none."""
+        return self._parts.values(self.reply.get("messages", ()))
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptToolCall:
-    """A tool call of a model; the text of a free-form tool is the argument ``input``."""
+class _StoredParts:
+    def __init__(self, blobs: Blobs) -> None:
+        self.lines: dict[str, Mapping[str, Any]] = {}
+        self._blobs = blobs
 
-    name: str
-    arguments: Mapping[str, Any]
+    def values(self, names: Iterable[str]) -> tuple[Any, ...]:
+        return tuple(self._value(self.lines.get(name, {})) for name in names)
 
+    def _value(self, line: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON data
+        try:
+            value = json.loads(self._load(line["stored"])) if "stored" in line else line.get("value")
+            return value_from_json(value)
+        except (JournalError, KeyError, RecursionError, TypeError, ValueError):
+            return None
 
-@dataclass(slots=True)
-class _RequestLine:
-    line: Mapping[str, Any]
-    tools: list[str]
-    system: list[str]
-    messages: list[str]
-
-
-@dataclass(slots=True)
-class _TranscriptState:
-    """State after the lines read so far."""
-
-    parts: dict[str, Any] = field(default_factory=dict)
-    protocol: str = ""
-    admission: int = 0
-    requests: dict[int, _RequestLine] = field(default_factory=dict)
-    replies: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-
-    def add_request(self, line: Mapping[str, Any]) -> None:
-        number = line["request"]
-        after = self.requests.get(line.get("after", 0)) or _RequestLine({}, [], [], [])
-        self.requests[number] = _RequestLine(
-            line,
-            line.get("tools", after.tools),
-            line.get("system", after.system),
-            [*after.messages[: line.get("keep", 0)], *line["added"]],
-        )
-
-    def entries(self) -> Iterator[TranscriptEntry]:
-        for number, request in self.requests.items():
-            reply = self.replies.get(number, {})
-            yield TranscriptEntry(
-                self.protocol,
-                self.admission,
-                number,
-                request.line,
-                reply,
-                self._values(request.tools),
-                self._values(request.system),
-                self._values(request.messages),
-                self._values(reply.get("said", ())),
-            )
-
-    def _values(self, names: Iterable[str]) -> tuple[Any, ...]:
-        return tuple(self.parts[name] for name in names)
+    def _load(self, digest: str) -> str:
+        if _DIGEST.fullmatch(digest) is None:  # it becomes a path
+            raise ValueError(f"not a digest: {digest}")
+        return self._blobs.read(digest)
 
 
-async def read_transcript(path: Path, fetch: Callable[[str], Awaitable[str]]) -> list[TranscriptEntry]:
-    """Return all requests of a transcript, in order.
+def read_transcript(path: Path, blobs: Blobs) -> list[TranscriptEntry]:
+    """Return all requests of a transcript, in order; a damaged line is skipped. Does blocking I/O.
 
     Args:
         path: the file.
-        fetch: returns a stored text by its digest: ``JobContext.load_text``, or that of the run's ``Blobs``.
+        blobs: the run's long texts.
 
     Raises:
-        JournalError: the transcript or a part of it is missing or damaged.
+        JournalError: the file cannot be read.
     """
-    file, found = _TranscriptState(), list[TranscriptEntry]()
-    lines = await anyio.to_thread.run_sync(list, JsonlFile(path).read())
-    if not lines:
-        raise JournalError(f"{path}: the transcript is missing or empty")
-    try:
-        for line in lines:
+    parts, session = _StoredParts(blobs), 0
+    entries: dict[tuple[int, int], TranscriptEntry] = {}
+    for line in JsonlFile(path).read():
+        try:
             match line:
-                case {"transcript": _, "protocol": protocol}:
-                    found.extend(file.entries())
-                    file = _TranscriptState(file.parts, protocol, file.admission + 1)
-                case {"part": name, "kept": digest}:
-                    file.parts[name] = value_from_json(json.loads(await fetch(digest)))
-                case {"part": name, "value": value}:
-                    file.parts[name] = value_from_json(value)
-                case {"request": _}:
-                    file.add_request(line)
-                case {"reply": number}:
-                    file.replies[number] = line
-        found.extend(file.entries())
-    except (KeyError, TypeError, ValueError) as error:
-        raise JournalError(f"{path}: the transcript is damaged: {error!r}") from error
-    return found
+                case {"transcript": _}:
+                    session += 1
+                case {"part": str(name)}:
+                    parts.lines.setdefault(name, line)
+                case {"request": int(number)}:
+                    before = entries.get((session, line.get("continues", 0)))
+                    sent = _sent_parts(line, before._sent if before else _SentParts(0))  # noqa: SLF001 - of this module
+                    entries[session, number] = TranscriptEntry(session, line, {}, sent, parts)
+                case {"reply": int(number), "messages": list()}:
+                    entries[session, number] = replace(entries[session, number], reply=line)
+        except (KeyError, TypeError):
+            continue
+    return [*entries.values()]
 
 
-def tool_calls_in(protocol: str, messages: Iterable[Any]) -> Iterator[TranscriptToolCall]:
-    """Yield the tool calls in a model's messages."""
-    for each in messages:
-        if protocol == "anthropic":
-            content = each.get("content")
-            for block in content if isinstance(content, list) else ():
-                if block.get("type") == "tool_use":
-                    yield _tool_call(block.get("name"), block.get("input"))
-        elif protocol == "openai":
-            if each.get("type") == "function_call":
-                yield _tool_call(each.get("name"), each.get("arguments"))
-            elif each.get("type") == "custom_tool_call":
-                yield _tool_call(each.get("name"), {"input": each.get("input")})
-        else:
-            for call in each.get("tool_calls") or ():
-                kind = call.get("custom") or call.get("function") or {}
-                given = {"input": kind.get("input")} if "custom" in call else kind.get("arguments")
-                yield _tool_call(kind.get("name"), given)
-
-
-def _tool_call(name: object, arguments: object) -> TranscriptToolCall:
-    if isinstance(arguments, str):
-        arguments = read_arguments(arguments)[0]
-    return TranscriptToolCall(str(name or ""), arguments if isinstance(arguments, dict) else {})
+def _sent_parts(line: Mapping[str, Any], before: _SentParts) -> _SentParts:
+    return _SentParts(
+        line["request"],
+        tuple(line.get("tools", before.tools)),
+        tuple(line.get("system", before.system)),
+        (*before.messages[: line.get("common", 0)], *line["added"]),
+    )

@@ -1,26 +1,23 @@
-"""A provider to which the gateway forwards requests verbatim: address, headers, timeouts, connections."""
+"""The models that the gateway serves, and the providers to which it forwards requests verbatim."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from codetaste.gateway.prompt import TokenCounts
 from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
 from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for, trust_store
-from codetaste.llm.wire.openai_chat.client import CAP_NAMES
-from codetaste.llm.wire.protocols import SERVER_CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from httpcore2 import URL
 
-    from codetaste.gateway.connection import ProviderConnection, ProviderConnector
+    from codetaste.gateway.connection import ProviderConnections, ProviderResponse
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metering.metered import MeteredModel
-    from codetaste.llm.wire.common.request import ProtocolName
+    from codetaste.llm.wire.protocols import WireProtocol
 
 
 _FORWARDED_HEADERS = frozenset(
@@ -30,60 +27,54 @@ _FORWARDED_HEADERS = frozenset(
 
 _BETA = "beta=true"
 
-_VERSION = {"anthropic-version": "2023-06-01"}
-
 _DEFAULT_HEADERS = {"accept": "*/*", "user-agent": "codetaste"}
 """Headers sent if the client has none of that name."""
 
-_PATHS = {"anthropic": "/v1/messages", "openai": "/responses", "openai-chat": "/chat/completions"}
-
-FORWARDED_PROVIDERS = frozenset(_PATHS)
-"""Providers whose protocol CLI agents use too, so that requests are forwarded verbatim."""
-
-_NEW_CAP_ONLY = (".openai.com", ".azure.com")
-"""Hosts that accept only the newer name of the output cap, and reject both together."""
+_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
+"""Options that decide a model's price: a value in the config overrides the client's."""
 
 
 class Upstream:
     """A provider; connections are opened on first use.
 
     Attributes:
-        protocol: the name of its protocol.
-        wire_protocol: encoding and decoding of that protocol.
+        protocol: its protocol.
         caps: its names for the output cap.
         api_key: must not appear in a message.
         timeout_s: time limit of one request, in seconds.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        self.protocol = cast("ProtocolName", config.provider)
-        self.wire_protocol = SERVER_CODECS[self.protocol]
+    def __init__(self, protocol: WireProtocol, config: ModelConfig) -> None:
+        self.protocol = protocol
         self.api_key, self.timeout_s = api_key_for(config), config.timeout
-        self.host = urlsplit(config.address).hostname or ""
-        self._address, self._read_timeout_s = config.address.rstrip("/"), config.silence
-        self.caps = CAP_NAMES[1:] if self.host.endswith(_NEW_CAP_ONLY) else CAP_NAMES
-        self._connector: ProviderConnector | None = None
+        self._address, self._read_timeout_s = config.address.rstrip("/"), config.read_timeout
+        self.caps = protocol.caps_at(config.address)
+        self._connections: ProviderConnections | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
-    async def connect(self) -> ProviderConnection:
-        """Return a connection for one request; this costs nothing.
+    async def post(
+        self, content: bytes, *, headers: Mapping[str, str], query: str, streamed: bool
+    ) -> ProviderResponse:
+        """Send ``content`` with what is forwarded of a client's headers and query; return the response.
 
         Raises:
-            ModelUnavailable: the provider cannot be reached.
+            ModelUnavailable: there is none; ``unbilled`` if the request was certainly never sent.
         """
-        if self._connector is None:
-            from codetaste.gateway.connection import ProviderConnector  # noqa: PLC0415 - heavy
+        url, host = self.url(query)
+        if self._connections is None:
+            from codetaste.gateway.connection import ProviderConnections  # noqa: PLC0415 - heavy
 
-            url, _ = self.url("")
-            tls = trust_store() if url.scheme == b"https" else None
-            self._connector = ProviderConnector(url.origin, tls, min(self.timeout_s, CONNECT_TIMEOUT_S))
-        return await self._connector.connect()
+            self._connections = ProviderConnections(trust_store() if url.scheme == b"https" else None)
+        encoded = [(name.encode(), text.encode()) for name, text in self.headers(headers).items()]
+        return await self._connections.post(
+            url, [(b"host", host), *encoded], content, self.timeouts_s(streamed=streamed)
+        )
 
     def url(self, query: str) -> tuple[URL, bytes]:
         """Return the URL for a client request with the query ``query``, and the value of the host header."""
-        beta = f"?{_BETA}" if self.protocol == "anthropic" and _BETA in query.split("&") else ""
+        beta = f"?{_BETA}" if self.protocol.name == "anthropic" and _BETA in query.split("&") else ""
         if beta not in self._urls:
-            self._urls[beta] = _parsed(f"{self._address}{_PATHS[self.protocol]}{beta}")
+            self._urls[beta] = _parsed(f"{self._address}{self.protocol.path}{beta}")
         return self._urls[beta]
 
     def headers(self, received: Mapping[str, str]) -> dict[str, str]:
@@ -92,10 +83,8 @@ class Upstream:
             name: value for name, value in received.items() if name in _FORWARDED_HEADERS and value.isascii()
         }
         own = {"content-type": "application/json", "accept-encoding": "identity"}
-        if self.protocol == "anthropic":
-            return {**_DEFAULT_HEADERS, **_VERSION, **forwarded, **own, "x-api-key": self.api_key}
-        key = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        return {**_DEFAULT_HEADERS, **forwarded, **own, **key}
+        default = {**_DEFAULT_HEADERS, **self.protocol.default_headers}
+        return {**default, **forwarded, **own, **self.protocol.key_headers(self.api_key)}
 
     def timeouts_s(self, *, streamed: bool) -> dict[str, float]:
         """Return the timeouts of one request in seconds; without a stream, read and write may take it all."""
@@ -104,9 +93,9 @@ class Upstream:
         return {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
 
     async def aclose(self) -> None:
-        """Close all pooled connections."""
-        if self._connector is not None:
-            await self._connector.aclose()
+        """Close all connections."""
+        if self._connections is not None:
+            await self._connections.aclose()
 
 
 def _parsed(address: str) -> tuple[URL, bytes]:
@@ -117,13 +106,6 @@ def _parsed(address: str) -> tuple[URL, bytes]:
     url = httpx2.URL(address)
     core = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     return core, url.netloc
-
-
-_PRICE_OPTIONS = (*STANDARD_OPTIONS, *ROUTING_OPTIONS)
-"""Options that decide a model's price: a value in the config overrides the client's."""
-
-_DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
-"""Options sent if the config does not set them; without them the provider's project settings decide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,9 +141,9 @@ def gateway_model(config: ModelConfig, metered: MeteredModel) -> GatewayModel:
     Raises:
         ConfigError: the provider's key is not set.
     """
-    if config.provider not in FORWARDED_PROVIDERS or config.cassette is not None:
+    if config.protocol is None or config.cassette is not None:
         return GatewayModel(metered, config.model)
-    upstream = Upstream(config)
+    upstream = Upstream(config.protocol, config)
     configured = {name: config.options[name] for name in _PRICE_OPTIONS if name in config.options}
-    fixed = {**_DEFAULT_OPTIONS.get(upstream.host, {}), **configured}
+    fixed = {**config.protocol.options_at(config.address), **configured}
     return GatewayModel(metered, config.model, upstream, fixed)

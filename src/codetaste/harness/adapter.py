@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.core.paths import resource_dir
 from codetaste.core.section import did_you_mean, validation_messages
 from codetaste.errors import ConfigError
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from codetaste.harness.manifest import AgentProtocol, Scalar
 
 MANIFEST_FILE = "agent.toml"
-PUBLISHED_CONFIG_FILE = "agent_config.json"
 _MAX_FILES, _MAX_BYTES = 1000, 64 * 1024**2
 
 
@@ -115,11 +115,11 @@ def read_adapter(folder: Path) -> Adapter:
     if not re.fullmatch(NAME_PATTERN, name := folder.name.lower().replace("_", "-").replace(".", "-")):
         raise ConfigError(f"{folder}: the name of an agent's folder may have only letters, digits and -")
     if not (folder / MANIFEST_FILE).is_file():
-        if (folder / PUBLISHED_CONFIG_FILE).is_file():
+        if (folder / AGENT_CONFIG_FILE).is_file():
             from codetaste.harness.published import published_manifest  # noqa: PLC0415 - seldom
 
             return Adapter(name, folder, published_manifest(folder), _digest(folder), published=True)
-        raise ConfigError(f"{folder}: contains neither {MANIFEST_FILE} nor {PUBLISHED_CONFIG_FILE}")
+        raise ConfigError(f"{folder}: contains neither {MANIFEST_FILE} nor {AGENT_CONFIG_FILE}")
     manifest = _read_manifest(folder / MANIFEST_FILE)
     missing = [
         f"{folder / MANIFEST_FILE}: {key}: there is no file {script} beside it"

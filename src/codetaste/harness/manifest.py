@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
+from codetaste.llm.wire.common.request import ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self
 
-AgentProtocol = Literal["anthropic", "openai", "openai-chat", "none"]
+AgentProtocol = Literal[ProtocolName, "none"]
 ReportedOutcome = Literal["success", "budget", "error"]
 Scalar = bool | int | str
 ExpectedValue = Scalar | tuple[Scalar, ...]

@@ -13,8 +13,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import VERSION_PATTERN, AgentManifest
+from codetaste.llm.wire.openai_chat.client import PROTOCOL as CHAT_PROTOCOL
 
 if TYPE_CHECKING:
     from codetaste.harness.manifest import AgentProtocol
@@ -24,7 +26,6 @@ RUN_AGENT, SETUP_SCRIPT = "run_agent", "setup_system.sh"
 AGENT_MOUNT = "/agent"
 """The path at which such an agent expects its folder."""
 _PROTOCOLS: dict[str, AgentProtocol] = {"anthropic": "anthropic", "openai": "openai", "local": "none"}
-_DEFAULT_PROTOCOL: AgentProtocol = "openai-chat"
 _METADATA_EVENT = {"codetaste": "metadata"}
 """How run.sh marks the line with the agent's ``inference_metadata.json``."""
 
@@ -35,7 +36,7 @@ def published_manifest(folder: Path) -> AgentManifest:
     Raises:
         ConfigError: one line for each mistake.
     """
-    path = folder / "agent_config.json"
+    path = folder / AGENT_CONFIG_FILE
     try:
         config = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
@@ -51,7 +52,7 @@ def published_manifest(folder: Path) -> AgentManifest:
         version = "published"
     return AgentManifest.model_validate(
         {
-            "protocol": _PROTOCOLS.get(agent["provider"].lower(), _DEFAULT_PROTOCOL),
+            "protocol": _PROTOCOLS.get(agent["provider"].lower(), CHAT_PROTOCOL),
             "versions": (version,),
             "default": version,
             "about": f"{config['id']}, an agent of the published harness",

@@ -7,7 +7,10 @@ their provider, on signals, and on limits of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.layout import FinishReason
+from codetaste.core.text import one_line
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Usage
     from codetaste.sandbox.base import CommandResult
 
-FinishReason = Literal["success", "timeout", "execution_error", "error", "unknown", "budget_exceeded"]
 _STDERR_CHARS = 4000
 _SIGNALLED = 128
 
@@ -61,25 +63,21 @@ def result_of_exit(
     message = one_line(reported.message or stderr_tail(completed))
     meaning = manifest.exit_codes.get(str(code), "")
     if reported.outcome == "budget":
-        return "budget_exceeded", "it reached its own cost limit"
+        return FinishReason.BUDGET_EXCEEDED, "it reached its own cost limit"
     if reported.outcome == "error" or reported.problem:
         failure = message or meaning or "it reported a failure"
-        return "error", failure if reported.outcome == "error" else one_line(reported.problem)
+        return FinishReason.ERROR, failure if reported.outcome == "error" else one_line(reported.problem)
     if code is None or code < 0 or code > _SIGNALLED:
-        return "execution_error", meaning or f"it was killed ({code}): {message}"
+        return FinishReason.EXECUTION_ERROR, meaning or f"it was killed ({code}): {message}"
     if code:
-        return "execution_error", ": ".join(filter(None, (f"it exited with {code}", meaning, message)))
+        return FinishReason.EXECUTION_ERROR, ": ".join(
+            filter(None, (f"it exited with {code}", meaning, message))
+        )
     if manifest.ends and reported.outcome != "success":
-        return "unknown", "it exited with 0, but reported no result"
-    return "success", ""
+        return FinishReason.UNKNOWN, "it exited with 0, but reported no result"
+    return FinishReason.SUCCESS, ""
 
 
 def stderr_tail(completed: CommandResult | None) -> str:
     """Return the end of the agent's standard error."""
     return completed.stderr.decode(errors="replace")[-_STDERR_CHARS:] if completed else ""
-
-
-def one_line(text: str, limit: int = 300) -> str:
-    """Return ``text`` in one line of at most ``limit`` characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

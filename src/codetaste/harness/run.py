@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
 from codetaste.core.concurrency import background_tasks
 from codetaste.core.files import storage_error
-from codetaste.errors import SandboxError
+from codetaste.errors import JournalError, SandboxError
 from codetaste.harness.output import OutputParser
 from codetaste.harness.result import AgentResult, result_of_exit, stderr_tail
+from codetaste.sandbox.base import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from codetaste.harness.install.store import InstalledAgent
     from codetaste.harness.manifest import Scalar
-    from codetaste.harness.result import FinishReason
     from codetaste.sandbox.base import CommandLimits, CommandResult, Sandbox
 
 
@@ -122,13 +123,13 @@ async def run_agent(
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(stream.close)
     if stream.fault is not None:
-        raise storage_error(stream.fault, events) from stream.fault
+        raise storage_error(stream.fault, events, JournalError) from stream.fault
     run.refused = run.refused or (stopped is not None and stopped.is_set())
     reported = await to_thread.run_sync(run.reader.result)
     ending = _stop_reason(run, completed, sandbox)
     if ending is None and completed is not None:
         ending = result_of_exit(completed, reported, agent.adapter.manifest)
-    reason, problem = ending or ("execution_error", sandbox.end_reason or run.fault or "it was stopped")
+    reason, problem = ending or (FinishReason.EXECUTION_ERROR, run.fault or "it was stopped")
     return AgentResult(
         finish_reason=reason,
         problem=problem,
@@ -156,7 +157,7 @@ def run_environment(agent: InstalledAgent, task: AgentTask) -> dict[str, str]:
         "CODETASTE_AGENT": agent.mount_path,
         "CODETASTE_VERSION": agent.version,
         "CODETASTE_PROTOCOL": agent.adapter.protocol,
-        "CODETASTE_PROMPT": "/task_description/description.md",
+        "CODETASTE_PROMPT": f"{TASK}/{DESCRIPTION_FILES[Track.INSTRUCTED]}",
         "CODETASTE_MODEL": task.model,
         "CODETASTE_BASE_URL": task.base_url,
         "CODETASTE_TOKEN": task.token or "none",
@@ -173,7 +174,7 @@ def _open_stream(events: Path) -> HeadTailFile:
     try:
         return HeadTailFile(events)
     except OSError as error:
-        raise storage_error(error, events) from error
+        raise storage_error(error, events, JournalError) from error
 
 
 async def _run(
@@ -209,16 +210,16 @@ def _stop_reason(
 ) -> tuple[FinishReason, str] | None:
     """Return why the agent was stopped from outside, None if it was not."""
     if run.refused:
-        return "budget_exceeded", "the budget refused one of its requests"
+        return FinishReason.BUDGET_EXCEEDED, "the budget refused one of its requests"
     if run.flooded:
         return (
-            "execution_error",
+            FinishReason.EXECUTION_ERROR,
             f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events",
         )
-    if sandbox.end_reason:
-        return "execution_error", sandbox.end_reason
+    if sandbox.end is not None:
+        return FinishReason.EXECUTION_ERROR, str(sandbox.end)
     if completed is not None and completed.timed_out:
-        return "timeout", f"it was not finished after {completed.wall_s:.0f} s"
+        return FinishReason.TIMEOUT, f"it was not finished after {completed.wall_s:.0f} s"
     return None
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.llm.config import ModelConfig
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price_table import price_mismatch_checker, price_of
+from codetaste.llm.providers.cassette import Cassette
+from codetaste.llm.providers.replay import ReplayModel
+from codetaste.llm.providers.scripted import ScriptedModel, load_script
 from codetaste.llm.ratelimit.registry import LimiterRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from codetaste.llm.config import ModelConfig
-    from codetaste.llm.messages import Request
     from codetaste.llm.model import Model
-
-    Prepare = Callable[[Request], Awaitable[None]]
 
 
 def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Model:
@@ -32,11 +29,7 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
     Raises:
         ConfigError: a script or a cassette does not exist, or a key is not set.
     """
-    # SDKs are slow to import: each is imported only if it is used.
     if config.cassette is not None:
-        from codetaste.llm.providers.cassette import Cassette  # noqa: PLC0415
-        from codetaste.llm.providers.replay import ReplayModel  # noqa: PLC0415
-
         inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
         cassette = Cassette.at(base_dir / config.cassette, config.id)
         if config.mode == "replay":
@@ -53,29 +46,10 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
 
 
 def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
-    if config.provider == "anthropic":
-        from codetaste.llm.providers.anthropic import anthropic_model as remote  # noqa: PLC0415
-    elif config.provider == "openai":
-        from codetaste.llm.providers.openai import openai_model as remote  # noqa: PLC0415
-    elif config.provider == "openai-chat":
-        from codetaste.llm.providers.openai import openai_chat_model as remote  # noqa: PLC0415
-    else:
-        return _build_scripted(config, base_dir, record_dir)
-    from codetaste.llm.providers.sdk_client import api_key_for  # noqa: PLC0415
+    if config.protocol is not None:
+        from codetaste.llm.providers.remote import remote_model  # noqa: PLC0415 - HTTP is slow to import
 
-    return remote(
-        config.id,
-        config.model,
-        api_key=api_key_for(config),
-        base_url=config.address,
-        timeout_s=config.timeout,
-        read_timeout_s=config.silence,
-    )
-
-
-def _build_scripted(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
-    from codetaste.llm.providers.scripted import ScriptedModel, load_script  # noqa: PLC0415
-
+        return remote_model(config.protocol, config)
     script = load_script(config.model, base_dir=base_dir, model_id=config.id)
     ledger = record_dir / f"{config.id}.ledger.jsonl"
     return ScriptedModel(config.id, script, price=price_of(config), ledger=ledger)

@@ -8,7 +8,6 @@ the same value comes back.
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import (
@@ -197,7 +196,7 @@ def usage_to_json(usage: Usage | None) -> dict[str, Any] | None:
     """Return a usage as JSON, None if unknown. Implausible counts are preserved for inspection."""
     if usage is None:
         return None
-    return {field.name: value_to_json(getattr(usage, field.name)) for field in fields(usage)}
+    return {kind: value_to_json(count) for kind, count in usage.counts().items()}
 
 
 def usage_from_json(data: Mapping[str, Any] | None) -> Usage | None:

@@ -7,31 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from codetaste.core.section import Section, toml_to_json
 from codetaste.core.units import Seconds
 from codetaste.llm.price import Price, cache_write_factor, fill_cache_write_price
+from codetaste.llm.wire.common.request import ProtocolName
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from codetaste.llm.wire.protocols import WireProtocol
 
-Provider = Literal["anthropic", "openai", "openai-chat", "scripted", "replay"]
+
+Provider = Literal[ProtocolName, "scripted", "replay"]
 
 CassetteMode = Literal["record", "replay", "record-missing"]
-
-_KEY_ENV = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openai-chat": "OPENAI_API_KEY",
-}
-
-_BASE_URL = {
-    "anthropic": "https://api.anthropic.com",
-    "openai": "https://api.openai.com/v1",
-    "openai-chat": "https://api.openai.com/v1",
-}
 
 _RESERVED = {
     "model": "models[].model",
@@ -69,14 +61,16 @@ class ModelConfig(Section):
     max_concurrency: int = Field(default=16, ge=1, le=10_000)
     """The most requests in flight at once; fewer while the provider refuses some because of its load. Models
     with the same provider, address, key and name share one limit, the smallest of theirs."""
-    rate_limit_patience: Seconds = 600.0
+    rate_limit_timeout: Seconds = Field(
+        default=600.0, validation_alias=AliasChoices("rate_limit_timeout", "rate_limit_patience")
+    )
     """How long the provider may refuse everything (429, overloaded) before it is given up; no single wait is
     longer, whatever the provider asks for."""
     max_output_tokens: int | None = Field(default=None, ge=1)
     """Upper limit of the tokens of one reply; an agent may request fewer."""
     timeout: Seconds = 1800.0
     """Time limit of one request, from sending it to the end of the reply."""
-    silence: Seconds = 300.0
+    read_timeout: Seconds = Field(default=300.0, validation_alias=AliasChoices("read_timeout", "silence"))
     """The longest time without any data from the provider; raise it for models that think silently."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Sent to the provider unchanged: temperature, thinking, and so on. Some control the encoding:
@@ -126,7 +120,7 @@ class ModelConfig(Section):
     @classmethod
     def _fill_cache_write_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
         """Providers cache prompts even if not requested, and a cache write may cost more than input."""
-        if not isinstance(given, dict) or given.get("provider") not in _KEY_ENV or "price" not in given:
+        if not isinstance(given, dict) or given.get("provider") not in PROTOCOLS or "price" not in given:
             return given
         factor = cache_write_factor(given.get("options") or {})
         return {**given, "price": fill_cache_write_price(given["price"], factor)}
@@ -148,8 +142,8 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _check_chat_options(self) -> Self:
-        caps, cap = ("max_tokens", "max_completion_tokens"), self.options.get("output_cap")
-        if self.provider == "openai-chat" and cap is not None and cap not in caps:
+        caps, cap = () if self.protocol is None else self.protocol.cap_names, self.options.get("output_cap")
+        if len(caps) > 1 and cap is not None and cap not in caps:
             raise ValueError(f"options.output_cap must be one of {', '.join(caps)}")
         if not hasattr(self.options.get("stream_options", {}), "items"):
             raise ValueError("options.stream_options must be a table")
@@ -174,12 +168,17 @@ class ModelConfig(Section):
     @property
     def exposed_name(self) -> str:
         """The model name for CLI agents: the provider's name, or the id if there is no remote provider."""
-        return self.model if self.provider in _KEY_ENV else self.id
+        return self.id if self.protocol is None else self.model
+
+    @property
+    def protocol(self) -> WireProtocol | None:
+        """The protocol of the provider; None for a model that is not remote."""
+        return PROTOCOLS.get(self.provider)
 
     @property
     def address(self) -> str:
         """The base URL of the provider; "" for a model that is not remote."""
-        return self.base_url or _BASE_URL.get(self.provider, "")
+        return self.base_url or ("" if self.protocol is None else self.protocol.base_url)
 
     @property
     def key_env(self) -> str | None:
@@ -191,6 +190,7 @@ class ModelConfig(Section):
     @property
     def provider_key_env(self) -> str | None:
         """The environment variable with the key for the provider itself; None if it needs none."""
-        if self.api_key_env is None and self.provider == "openai-chat" and self.base_url is not None:
-            return None
-        return self.api_key_env or _KEY_ENV.get(self.provider)
+        protocol = self.protocol
+        if self.api_key_env or protocol is None:
+            return self.api_key_env
+        return protocol.key_variable if protocol.needs_key or self.base_url is None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +114,17 @@ class Usage:
     cache_write: int = 0
     output: int = 0
     reasoning: int = 0
+
+    KINDS: ClassVar[tuple[str, ...]] = ("input", "cache_read", "cache_write", "output", "reasoning")
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add up tokens by kind."""
+        more = other.counts()
+        return Usage(**{kind: count + more[kind] for kind, count in self.counts().items()})
+
+    def counts(self) -> dict[str, int]:
+        """Return the tokens by kind."""
+        return {kind: getattr(self, kind) for kind in self.KINDS}
 
     @property
     def prompt(self) -> int:

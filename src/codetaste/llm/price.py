@@ -36,9 +36,6 @@ ROUTING_OPTIONS = ("provider", "route", "preset")
 _DIGITS = 100
 """More digits than any count times any price has, so that nothing is rounded."""
 
-_MAX_NAMES = 20
-"""Model names to report before a provider that uses a new name in each reply is ignored."""
-
 _WRITE_FACTORS = {"5m": Decimal("1.25"), "30m": Decimal("1.25"), "1h": Decimal(2)}
 
 _LONGEST_WRITE_FACTOR = Decimal("2.5")

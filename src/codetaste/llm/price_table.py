@@ -21,7 +21,8 @@ from genai_prices.data import providers
 from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
 from genai_prices.types import TieredPrices as Tiered
 
-from codetaste.llm.price import _MAX_NAMES, STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
+from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
+from codetaste.llm.wire.common.request_cost import separately_billed_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +62,9 @@ _NEUTRAL = (
 """Options that change the number of tokens, but not the price of one."""
 
 _NEUTRAL_OPTIONS = frozenset(_NEUTRAL.split())
+
+_MAX_NAMES = 20
+"""Model names to report before a provider that uses a new name in each reply is ignored."""
 
 
 def look_up_price(config: ModelConfig) -> PriceEntry:
@@ -272,7 +276,7 @@ def price_entry(config: ModelConfig) -> PriceEntry:
     """Return the price of a model and its source: the config, or else the price table."""
     if config.price is not None:
         return PriceEntry(config.price, "config")
-    if config.price_as is None and config.provider in {"scripted", "replay"}:
+    if config.price_as is None and config.protocol is None:
         return PriceEntry(
             None, f"the config names none, and no table has one for provider {config.provider!r}"
         )
@@ -311,8 +315,6 @@ def price_mismatch_checker(config: ModelConfig) -> Callable[[str], str]:
 
 def budget_problems(config: ModelConfig) -> list[str]:
     """Return the reasons why a model cannot run under a budget in US dollars, none if it can."""
-    from codetaste.llm.wire.common.request_cost import separately_billed_options  # noqa: PLC0415 - it imports this module
-
     problems, entry = [], price_entry(config)
     if entry.price is None:
         problems.append(

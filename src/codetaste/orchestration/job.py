@@ -196,23 +196,14 @@ class JobContext:
         """
         return self.budget.try_reserve(wanted, least)
 
-    async def start_call(
-        self,
-        name: str,
-        reservation: Reservation,
-        note: Json = None,
-        *,
-        meanwhile: Callable[[], Awaitable[None]] | None = None,
-    ) -> PaidCall:
+    async def start_call(self, name: str, reservation: Reservation, note: Json = None) -> PaidCall:
         """Turn a reservation from ``hold`` into a paid call, durable on return. See ``reserve_call``.
-
-        ``meanwhile`` prepares the call while the disk writes; it must not send the request.
 
         Raises:
             StorageFull: the reservation could not be recorded and was released; do not make the call.
         """
         effect = (self.key, self.fingerprint, name)
-        return await PaidCall.start(self._record, effect, reservation, note, meanwhile=meanwhile)
+        return await PaidCall.start(self._record, effect, reservation, note)
 
     @contextmanager
     def waiting(self, wait: Wait, *, keep_clock_running: bool = False) -> Iterator[None]:

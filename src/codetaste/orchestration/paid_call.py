@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from codetaste.orchestration.journal.journal import json_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from types import TracebackType
     from typing import Self
 
@@ -29,13 +28,7 @@ class PaidCall:
 
     @classmethod
     async def start(
-        cls,
-        record: RunRecorder,
-        effect: tuple[str, str, str],
-        reservation: Reservation,
-        note: Json = None,
-        *,
-        meanwhile: Callable[[], Awaitable[None]] | None = None,
+        cls, record: RunRecorder, effect: tuple[str, str, str], reservation: Reservation, note: Json = None
     ) -> PaidCall:
         """Make a granted reservation durable; releases it if that fails or is cancelled.
 
@@ -44,7 +37,6 @@ class PaidCall:
             effect: key and fingerprint of the job, and the name of the effect that the call gives.
             reservation: the money, reserved in memory.
             note: stored with the reservation.
-            meanwhile: runs while the disk writes; it must not do anything that costs money.
 
         Raises:
             StorageFull: the reservation could not be recorded and was released; do not make the call.
@@ -70,8 +62,6 @@ class PaidCall:
             reservation.release()
             raise
         try:
-            if meanwhile is not None:
-                await meanwhile()
             await group.wait_durable()
         except BaseException:
             paid.release()
@@ -102,11 +92,11 @@ class PaidCall:
         # is lost, a reservation without a settlement means the same.
         self.mark_unknown()
 
-    async def settle(self, cost: Cost, value: Json = None, *, deferrable: bool = False) -> None:
+    async def settle(self, cost: Cost, value: Json = None) -> None:
         """Charge the cost of the call, and record ``value`` as its effect unless that is None.
 
         Both are one line of the journal, durable on return. If the effect was recorded before, the first
-        value stays. A ``deferrable`` line does not trigger a write of its own (see ``Journal.queue``).
+        value stays.
 
         Raises:
             StorageFull: neither is durable. The reservation will count as unknown in the next session.
@@ -122,7 +112,7 @@ class PaidCall:
         if value is not None:
             line["value"] = value
         self._close()
-        await self._record.write(line, deferrable=deferrable)
+        await self._record.write(line)
 
     def release(self) -> None:
         """Free the reserved money: the call was certainly never sent, or certainly not billed."""

@@ -6,7 +6,7 @@ around the call is not retried for the same reason: retries do not multiply.
 Reasons for the figures:
 
 - *Rate limits* of one model are waited out by all its callers together (``llm/ratelimit/limiter.py``), for
-  as long as the model's ``rate_limit_patience`` allows. ``tries`` bounds a call that is refused repeatedly
+  as long as the model's ``rate_limit_timeout`` allows. ``tries`` bounds a call that is refused repeatedly
   while other calls succeed: it may be too large for the account's limit.
 - *Unavailable* is a reset, a cut stream, a server error or a time-out. Each try that may have been billed
   stays charged at its reservation until the provider's record is known, so five tries can use up a small

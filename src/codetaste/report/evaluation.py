@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural, printable
 from codetaste.evaluation.metrics import alignment, ifr, ifr_minus, ifr_plus
-from codetaste.report.live.progress import printable
-from codetaste.report.statistics.comparison import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

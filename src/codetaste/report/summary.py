@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import printable
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.job import Status
 from codetaste.report.dry_run import prices_to_json
 from codetaste.report.live.display import format_spend
-from codetaste.report.live.progress import printable
 from codetaste.report.tables import comparison
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "name": summary.name,
         "directory": str(summary.directory),
         "exit_code": summary.exit_code,
-        "stopped": summary.stop_reason or None,
+        "stop_reason": summary.stop_reason or None,
         "wall_s": round(summary.wall_s, 3),
         "money": money_to_json(summary.money),
         "scripted_models": list(summary.scripted),
@@ -141,7 +141,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "resumed": line.outcome.resumed,
                 "model": line.lane or None,
                 "money": money_to_json(line.outcome.cost),
-                "found": line.result or None,
+                "result": line.result or None,
                 "path": line.path or None,
                 "value": line.outcome.value,
             }

@@ -30,11 +30,11 @@ class Column:
     """One column.
 
     Attributes:
-        name: its name in files, unique within the table together with ``over``.
+        name: its name in files, unique within the table together with ``heading``.
         title: its title in text.
         unit: the unit of its cells.
         latex: its title in LaTeX, with markup; default is the escaped title.
-        over: the heading above this column and its neighbours.
+        heading: the heading above this column and its neighbours.
         mean_only: text output shows means without intervals.
     """
 
@@ -42,7 +42,7 @@ class Column:
     title: str
     unit: Unit = Unit.TEXT
     latex: str = ""
-    over: str = ""
+    heading: str = ""
     mean_only: bool = False
 
     @property

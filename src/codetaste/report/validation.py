@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import printable
 from codetaste.evaluation.metrics import ifr
 from codetaste.evaluation.output.scores_json import scores_to_json
-from codetaste.report.live.progress import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

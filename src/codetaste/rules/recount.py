@@ -10,6 +10,7 @@ from codetaste.core.concurrency import gather
 from codetaste.rules.rule import Rule, parse_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from codetaste.rules.scan.model import Scanner, ScanProblem, ScanResult
@@ -20,7 +21,7 @@ class CountMismatch:
     """A rule whose counts differ from the stated ones; None: the count is not stated or could not be made.
 
     Attributes:
-        file: "rules_positive.yml" or "rules_negative.yml".
+        file: its file.
         rule_id: its id, unique in that file.
         line: where the rule starts in the file.
         stated_base: ``nr_legacy_patterns``.
@@ -58,18 +59,16 @@ async def recount_rules(
     scanner: Scanner,
     base_tree: Path,
     golden_tree: Path,
-    positive_text: str | bytes,
-    negative_text: str | bytes,
+    texts: Mapping[str, str | bytes],
 ) -> RecountReport:
-    """Count the matches of two rule files in R and R∘X* and compare them with the rules' metadata.
+    """Count the matches of rule files in R and R∘X* and compare them with the rules' metadata.
 
-    Each tree is scanned once with all rules. ``""`` stands for a missing file.
+    Each tree is scanned once with all rules. ``texts`` are the files by name, ``""`` for a missing one.
 
     Raises:
         RuleError: a file is malformed.
         EngineError: the engine could not be run at all.
     """
-    texts = {"rules_positive.yml": positive_text, "rules_negative.yml": negative_text}
     named = [(name, rule) for name, text in texts.items() if text for rule in parse_rules(text, source=name)]
     # Ids are unique within each file only.
     rules = [Rule(f"rule-{number}", rule.languages, rule.body) for number, (_, rule) in enumerate(named)]

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import plural
 from codetaste.rules.rule import Rule, make_rule
 
 if TYPE_CHECKING:
@@ -228,4 +229,4 @@ def _ranges(lines: frozenset[Line]) -> dict[str, list[list[int]]]:
 
 def format_match_count(count: int) -> str:
     """Return ``count`` as text, for example "1 match" or "2,000 matches"."""
-    return f"{count:,} match{'' if count == 1 else 'es'}"
+    return plural(count, "match", "matches")

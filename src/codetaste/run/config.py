@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
-from codetaste.core.section import Section, did_you_mean, quoted, validation_messages
+from codetaste.core.section import Section, did_you_mean, validation_messages
+from codetaste.core.text import quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.errors import ConfigError
 from codetaste.evaluation.config import EvaluateConfig

@@ -19,6 +19,7 @@ from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.console import error_to_json, notify, print_result
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import cache_dir
+from codetaste.core.text import printable
 from codetaste.errors import Cause
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.context import ModelSet, open_inference_context
@@ -34,7 +35,7 @@ from codetaste.report import dry_run as plans
 from codetaste.report.dry_run import DryRun
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
-from codetaste.report.live.progress import RunProgress, printable
+from codetaste.report.live.progress import RunProgress
 from codetaste.report.summary import Summary
 from codetaste.run.limits import RuntimeLimits, limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders

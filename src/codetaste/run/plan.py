@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import Track
 from codetaste.console import notify
 from codetaste.core.section import did_you_mean
 from codetaste.errors import ConfigError

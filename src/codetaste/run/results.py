@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.flows.discover import jobs as discover
 from codetaste.flows.discover import publish as products
 from codetaste.flows.evaluate import jobs as evaluate
@@ -14,7 +15,7 @@ from codetaste.flows.evaluate.evaluate_prediction import prediction_folder
 from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
 from codetaste.flows.infer.execute_step import describe_trial
 from codetaste.flows.infer.finish import finish_trials
-from codetaste.flows.infer.outputs import output_folder, outputs_root
+from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.plan import StepKind
 from codetaste.orchestration.job import Status
 from codetaste.report.summary import SummaryLine
@@ -146,15 +147,15 @@ def product_folders(
             if outcomes[each.key].usable:
                 named[f"what {each.model_label} found"] = products.discovery_folder(each, context.discovery)
     if context.inference is not None:
-        named["what the agents changed"] = outputs_root(context.out)
+        named["what the agents changed"] = context.out / OUTPUTS_FOLDER
     elif context.evaluation is not None:
-        named["what was scored"] = outputs_root(context.out)
+        named["what was scored"] = context.out / OUTPUTS_FOLDER
     return named
 
 
 def compare_agents(agenda: FlowPlan, lab: EvaluationContext) -> tuple[Comparison, list[str]]:
     """Compare the agents by the results in the run's folder; also returns notes on irregular results."""
     records, notes = read_comparison_records(
-        lab.out, lab.benchmark, agenda.evaluations, references=lab.config.references
+        lab.out, lab.benchmark, agenda.evaluations, pseudo_agents=lab.config.pseudo_agents
     )
     return compare(records.records), notes

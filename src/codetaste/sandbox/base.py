@@ -1,6 +1,7 @@
-"""The protocol of a sandbox: it keeps its files from one command to the next, and a coding agent works in it.
+"""The protocols of this room: a shell, which keeps nothing of a command, and a sandbox, where an agent works.
 
-Commands see the same layout under every provider (container, bubblewrap)::
+A sandbox keeps its files from one command to the next. Commands see the same layout under every provider
+(container, bubblewrap)::
 
     /testbed            the repository, writable; the default working directory
     /task_description   the task
@@ -14,12 +15,17 @@ Commands run as an ordinary user (uid and gid 1000) without any privilege, never
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
+UID = GID = 1000
+"""Owner of everything in a sandbox; the members of an archive for ``put`` must have it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +78,6 @@ class Shell(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Release all resources."""
-        ...
-
-
-TESTBED, TASK, OUTPUT, HOME = "/testbed", "/task_description", "/output", "/home/agent"
-
-UID = GID = 1000
-"""Owner of everything in a sandbox; the members of an archive for ``put`` must have it, too."""
-
 
 @dataclass(frozen=True, slots=True)
 class Mount:
@@ -104,7 +100,7 @@ class PortForward:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What a sandbox can reach: its own loopback and the forwarded ports ``ways``, nothing else.
+    """What a sandbox can reach: its own loopback and the ``forwards``, nothing else.
 
     ``env`` are variables that make programs use the ports (proxies). ``network`` opens the whole network.
     """
@@ -148,6 +144,41 @@ class SandboxSpec:
     lifetime_s: float = 6 * 3600.0
 
 
+class EndReason(StrEnum):
+    """Why a sandbox ended without ``stop``."""
+
+    OUT_OF_MEMORY = "out of memory"
+    DISK_FULL = "disk full"
+    TOO_MANY_PROCESSES = "too many processes"
+    LIFETIME_OVER = "its lifetime is over"
+    KILLED = "killed: from the host, or its supervisor by a command in it"
+    EXITED = "its first process ended"
+    REMOVED = "its container was removed by another program"
+    SUPERVISOR_LOST = "the sandbox supervisor is lost"
+    ENGINE_RESTARTED = "the container engine was restarted"
+    ENGINE_GONE = "the container engine is gone"
+
+    @property
+    def caused_by_agent(self) -> bool:
+        """Whether the agent's commands exceeded a limit of the sandbox, as they would in another one."""
+        return self in _LIMITS_EXCEEDED
+
+
+_LIMITS_EXCEEDED = {EndReason.OUT_OF_MEMORY, EndReason.DISK_FULL, EndReason.TOO_MANY_PROCESSES}
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxEnd:
+    """The end of a sandbox that was not stopped; ``detail`` has what else is known, for messages."""
+
+    reason: EndReason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the reason and the detail on one line."""
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason.value
+
+
 class Sandbox(Shell, Protocol):
     """A running sandbox. No process of a command outlives the command; its files stay."""
 
@@ -178,7 +209,7 @@ class Sandbox(Shell, Protocol):
             a last line on standard error that names the reason, as ``[killed: out of memory]``.
 
         Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
+            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason.
         """
         ...
 
@@ -206,8 +237,8 @@ class Sandbox(Shell, Protocol):
         ...
 
     @property
-    def end_reason(self) -> str:
-        """Why the sandbox ended without ``stop`` ("out of memory", "disk full", …), "" if it did not."""
+    def end(self) -> SandboxEnd | None:
+        """Why the sandbox ended without ``stop``, None if it did not; all its processes are gone then."""
         ...
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from codetaste.sandbox.config import SandboxConfig
     from codetaste.sandbox.docker.engine import ContainerEngine
 
-_FOLDER = ".boxes"
+_FOLDER = ".sandboxes"
 
 
-def sandbox_spec(config: SandboxConfig, job: str, **more: Any) -> SandboxSpec:  # noqa: ANN401 - fields of BoxSpec
+def sandbox_spec(config: SandboxConfig, job: str, **more: Any) -> SandboxSpec:  # noqa: ANN401 - fields of SandboxSpec
     """Return the spec of a sandbox for ``job`` with the limits of the config; ``more`` are other fields."""
     limits = {
         "image": config.image,
@@ -46,7 +46,6 @@ def sandbox_spec(config: SandboxConfig, job: str, **more: Any) -> SandboxSpec:  
 @asynccontextmanager
 async def open_sandboxes(
     config: SandboxConfig,
-    cache: Path,  # noqa: ARG001 - reserved for cached images
     out: Path,
     run: str,
     warn: Callable[[str], None],
@@ -58,7 +57,6 @@ async def open_sandboxes(
 
     Args:
         config: the section.
-        cache: folder of what several runs share.
         out: folder of the run, used by this process alone.
         run: name of the run, for labels.
         warn: receives messages to the user.

@@ -20,9 +20,10 @@ import zlib
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
+from codetaste.core.files import storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError, UnsafeArchive
-from codetaste.source.tree.writer import TreeLimits, TreeWriter, storage_error
+from codetaste.source.tree.writer import TreeLimits, TreeWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ def unpack_archive(
     except _BAD_DATA as error:
         raise SourceError(f"{label}: the archive is damaged: {error or type(error).__name__}") from error
     except OSError as error:
-        raise storage_error(error, label) from error
+        raise storage_error(error, label, SourceError) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 import anyio
 
+from codetaste.core.processes import kill_process_group
 from codetaste.errors import SourceError, StorageFull, ToolMissing
 
 if TYPE_CHECKING:
@@ -144,11 +143,7 @@ async def _run(
             tasks.start_soon(_collect, process.stderr, complaint, _ERROR_BYTES)
         exit_code = await process.wait()
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-        with anyio.move_on_after(5, shield=True):
-            await process.aclose()
+        await kill_process_group(process, 5.0)
     if len(output) > output_bytes:
         return None
     return GitResult(exit_code, bytes(output), complaint.decode("utf-8", "replace"))

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from anyio import from_thread, to_thread
 
+from codetaste.core.files import locked
 from codetaste.errors import SourceError
 from codetaste.source.git import run_git
 from codetaste.source.tree.export import MissingObject, export_tree
-from codetaste.source.tree.store import locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import locked, storage_error
+from codetaste.core.text import one_line
 from codetaste.errors import SourceError
-from codetaste.source.tree.store import locked
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -121,7 +121,7 @@ async def _page(http: httpx.AsyncClient, package: str) -> ProjectPage:
             return ProjectPage.from_json_data(json.loads(page.body), page.address)
         return ProjectPage.from_html(package, page.body, page.address)
     except (ValueError, UnsupportedRepoVersionError) as error:
-        raise SourceError(f"{what}: its page cannot be parsed: {_one_line(error)}") from error
+        raise SourceError(f"{what}: its page cannot be parsed: {one_line(error)}") from error
 
 
 def _candidates(page: ProjectPage, package: str, version: str, sha256: str) -> list[DistributionPackage]:
@@ -157,7 +157,7 @@ async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what:
                     digest.update(chunk)
                     await file.write(chunk)
         except OSError as error:
-            raise storage_error(error, f"cannot write {partial}") from error
+            raise storage_error(error, f"cannot write {partial}", SourceError) from error
     return digest.hexdigest()
 
 
@@ -180,7 +180,7 @@ async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
             return await do()
         except (httpx.TransportError, _Transient) as error:
             if pause_s is None:
-                reason = _one_line(error) or type(error).__name__
+                reason = one_line(error) or type(error).__name__
                 if "CERTIFICATE_VERIFY_FAILED" in reason:
                     reason += "; name the certificate of your proxy or index in PIP_CERT"
                 raise SourceError(
@@ -188,12 +188,8 @@ async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
                 ) from error
             await anyio.sleep(pause_s)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise SourceError(f"{what}: {_one_line(error)}") from error
+            raise SourceError(f"{what}: {one_line(error)}") from error
     raise AssertionError
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
 
 
 def _digest(path: Path) -> str:

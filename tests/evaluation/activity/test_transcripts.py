@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from codetaste.evaluation.activity.counts import ACTIVITY_FILE, Activity, read_activity, write_activity
+from codetaste.benchmark.layout import ACTIVITY_FILE
+from codetaste.evaluation.activity.counts import Activity, read_activity, write_activity
 from codetaste.evaluation.activity.transcripts import activity_of_log, activity_of_trial
 
 KEY = "infer/a/open/direct/x__y-01234567"
@@ -26,12 +27,18 @@ def lines(path: Path, *entries: Any) -> Path:
 
 def transcript(run: Path, *said: Any, attempt: int = 1, error: str = "") -> Path:
     """What the gateway writes of a program whose model said each of ``said``."""
-    entries: list[Any] = [{"transcript": 1, "job": f"{KEY}/execute", "attempt": attempt, "protocol": "p"}]
+    entries: list[Any] = [{"transcript": 2, "job": f"{KEY}/execute", "attempt": attempt, "protocol": "p"}]
+    failed = {"error": error} if error else {}
     for number, each in enumerate(said, 1):
         entries += [
             {"part": f"p{number}", "kind": "message", "value": each},
             {"request": number, "added": []},
-            {"reply": number, "status": 200, "said": [f"p{number}"], **({"error": error} if error else {})},
+            {
+                "reply": number,
+                "status": 200,
+                "messages": [f"p{number}"],
+                **failed,
+            },
         ]
     return lines(run / "transcripts" / KEY / f"execute.attempt-{attempt}.jsonl", *entries)
 
@@ -115,9 +122,10 @@ def test_activity_long_part_is_read_from_blobs(tmp_path: Path) -> None:
     kept.parent.mkdir(parents=True)
     kept.write_bytes(long)
     entries = [
-        {"part": "p1", "kind": "message", "kept": digest},
-        {"part": "p2", "kind": "message", "kept": "../../etc/passwd"},
-        {"reply": 1, "said": ["p1", "p2", "p3"]},
+        {"part": "p1", "kind": "message", "stored": digest},
+        {"part": "p2", "kind": "message", "stored": "../../etc/passwd"},
+        {"request": 1, "added": []},
+        {"reply": 1, "messages": ["p1", "p2", "p3"]},
     ]
     lines(tmp_path / "transcripts" / KEY / "execute.attempt-1.jsonl", *entries)
     assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1)
@@ -187,10 +195,10 @@ def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
         tmp_path, claude(("Bash", {"command": "pytest"})), claude(("Bash", {"command": ["x", 1]}))
     )
     path.write_bytes(
-        b'{"kind":"message","part":"p9","value":[[[\n{"reply":[],"said":3}\nnull\n'
-        b'{"kind":"message","part":{"tool_use":1}}\n{"reply":7,"said":{"a":1}}\n'
+        b'{"kind":"message","part":"p9","value":[[[\n{"reply":[],"messages":3}\nnull\n'
+        b'{"kind":"message","part":{"tool_use":1}}\n{"reply":7,"messages":{"a":1}}\n'
         + path.read_bytes()
-        + b'{"reply":8,"said":["p1"'
+        + b'{"reply":8,"messages":["p1"'
     )
     assert activity_of_trial(tmp_path, KEY) == Activity(commands=2, test_runs=1)
 

@@ -60,7 +60,7 @@ def test_the_comparison_ranks_the_better_agent_first(
 ) -> None:
     told = json.loads(Said(capsys, made.root, json_=True).out)
     (comparison, _) = told["comparisons"]
-    assert comparison["contestants"] == ["good", "poor"]
+    assert comparison["systems"] == ["good", "poor"]
     assert comparison["ranked_by"] == "alignment"
     assert {table["name"] for table in told["tables"]} == {"comparison", "4", "5", "effort", "counts"}
 
@@ -113,7 +113,7 @@ def test_several_runs_are_taken_together_and_the_same_folder_once(
     other = outputs(tmp_path / "elsewhere")
     both = json.loads(Said(capsys, made.root, other.root, json_=True).out)
     assert both["trials"] == 12
-    assert len(both["comparisons"][0]["contestants"]) == 4
+    assert len(both["comparisons"][0]["systems"]) == 4
     assert any("listed separately for each run" in note for note in both["notes"])
 
 
@@ -128,7 +128,7 @@ def test_what_is_broken_is_named_and_counted_and_the_rest_is_reported(
     assert "evaluation_result.json" in said.out.partition("Problems")[2]
     assert re.search(r"good\n +Open Direct +2 ", said.out)
     told = json.loads(Said(capsys, made.root, json_=True).out)
-    assert any("evaluation_result.json" in problem["place"] for problem in told["problems"])
+    assert any("evaluation_result.json" in problem["location"] for problem in told["problems"])
 
 
 def test_report_missing_folder_is_bad_input_and_empty_is_reported(

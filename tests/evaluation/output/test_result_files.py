@@ -108,7 +108,7 @@ def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: E
         "alignment": 0.5,
     }
     assert (scores["prec"], scores["added"], scores["removed"]) == (1.0, 1, 1)
-    assert (scores["lacking"], scores["remaining"]) == ([], ["n"])
+    assert (scores["unmet_additive"], scores["unmet_reductive"]) == ([], ["n"])
     assert scores["baseline"] == {"min_passed": 12, "max_failed": 0, "runs": 10, "source": "baseline_results"}
     assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, half.patch_sha256)
 
@@ -139,7 +139,7 @@ def test_write_unscored_patch_leaves_no_published_result_files(
 def test_test_results_outlive_a_scoring_that_came_to_nothing(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
     put(folder, half)
-    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, counts=None, precision=None))
+    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
     assert not (folder / "evaluation_result.json").exists()
     assert read_recorded_tests(folder, half.patch_sha256) == read_recorded_tests(folder) == TESTS
     assert read_recorded_tests(folder, "0" * 64) is None

@@ -180,7 +180,7 @@ def test_our_own_scores_come_first(made: Outputs) -> None:
 )
 def test_read_unscored_patch_preserves_reason(made: Outputs, status: str, read_as: TrialStatus) -> None:
     folder = made.trial()
-    write(folder / "evaluation/scores.json", scores(status=status, why="because", ifr=None))
+    write(folder / "evaluation/scores.json", scores(status=status, reason="because", ifr=None))
     (record,) = read_outputs(made.root).records
     assert (record.status, record.why, record.ifr) == (read_as, "because", None)
 

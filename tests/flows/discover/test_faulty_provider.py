@@ -121,7 +121,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> Iterator[Done
                 "good": (good, "anthropic", ""),
                 "other": (other, "openai-chat", ""),
                 "cut": (cut, "openai", ""),
-                "busy": (busy, "openai", 'rate_limit_patience = "2s"'),
+                "busy": (busy, "openai", 'rate_limit_timeout = "2s"'),
                 "page": (page, "openai-chat", ""),
             },
         )

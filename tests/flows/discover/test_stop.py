@@ -66,7 +66,7 @@ def test_signal_in_shell_command_exits_130_without_processes(
     assert time.monotonic() - began < 15
     assert alive(below) == set()
     assert list(tiny_benchmark.left_over(str(tmp_path))) == []
-    assert done.json["stopped"] == number.name
+    assert done.json["stop_reason"] == number.name
     assert {job["status"] for job in done.json["jobs"]} == {"cancelled"}
     assert "the same command goes on" in done.err
 

@@ -99,7 +99,7 @@ def test_others_go_on_where_some_are_stopped_and_nothing_of_any_is_left(
     assert done.code == 0, "an outcome is no failure"
     assert metadata(folder_of(where, bench.rows[0], DIRECT, "codex"))["finish_reason"] == "success"
     assert list(tiny_benchmark.left_over(str(where.folder))) == []
-    assert not [path for path in (where.out / ".boxes").rglob("*") if path.is_file()]
+    assert not [path for path in (where.out / ".sandboxes").rglob("*") if path.is_file()]
 
 
 def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(

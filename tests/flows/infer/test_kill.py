@@ -51,7 +51,7 @@ def test_trials_killed_ten_times_give_same_outputs_and_cost(
     assert Fraction(books.total("settled")) == billed > 0
     assert books.total("reserved", "unknown") == 0
     assert products(where) == products(other)
-    assert not [path for path in (where.out / ".boxes").rglob("*") if path.is_file()]
+    assert not [path for path in (where.out / ".sandboxes").rglob("*") if path.is_file()]
     assert list(tiny_benchmark.left_over(str(where.out))) == []
 
 

@@ -96,7 +96,7 @@ def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
     assert told["additional"]["interrupted"] == "stopped"
     assert applied(alpha, output(where, alpha), tmp_path / "applied")["pack/slept.py"] == "slept = True\n"
     assert list(tiny_benchmark.left_over(str(tmp_path / "runs"))) == []
-    assert not [path for path in (where.out / ".boxes").rglob("*") if path.is_file()]
+    assert not [path for path in (where.out / ".sandboxes").rglob("*") if path.is_file()]
     assert {job["status"] for job in done.json["jobs"]} == {"cancelled"}
 
 
@@ -109,6 +109,40 @@ def test_a_model_that_fails_leaves_the_patch_so_far_and_no_outcome(tmp_path: Pat
     assert told["finish_reason"] == "unknown"
     assert "the scripted provider is gone" in told["additional"]["interrupted"]
     assert "pack/before.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+
+
+FORKS = """#!/bin/sh
+[ "$1" = --version ] && echo 1 && exit
+echo 'forked = True' >/testbed/pack/forked.py
+for i in $(seq 300); do sleep 60 & done
+wait
+"""
+NO_GROUPS = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
+"""Without control groups the kernel counts no processes of a sandbox of root; codetaste does."""
+
+
+def test_too_many_processes_end_trial_once_and_keep_patch(
+    tmp_path: Path, alpha: Tiny, require: Callable[..., None]
+) -> None:
+    hidden = ["unshare", "--mount", "sh", "-c", NO_GROUPS, "sh"]
+    able = subprocess.run([*hidden, "true"], capture_output=True, check=False)
+    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    harness = tmp_path / "forks"
+    harness.mkdir()
+    (harness / "agent.toml").write_text('protocol = "none"\nversions = ["1"]\ndefault = "1"\ninstall = ""\n')
+    (harness / "run.sh").write_text(FORKS)
+    (harness / "run.sh").chmod(0o755)
+    where = trial_place(tmp_path / "place", alpha)
+    text = where.config.read_text().replace("max = 4", "max = 4\nprocesses = 64")
+    where.config.write_text(text.replace('harness = "codetaste"', f'harness = "{harness}"'))
+    done = where.run("--json", before=hidden)
+    found = metadata(output(where, alpha))
+    assert found["finish_reason"] == "execution_error"
+    assert "too many processes" in found["additional"]["message"]
+    assert "pack/forked.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+    starts = [line["key"].rpartition("/")[2] for line in where.journal() if line["event"] == "started"]
+    assert starts.count("execute") == 1
+    assert done.code == 0, done.err
 
 
 def test_failed_trial_without_patch_has_record_until_success(tmp_path: Path, alpha: Tiny) -> None:

@@ -12,9 +12,9 @@ import pytest
 from codetaste.errors import ToolMissing
 from codetaste.harness.adapter import Adapter, read_adapter
 from codetaste.harness.install import build as installing
-from codetaste.harness.install.build import script_failure_reason
+from codetaste.harness.install.build import install_agent, script_failure_reason
 from codetaste.harness.install.registries import npm_settings, registry_variables
-from codetaste.harness.install.store import InstalledAgent, install_agent, planned_install
+from codetaste.harness.install.store import InstalledAgent, planned_install
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.supervisor.node import node_runtime
 from support.harness.adapters import PLAIN, made_agent, published_agent

@@ -38,7 +38,7 @@ class Provider:
     """A model that does what a list says, and bills as it says; it remembers nothing."""
 
     id = "m"
-    remembers = False
+    has_ledger = False
 
     def __init__(self, *acts: Any, price: Price | None = PRICE) -> None:
         self.acts = list(acts)
@@ -64,7 +64,7 @@ class Provider:
         finally:
             self.at_once -= 1
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
         return None
 
     async def aclose(self) -> None:
@@ -447,7 +447,7 @@ async def test_second_turn_is_bounded_by_first_reported_count(tmp_path: Path) ->
         return None
 
     await run_job(tmp_path, body)
-    prompts = [line["note"]["prompt"] for line in journal(tmp_path) if line["event"] == "reserved"]
+    prompts = [line["note"]["prompt_tokens"] for line in journal(tmp_path) if line["event"] == "reserved"]
     assert prompts[0] > 50_000
     assert prompts[1] < 400
 

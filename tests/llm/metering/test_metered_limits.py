@@ -45,7 +45,7 @@ def answer(words: str = "ok", output: int = 10) -> Reply:
 class Provider:
     """Does what ``act`` says with each request; remembers when it was asked what."""
 
-    remembers = False
+    has_ledger = False
 
     def __init__(self, act: Callable[[str], Awaitable[Reply]], model_id: str = "m") -> None:
         self.id, self.act = model_id, act
@@ -62,7 +62,7 @@ class Provider:
         finally:
             self.at_once -= 1
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
         return None
 
     async def aclose(self) -> None:

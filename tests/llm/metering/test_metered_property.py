@@ -34,7 +34,7 @@ class BruteForce:
     """Bills exactly, in fractions of a dollar, from the text alone; imports no arithmetic of ours."""
 
     id = "m"
-    remembers = False
+    has_ledger = False
 
     def __init__(self, prices: tuple[int, int], acts: list[str]) -> None:
         self.prices, self.acts = prices, acts
@@ -71,7 +71,7 @@ class BruteForce:
             return Reply(reply.message, reply.stop, usage, "m")
         return reply
 
-    async def recall(self, call: str) -> Reply | None:
+    async def lookup(self, call: str) -> Reply | None:
         return self.bought.get(call)
 
     async def aclose(self) -> None:

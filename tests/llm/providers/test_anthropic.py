@@ -28,8 +28,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.providers.anthropic import anthropic_model
-from codetaste.llm.providers.remote import RemoteModel
+from codetaste.llm.providers.remote import RemoteModel, remote_model
+from codetaste.llm.wire.protocols import PROTOCOLS
 from support.llm.provider import server as provider
 
 KEY = "sk-dummy-key-of-a-test"
@@ -44,8 +44,17 @@ def server() -> Iterator[provider.Server]:
 
 
 @pytest.fixture
-async def model(server: provider.Server) -> AsyncIterator[RemoteModel]:
-    made = anthropic_model("m", "some-model", api_key=KEY, base_url=server.url, timeout_s=20.0)
+async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RemoteModel]:
+    monkeypatch.setenv("MY_KEY", KEY)
+    config = ModelConfig(
+        id="m",
+        provider="anthropic",
+        model="some-model",
+        base_url=server.url,
+        api_key_env="MY_KEY",
+        timeout=20.0,
+    )
+    made = remote_model(PROTOCOLS[config.provider], config)
     yield made
     await made.aclose()
 

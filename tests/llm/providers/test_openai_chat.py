@@ -21,8 +21,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.providers.openai import openai_chat_model
-from codetaste.llm.providers.remote import RemoteModel
+from codetaste.llm.providers.remote import RemoteModel, remote_model
+from codetaste.llm.wire.protocols import PROTOCOLS
 from support.llm.provider import server as provider
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
@@ -44,8 +44,17 @@ def server() -> Iterator[provider.Server]:
 
 
 @pytest.fixture
-async def model(server: provider.Server) -> AsyncIterator[RemoteModel]:
-    made = openai_chat_model("m", "some-model", api_key="sk-x", base_url=f"{server.url}/v1", timeout_s=20.0)
+async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RemoteModel]:
+    monkeypatch.setenv("MY_KEY", "sk-x")
+    config = ModelConfig(
+        id="m",
+        provider="openai-chat",
+        model="some-model",
+        base_url=f"{server.url}/v1",
+        api_key_env="MY_KEY",
+        timeout=20.0,
+    )
+    made = remote_model(PROTOCOLS[config.provider], config)
     yield made
     await made.aclose()
 

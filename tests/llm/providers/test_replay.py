@@ -45,7 +45,7 @@ class Counting:
     """A model whose every reply is new."""
 
     id = "inner"
-    remembers = False
+    has_ledger = False
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -58,7 +58,7 @@ class Counting:
         usage = Usage(input=10, output=5, reasoning=2)
         return Reply(Message("assistant", content, raw), StopReason.TOOL_USE, usage, "real", f"req_{number}")
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it has no record
         return None
 
     async def aclose(self) -> None:

@@ -142,7 +142,7 @@ async def test_usage_may_be_given_or_withheld_and_is_billed_all_the_same(tmp_pat
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        (lambda _: 1 / 0, r"the script of model 'm' failed: ZeroDivisionError: .*test_llm_scripted\.py:\d+"),
+        (lambda _: 1 / 0, r"the script of model 'm' failed: ZeroDivisionError: .*test_scripted\.py:\d+"),
         (lambda _: 42, "returned int, which is not a reply"),
         (lambda _: [TextBlock("x"), 3], "put int into a reply"),
     ],

@@ -53,7 +53,7 @@ class Watched:
         return self.model.id
 
     @property
-    def remembers(self) -> bool:
+    def has_ledger(self) -> bool:
         return self.model.has_ledger
 
     async def complete(self, request: Request, *, call: str) -> Reply:
@@ -73,7 +73,7 @@ class Watched:
         self.on_answer(self.answered)
         return reply
 
-    async def recall(self, call: str) -> Reply | None:
+    async def lookup(self, call: str) -> Reply | None:
         return await self.model.lookup(call)
 
     async def aclose(self) -> None:

@@ -335,7 +335,7 @@ def test_models_with_same_limiter_key_share_smallest_limit(
     limiters = LimiterRegistry()
     first = limiters.limiter_for(config())
     same = limiters.limiter_for(
-        config(id="b", api_key_env="SAME", max_concurrency=3, rate_limit_patience="5m")
+        config(id="b", api_key_env="SAME", max_concurrency=3, rate_limit_timeout="5m")
     )
     assert first is same
     assert (first.name, first.maximum, first.adaptive_limit.patience_s) == ("a and b", 3, 300)

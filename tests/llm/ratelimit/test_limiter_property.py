@@ -248,7 +248,7 @@ class Provider:
     """Answers after a while, or not; counts who is there at once."""
 
     id = "m"
-    remembers = False
+    has_ledger = False
 
     def __init__(self, acts: list[str]) -> None:
         self.acts, self.asked = acts, 0
@@ -270,7 +270,7 @@ class Provider:
         usage = Usage(input=100, output=request.max_output_tokens // 2)
         return Reply(Message("assistant", (TextBlock("yes"),)), StopReason.END, usage, "m")
 
-    async def recall(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
+    async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - it keeps no record
         return None
 
     async def aclose(self) -> None:

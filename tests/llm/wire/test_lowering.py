@@ -6,7 +6,9 @@ import copy
 
 import pytest
 
-from codetaste.llm.wire.common.request_cost import capped_body
+from codetaste.llm.wire.anthropic import server as anthropic
+from codetaste.llm.wire.openai_chat import server as chat
+from codetaste.llm.wire.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from support.llm.client_requests import ANTHROPIC, CHAT, REAL, read
 from support.llm.provider.server import PROTOCOLS, Protocol
 
@@ -21,27 +23,26 @@ CAPS: dict[Protocol, tuple[str, ...]] = {
 def test_a_lowered_request_differs_in_its_cap_alone(protocol: Protocol) -> None:
     body = copy.deepcopy(REAL[protocol])
     wire = read(protocol, body)
-    assert capped_body(wire, 2000) == {**body, **dict.fromkeys(CAPS[protocol], 2000)}
-    named = capped_body(wire, 2000, model="the-real-one")
-    assert named == {**body, **dict.fromkeys(CAPS[protocol], 2000), "model": "the-real-one"}
+    sent = WIRE_PROTOCOLS[protocol].capped_body(wire, 2000, WIRE_PROTOCOLS[protocol].cap_names)
+    assert sent == {**body, **dict.fromkeys(CAPS[protocol], 2000)}
     assert wire.body == body == REAL[protocol]
 
 
 def test_a_budget_of_thoughts_is_lowered_with_the_cap() -> None:
     thinking = {"type": "enabled", "budget_tokens": 31999}
     wire = read("anthropic", {**ANTHROPIC, "thinking": thinking})
-    assert capped_body(wire, 32000)["thinking"] == thinking
-    assert capped_body(wire, 8000)["thinking"] == {"type": "enabled", "budget_tokens": 4000}
-    assert capped_body(wire, 1024)["thinking"] == {"type": "disabled"}
+    assert anthropic.capped_body(wire, 32000)["thinking"] == thinking
+    assert anthropic.capped_body(wire, 8000)["thinking"] == {"type": "enabled", "budget_tokens": 4000}
+    assert anthropic.capped_body(wire, 1024)["thinking"] == {"type": "disabled"}
 
 
 def test_streamed_completion_requests_usage_and_relevant_caps() -> None:
     body = {**CHAT, "stream_options": {"include_usage": False, "chunk": 1}, "max_tokens": 9000}
     wire = read("openai-chat", body)
     assert not wire.include_usage
-    sent = capped_body(wire, 500, caps=("max_completion_tokens",))
+    sent = chat.capped_body(wire, 500, caps=("max_completion_tokens",))
     assert sent["stream_options"] == {"include_usage": True, "chunk": 1}
     assert (sent["max_completion_tokens"], "max_tokens" in sent) == (500, False)
     del body["stream_options"]
-    assert capped_body(read("openai-chat", body), 500)["stream_options"] == {"include_usage": True}
-    assert "stream_options" not in capped_body(read("openai-chat", {**body, "stream": False}), 500)
+    assert chat.capped_body(read("openai-chat", body), 500)["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in chat.capped_body(read("openai-chat", {**body, "stream": False}), 500)

@@ -242,7 +242,7 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
 
 async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="the run directory must be readable and writable"):
+    with pytest.raises(JournalError, match="run cannot be the run directory: Not a directory"):
         await write(tmp_path / "file" / "run")
 
 

@@ -150,7 +150,7 @@ ANY = st.text(st.characters(exclude_categories=[]), max_size=40) | st.sampled_fr
 @given(ANY)
 @settings(max_examples=80, deadline=None)
 def test_no_text_breaks_a_terminal_line(text: str) -> None:
-    table = Table("t", text, (Column("a", text, over=text),), (Row((text,), text),), (text,), "", "agent")
+    table = Table("t", text, (Column("a", text, heading=text),), (Row((text,), text),), (text,), "", "agent")
     said = render_text(table, 60)
     assert all(char.isprintable() or char == "\n" for char in said)
     assert len(said.splitlines()) < 30

@@ -107,7 +107,7 @@ def test_both_aggregations_are_shown_where_they_differ_with_counts() -> None:
     assert "Comparison (strict)" in said
     assert "Comparison (published)" in said
     assert "6 trials: 5 scored, 1 failed; the published harness drops 1" in said
-    assert comparison_to_json(compare(failed))["published"]["contestants"] == ["a", "b"]
+    assert comparison_to_json(compare(failed))["published"]["systems"] == ["a", "b"]
 
 
 def test_golden_and_base_stand_beside_the_agents_unranked() -> None:
@@ -131,7 +131,7 @@ def test_modes_of_an_agent_can_be_compared_too() -> None:
         *several("a", [0.1] * 7, lane="open/direct"),
         *several("a", [0.6] * 7, lane="open/plan"),
     ]
-    comparison = compare(records, by="lane")
+    comparison = compare(records, by="track_mode")
     assert (comparison.systems, comparison.settings) == (("Open Direct", "Open Plan"), ("a",))
     standing = comparison.estimate("Open Plan", "a", IFR)
     assert standing is not None
@@ -147,6 +147,6 @@ def test_comparison_without_trials_says_so() -> None:
 
 def test_as_json_it_says_the_same_and_is_json() -> None:
     told = json.loads(json.dumps(comparison_to_json(compare(two_agents(12))), allow_nan=False))
-    assert told["contestants"] == ["good", "poor"]
-    assert told["contests"][0]["significant"]
-    assert told["standings"][0].keys() >= {"mean", "low", "high", "n", "clusters", "method", "rank"}
+    assert told["systems"] == ["good", "poor"]
+    assert told["tests"][0]["significant"]
+    assert told["estimates"][0].keys() >= {"mean", "low", "high", "n", "clusters", "method", "rank"}

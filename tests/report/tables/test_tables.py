@@ -42,7 +42,7 @@ def test_effort_tells_what_the_paper_tells_in_prose() -> None:
     assert (said["budget_exceeded"], said["timeout"]) == (1, 0)
     assert (said["cost_usd"], said["turns"]) == (3.0, 6.0)
     assert (said["ran_tests"], said["test_runs"]) == (0.5, 2.0)
-    assert (said["replaced_in_bulk"], said["bulk_edits"]) == (0.5, 1.0)
+    assert (said["made_bulk_edits"], said["bulk_edits"]) == (0.5, 1.0)
     assert any(
         "no value of" in note and "Ran tests in 1" in note for note in effort_table(look(records)).notes
     )

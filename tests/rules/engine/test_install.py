@@ -95,8 +95,8 @@ def test_many_processes_may_unpack_at_once(engine: RuleEngine, tmp_path: Path) -
         pytest.skip("this engine has no core")
     code = (
         "import anyio, sys; from pathlib import Path\n"
-        "from codetaste.rules.engine.install import find_engine\n"
-        "async def main(): print((await find_engine(Path(sys.argv[1]), cache=Path(sys.argv[2]))).program)\n"
+        "from codetaste.rules.engine.install import find_rule_engine as find\n"
+        "async def main(): print((await find(Path(sys.argv[1]), cache=Path(sys.argv[2]))).program)\n"
         "anyio.run(main)"
     )
     command = [sys.executable, "-c", code, str(engine.source_file), str(tmp_path)]
@@ -109,8 +109,8 @@ def test_many_processes_may_unpack_at_once(engine: RuleEngine, tmp_path: Path) -
 def test_a_killed_installation_is_done_again(engine: RuleEngine, tmp_path: Path) -> None:
     if not engine.is_core:
         pytest.skip("this engine has no core")
-    (tmp_path / "unpack-old" / "cache").mkdir(parents=True)
-    os.utime(tmp_path / "unpack-old", (0, 0))
+    (tmp_path / "unpack-0999999999-old" / "cache").mkdir(parents=True)
+    os.utime(tmp_path / "unpack-0999999999-old", (0, 0))
     assert find(engine.source_file, tmp_path).is_core
     assert [path.name for path in tmp_path.iterdir()] == [engine.sha256]
 

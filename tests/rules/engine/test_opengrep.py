@@ -233,7 +233,7 @@ exec {engine.program} scan --experimental --project-root . --x-ignore-semgrepign
 """
     program.write_text(body)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return replace(engine, program=program, core=False)
+    return replace(engine, program=program, is_core=False)
 
 
 CRASH = 'if [[ "$rules" == *"crash me"* && "$*" == *bad.py* ]]; then kill -SEGV $$; sleep 9; fi'
@@ -335,7 +335,7 @@ def test_the_bundle_without_its_core_gives_the_same(
         rule("broken", pattern="foo(("),
         rule("js", languages=("javascript",), pattern="foo(1)"),
     ]
-    bundle = replace(engine, program=engine.source_file, core=False)
+    bundle = replace(engine, program=engine.source_file, is_core=False)
     slow, quick = scan(bundle, rules, tree), scan(engine, rules, tree)
     assert slow.matches == quick.matches
     assert slow.count("call") == 3

@@ -16,8 +16,8 @@ from codetaste.sandbox.containment.lifetime import make_guard
 
 STARTER = """
 import os, subprocess, sys, time
-from codetaste.sandbox.containment.lifetime import new_guard
-guard = new_guard()
+from codetaste.sandbox.containment.lifetime import make_guard
+guard = make_guard()
 subprocess.Popen(
     guard.over(("/bin/sh", "-c", sys.argv[1])),
     pass_fds=(guard.reading,),

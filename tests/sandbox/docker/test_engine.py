@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from codetaste.errors import Cause, SandboxError, SandboxMissing
-from codetaste.sandbox.base import Sandbox, SandboxSpec
+from codetaste.sandbox.base import Sandbox, SandboxEnd, SandboxSpec
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.anyio
 SPEC = SandboxSpec("test/job")
 
 
-async def until_ended(box: Sandbox) -> str:
+async def until_ended(box: Sandbox) -> SandboxEnd | None:
     with anyio.fail_after(60):
-        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
+        while box.end is None:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.05)
-    return box.end_reason
+    return box.end
 
 
 async def test_agent_run_takes_three_extra_engine_calls(
@@ -64,7 +64,7 @@ async def test_docker_container_killed_or_removed_has_end_reason(
                 await sh(box, "echo before >before")
                 name = getattr(box, "name")  # noqa: B009 - a container's, which a Box has not
                 await anyio.to_thread.run_sync(docker_engine.call, call, f"/containers/{name}{path}")
-            assert named in await until_ended(box)
+            assert named in str(await until_ended(box))
             if named == "killed":
                 assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
 
@@ -170,7 +170,7 @@ async def test_auto_selects_engine_with_image_else_bubblewrap_with_reason(
 ) -> None:
     async def kind(config: SandboxConfig) -> tuple[str, str]:
         said: list[str] = []
-        async with open_sandboxes(config, tmp_path / "cache", tmp_path / "out", "run", said.append) as boxes:
+        async with open_sandboxes(config, tmp_path / "out", "run", said.append) as boxes:
             return boxes.kind, " ".join(said)
 
     auto = SandboxConfig(socket=docker_engine.socket)

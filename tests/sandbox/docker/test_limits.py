@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import Egress, SandboxSpec
+from codetaste.sandbox.base import Egress, EndReason, SandboxEnd, SandboxSpec
 from codetaste.sandbox.docker.images import build_image, remove_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from support.sandbox.docker_engine import config_of, ours
@@ -43,7 +43,7 @@ async def test_docker_out_of_memory_is_reported_and_others_continue(
         assert b"[killed: out of memory]" in done.stderr
         assert (await sh(box, "echo alive")).stdout == b"alive\n", "only what used it up is killed"
         assert (await sh(sibling, "echo alive")).stdout == b"alive\n"
-        assert sibling.end_reason == ""
+        assert sibling.end is None
 
 
 async def test_processes_and_cores_are_bounded(
@@ -74,7 +74,7 @@ async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")
-        assert box.end_reason == "disk full"
+        assert box.end == SandboxEnd(EndReason.DISK_FULL)
         assert len((await fetched(box, "/testbed/large"))["large"][1]) <= 30 * MIB
 
 

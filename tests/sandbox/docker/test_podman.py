@@ -17,7 +17,7 @@ import anyio
 import pytest
 
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.base import Egress, Sandbox, SandboxSpec
+from codetaste.sandbox.base import Egress, EndReason, Sandbox, SandboxEnd, SandboxSpec
 from codetaste.sandbox.docker.engine import DOCKER, PODMAN, connect_engine
 from codetaste.sandbox.docker.images import build_image, remove_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
@@ -51,11 +51,11 @@ async def containers(
     assert census(podman_engine) == before
 
 
-async def until_ended(box: Sandbox) -> str:
+async def until_ended(box: Sandbox) -> SandboxEnd | None:
     with anyio.fail_after(60):
-        while not box.end_reason:  # noqa: ASYNC110 (all that a box says of it)
+        while box.end is None:  # noqa: ASYNC110 (all that a box says of it)
             await anyio.sleep(0.05)
-    return box.end_reason
+    return box.end
 
 
 async def test_what_answers_is_known_as_podman(podman_engine: DockerEngine) -> None:
@@ -86,7 +86,7 @@ async def test_a_file_as_large_as_everything_may_be_is_cut_off_at_once(
     async with containers.open(replace(SPEC, disk_bytes=30 * MIB)) as box:
         with pytest.raises(SandboxError, match="disk full"):
             await sh(box, "head -c 90000000 /dev/zero >large; sleep 60")
-        assert await until_ended(box) == "disk full"
+        assert await until_ended(box) == SandboxEnd(EndReason.DISK_FULL)
         assert len((await fetched(box, "/testbed/large"))["large"][1]) <= 30 * MIB
 
 
@@ -98,7 +98,7 @@ async def test_podman_container_killed_or_removed_has_end_reason(
             await sh(box, "echo before >before")
             name = getattr(box, "name")  # noqa: B009 - a container's, which a Box has not
             await anyio.to_thread.run_sync(podman_engine.call, call, f"/containers/{name}{path}")
-            assert named in await until_ended(box)
+            assert named in str(await until_ended(box))
             if named == "killed":
                 assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
 

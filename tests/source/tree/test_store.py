@@ -96,7 +96,7 @@ def test_a_failed_or_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
 KILLED = """
 import sys, anyio
 from pathlib import Path
-from codetaste.source.tree.store import stored_tree
+from codetaste.source.tree.store import cached_tree
 
 async def fill(into):
     into.mkdir()
@@ -104,7 +104,7 @@ async def fill(into):
     print("half", flush=True)
     await anyio.sleep_forever()
 
-anyio.run(stored_tree, Path(sys.argv[1]), "key", fill)
+anyio.run(cached_tree, Path(sys.argv[1]), "key", fill)
 """
 
 
@@ -126,9 +126,9 @@ import sys, anyio
 from pathlib import Path
 from codetaste.errors import StorageFull
 from codetaste.source.origin import GitOrigin
-from codetaste.source.checkout import materialise
+from codetaste.source.checkout import checkout_trees
 try:
-    anyio.run(materialise, GitOrigin(sys.argv[1], sys.argv[2], sys.argv[2]), Path(sys.argv[3]))
+    anyio.run(checkout_trees, GitOrigin(sys.argv[1], sys.argv[2], sys.argv[2]), Path(sys.argv[3]))
 except StorageFull as error:
     print("full:", error)
 """
@@ -152,7 +152,7 @@ def test_cached_tree_full_disk_is_reported_and_leaves_nothing(
     command = [sys.executable, "-c", FULL, str(made.path), commit, str(cache)]
     done = subprocess.run([*mount, script, "sh", *command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("full: ")
-    assert "no space left" in done.stdout
+    assert "No space left" in done.stdout
     assert done.stdout.count("\n") == 1
 
 

@@ -140,7 +140,7 @@ def scores(patch: bytes = PATCH, **told: Any) -> dict[str, Any]:
     """What our own scores.json says, shortened to what is read."""
     return {
         "status": "scored",
-        "why": "",
+        "reason": "",
         "passed": False,
         "tests": {"passed": 1, "failed": 9, "skipped": 0, "total": 10, "error": None},
         "ifr": 0.5,
@@ -154,7 +154,7 @@ def scores(patch: bytes = PATCH, **told: Any) -> dict[str, Any]:
         "patch_sha256": hashlib.sha256(patch).hexdigest(),
         "rules_sha256": {"positive": "aa", "negative": "bb"},
         "engine": "opengrep 1.30.0",
-        "codetaste": "0.6.0",
+        "codetaste_version": "0.6.0",
         "notes": ["a note"],
     } | told
 

@@ -23,6 +23,7 @@ from codetaste.llm.config import ModelConfig
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price_table import price_of
 from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
 from codetaste.orchestration.job import Job, JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
@@ -40,7 +41,8 @@ def provided(
     fields: dict[str, Any] = {"price": RATES[name], "max_concurrency": slots, **more}
     config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
     with key_in_environment():
-        model, upstream = build_model(config, base_dir=folder, record_dir=folder), Upstream(config)
+        model = build_model(config, base_dir=folder, record_dir=folder)
+        upstream = Upstream(PROTOCOLS[protocol], config)
     limiter = RateLimiter(name, maximum=slots, patience_s=60.0, step_s=0.02, rng=rng)
     metered = MeteredModel(
         model,

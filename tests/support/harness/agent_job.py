@@ -14,7 +14,8 @@ from codetaste.gateway.gateway import open_gateway
 from codetaste.gateway.session import SessionUsage
 from codetaste.gateway.upstream import GatewayModel
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.install.store import InstalledAgent, install_agent
+from codetaste.harness.install.build import install_agent
+from codetaste.harness.install.store import InstalledAgent
 from codetaste.harness.patch.extract import extract_patch
 from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent

@@ -13,12 +13,13 @@ import anyio
 import pytest
 
 from codetaste.harness.adapter import load_adapter
-from codetaste.harness.install.store import InstalledAgent, install_agent
+from codetaste.harness.install.build import install_agent
+from codetaste.harness.install.store import InstalledAgent
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.harness.testbed.testbed import Testbed, testbed_archive
-from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxProvider, SandboxSpec
+from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxEnd, SandboxProvider, SandboxSpec
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
@@ -41,7 +42,7 @@ class Misdeed:
     """What became of an agent, of the box that it was in, and of one beside it."""
 
     end: AgentResult
-    ended: str
+    ended: SandboxEnd | None
     harvest: ExtractedPatch
     beside: ExtractedPatch
 
@@ -71,7 +72,7 @@ class Stage:
                 waiting = ["sh", "-c", "until [ -e /tmp/over ]; do sleep 0.05; done; echo calm >>a.py"]
                 tasks.start_soon(partial(calm.run, waiting, limits=CommandLimits(wall_s=3600)))
                 end = await self.agent(box, script, wall_s)
-                ended = box.end_reason
+                ended = box.end
                 await box.stop()
                 taken = await extract_patch(box, self.testbed, limits)
                 await calm.run(["touch", "/tmp/over"])

@@ -26,7 +26,7 @@ async def main(socket: str, image: str, folder: str, name: str) -> None:
     out = Path(folder)
     spec = SandboxSpec("job")
     async with (
-        open_sandboxes(config, out / "cache", out, name, say) as boxes,
+        open_sandboxes(config, out, name, say) as boxes,
         boxes.open(replace(spec, egress=Egress(network=True))) as box,
         boxes.open(replace(spec, read_only_root=True)),
     ):

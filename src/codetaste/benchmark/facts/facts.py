@@ -9,9 +9,9 @@ import csv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
 from codetaste.benchmark.facts.clones import PatchCounts, count_golden_patch, detect_licence, find_clone
 from codetaste.benchmark.facts.licences import UNKNOWN
+from codetaste.benchmark.layout import Track
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.rules.registration import Direction
 from codetaste.rules.rule import read_rules

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import storage_error
+from codetaste.core.text import one_line
 from codetaste.errors import SourceError
 from codetaste.source.sdist import trust_store
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     import ssl
@@ -90,13 +91,14 @@ async def download(
             except (httpx.TransportError, _TransientError) as error:
                 fruitless = 0 if _file_size(path) > before else fruitless + 1
                 if fruitless > len(back_off_s):
+                    reason = one_line(error) or type(error).__name__
                     raise SourceError(
-                        f"{url}: no answer after {fruitless} attempts: {_error_text(error)}; "
+                        f"{url}: no answer after {fruitless} attempts: {reason}; "
                         "the partial file stays, and the same command continues it"
                     ) from error
                 await anyio.sleep(back_off_s[fruitless - 1] if fruitless else 0)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise SourceError(f"{url}: {_error_text(error)}") from error
+                raise SourceError(f"{url}: {one_line(error) or type(error).__name__}") from error
     raise SourceError(f"{url}: the connection broke {_MAX_ATTEMPTS} times; the partial file stays")
 
 
@@ -153,7 +155,7 @@ async def _read_body(
             await file.flush()
             await to_thread.run_sync(os.fsync, file.wrapped.fileno())
     except OSError as error:
-        raise storage_error(error, f"cannot write {path}") from error
+        raise storage_error(error, f"cannot write {path}", SourceError) from error
     if total is not None and have != total:
         raise _TransientError(f"it ended after {have:,} of {total:,} bytes")
 
@@ -236,7 +238,3 @@ def _sha256_of(path: Path) -> str:
 def _trust() -> ssl.SSLContext:
     """Return the trust store; cached, as reading all bundles takes a quarter of a second."""
     return trust_store()
-
-
-def _error_text(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

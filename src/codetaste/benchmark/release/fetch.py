@@ -21,10 +21,11 @@ from codetaste import __version__
 from codetaste.benchmark.release.download import discard_download, download
 from codetaste.benchmark.release.staging import staging_folder
 from codetaste.benchmark.release.verify import Inventory, read_inventory, reject_unsafe_files
+from codetaste.core.files import storage_error
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.tree.store import tree_digest
-from codetaste.source.tree.writer import TreeLimits, storage_error
+from codetaste.source.tree.writer import TreeLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +191,7 @@ def _build(
         (stage / MANIFEST_FILE).write_text(json.dumps(_manifest(release, fetched), indent=2) + "\n", "utf-8")
         stage.rename(to)
     except OSError as error:
-        raise storage_error(error, str(to)) from error
+        raise storage_error(error, str(to), SourceError) from error
     return fetched
 
 
@@ -199,7 +200,7 @@ def _copy(source: Path, stage: Path) -> None:
         shutil.copytree(source, stage, ignore=shutil.ignore_patterns(MANIFEST_FILE))
     except (OSError, shutil.Error) as error:
         full = error if isinstance(error, OSError) and error.errno else OSError(str(error)[:300])
-        raise storage_error(full, str(source)) from error
+        raise storage_error(full, str(source), SourceError) from error
 
 
 def _check_inventory(release: Release, folder: Path, source: str, *, incomplete: bool) -> Inventory:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-import anyio
 from anyio import to_thread
 
-from codetaste.source.tree.writer import storage_error
+from codetaste.core.files import locked, storage_error
+from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,31 +27,16 @@ async def staging_folder(to: Path) -> AsyncIterator[Path]:
     staging = to.with_name(f".{to.name}.fetch")
     try:
         await to_thread.run_sync(lambda: to.parent.mkdir(parents=True, exist_ok=True))
-        descriptor = os.open(to.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise storage_error(error, str(staging)) from error
-    try:
-        pause_s = 0.05
-        while not _try_lock(descriptor):
-            await anyio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 1.0)
+        raise storage_error(error, staging, SourceError) from error
+    async with locked(to.parent):
         # After the lock was acquired, as its previous owner removes the folder at its end.
         try:
             await to_thread.run_sync(lambda: staging.mkdir(exist_ok=True))
         except OSError as error:
-            raise storage_error(error, str(staging)) from error
+            raise storage_error(error, staging, SourceError) from error
         try:
             yield staging
         finally:
             with suppress(OSError):  # a folder with a partial download stays
                 staging.rmdir()
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -8,7 +8,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.benchmark import Track, open_benchmark
+from codetaste.benchmark.benchmark import open_benchmark
+from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.errors import ConfigError, UnsafeArchive
 from codetaste.rules.registration import Direction
 
@@ -74,17 +75,17 @@ def _missing_task_files(benchmark: Benchmark, instance: Instance) -> list[str]:
 
 
 def _missing_environment_files(benchmark: Benchmark, instance: Instance) -> list[str]:
-    folder = benchmark.root / "instance_images" / instance.path
+    folder = environment_folder(benchmark.root, instance)
     try:
         metadata = benchmark.metadata(instance)
     except ConfigError as error:
         return list(error.problems)
     if metadata is None:
-        return [f"{folder / 'instance_metadata.json'}: missing"]
+        return [f"{folder / INSTANCE_METADATA_FILE}: missing"]
     problems = []
     commits = (metadata.get("base_hash"), metadata.get("golden_hash"))
     if commits != (instance.commit_hash, instance.golden_commit_hash):
-        problems.append(f"{folder / 'instance_metadata.json'}: its commits differ from the table's")
+        problems.append(f"{folder / INSTANCE_METADATA_FILE}: its commits differ from the table's")
     scripts = [folder / "scripts" / name for name in ENVIRONMENT_SCRIPTS]
     return problems + [f"{path}: missing or empty" for path in scripts if not _has_content(path)]
 

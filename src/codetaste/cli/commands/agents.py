@@ -12,8 +12,9 @@ from codetaste.console import notify, print_result
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter
+from codetaste.harness.install.build import install_agent
 from codetaste.harness.install.files import tree_bytes
-from codetaste.harness.install.store import install_agent, is_installed, planned_install
+from codetaste.harness.install.store import is_installed, planned_install
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE, EVALUATION_FOLDER, METADATA_FILE, PREDICTION_FILE
 from codetaste.console import notify
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
@@ -83,7 +84,7 @@ async def evaluate_unscored(run: Path, benchmark: Benchmark) -> ImportEvaluation
 
 async def _evaluate_and_write(record: TrialRecord, context: _Context) -> None:
     instance = context.benchmark.get(record.instance)
-    folder = record.folder / "evaluation"
+    folder = record.folder / EVALUATION_FOLDER
     evaluation = await _evaluate_record(record, instance, folder, context)
 
     def write() -> None:
@@ -91,8 +92,8 @@ async def _evaluate_and_write(record: TrialRecord, context: _Context) -> None:
             folder,
             evaluation,
             instance=instance,
-            agent_config=_read_metadata(record.folder / "agent_config.json"),
-            inference_metadata=_read_metadata(record.folder / "inference_metadata.json") or None,
+            agent_config=_read_metadata(record.folder / AGENT_CONFIG_FILE),
+            inference_metadata=_read_metadata(record.folder / METADATA_FILE) or None,
             instance_metadata=context.benchmark.metadata(instance),
             timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
@@ -105,7 +106,7 @@ async def _evaluate_record(
 ) -> Evaluation:
     rules = await to_thread.run_sync(read_rule_set, context.benchmark, instance)
     baseline = await to_thread.run_sync(read_baseline, context.benchmark, instance)
-    path = record.folder / "prediction.diff"
+    path = record.folder / PREDICTION_FILE
     try:
         patch = await to_thread.run_sync(read_patch, path)
     except PatchTooLarge as error:

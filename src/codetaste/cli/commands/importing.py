@@ -15,12 +15,13 @@ from codetaste.benchmark.release.staging import staging_folder
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.commands.import_scoring import ImportEvaluation, evaluate_unscored
 from codetaste.console import print_result
+from codetaste.core.files import storage_error
+from codetaste.core.text import printable
 from codetaste.core.units import format_size
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, SourceError
 from codetaste.evaluation.trials.import_outputs import check_source, import_outputs
-from codetaste.report.live.progress import printable
 from codetaste.source.archive import ArchiveLimits, unpack_archive
-from codetaste.source.tree.writer import TreeLimits, storage_error
+from codetaste.source.tree.writer import TreeLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +115,7 @@ def _create_run(
         imported = import_outputs(source, stage / "run", benchmark, source_name=str(arguments.source))
         (stage / "run").rename(run)
     except OSError as error:
-        raise storage_error(error, str(run)) from error
+        raise storage_error(error, str(run), SourceError) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return imported
@@ -142,8 +143,10 @@ def _import_to_json(run: Path, imported: ImportResult, scored: ImportEvaluation)
         "bytes": imported.copied_bytes,
         "statuses": dict(Counter(record.status.value for record in records.records)),
         "scored": scored.done,
-        "unscored": [{"place": place, "text": why} for place, why in scored.failed],
-        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+        "unscored": [{"location": place, "text": why} for place, why in scored.failed],
+        "problems": [
+            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
+        ],
     }
     return json.dumps(data, indent=2)
 

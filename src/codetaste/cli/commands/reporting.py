@@ -12,9 +12,9 @@ from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.console import notify, print_result, result_stream
 from codetaste.core.files import write_atomically
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
-from codetaste.report.live.progress import printable
 from codetaste.report.render.csv import render_csv
 from codetaste.report.render.json import problem_to_json, table_to_json
 from codetaste.report.render.latex import render_latex

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE, METADATA_FILE
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.console import notify, print_result
 from codetaste.core.paths import cache_dir
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 _PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
 """Values of ``--patch`` that are not files; a file of that name is ``./golden``."""
-_CONFIG, _METADATA = "agent_config.json", "inference_metadata.json"
 _MAX_BYTES = 16 * 1024**2
 
 
@@ -209,8 +209,8 @@ def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
         instance=task.instance,
         agent_config=pseudo_agent_config(arguments.pseudo_agent)
         if arguments.pseudo_agent
-        else metadata.get(_CONFIG, default),
-        inference_metadata=metadata.get(_METADATA),
+        else metadata.get(AGENT_CONFIG_FILE, default),
+        inference_metadata=metadata.get(METADATA_FILE),
         instance_metadata=task.benchmark.metadata(task.instance),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         test_output=arguments.tests.read_bytes()[-_MAX_BYTES:] if arguments.tests is not None else None,
@@ -220,7 +220,7 @@ def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
 def _read_metadata_files(folder: Path) -> dict[str, dict[str, Any]]:
     """Read the agent's metadata files next to its prediction; unreadable ones are left out."""
     found: dict[str, dict[str, Any]] = {}
-    for name in (_CONFIG, _METADATA):
+    for name in (AGENT_CONFIG_FILE, METADATA_FILE):
         try:
             with (folder / name).open("rb") as file:
                 data = json.loads(file.read(_MAX_BYTES))

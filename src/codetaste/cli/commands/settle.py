@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.console import notify, print_result
 from codetaste.core.section import did_you_mean
+from codetaste.core.text import printable
 from codetaste.core.units import format_usd, parse_usd
 from codetaste.errors import ConfigError
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import open_journal
-from codetaste.report.live.progress import printable
 from codetaste.report.status.status import find_run, model_of_call
 
 if TYPE_CHECKING:

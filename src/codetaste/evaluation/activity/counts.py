@@ -12,13 +12,12 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import ACTIVITY_FILE
 from codetaste.core.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ACTIVITY_FILE = "activity.json"
-"""File name in a trial's ``evaluation/`` folder, beside ``scores.json``."""
 _MAX_FILE_BYTES = 64 * 1024
 _MAX_COUNT = 10**9
 
@@ -35,7 +34,7 @@ class Activity:
         scripted_edits: commands that rewrite files by a codemod tool or an inline script.
         edits: edits and whole files written by an edit tool, plus commands that apply a patch.
         replace_all: edits that replace all occurrences in a file.
-        unread: commands that could not be parsed completely: too long, or not shell syntax.
+        unparsed: commands that could not be parsed completely: too long, or not shell syntax.
     """
 
     commands: int = 0
@@ -45,7 +44,7 @@ class Activity:
     scripted_edits: int = 0
     edits: int = 0
     replace_all: int = 0
-    unread: int = 0
+    unparsed: int = 0
 
     @property
     def ran_tests(self) -> bool:
@@ -53,7 +52,7 @@ class Activity:
         return self.test_runs > 0
 
     @property
-    def replaced_in_bulk(self) -> bool:
+    def made_bulk_edits(self) -> bool:
         """Whether the agent made at least one bulk edit."""
         return self.bulk_edits > 0
 

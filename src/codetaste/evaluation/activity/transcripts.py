@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import EVENTS_FOLDER, PUBLISHED_LOG_FILE, TRANSCRIPTS_FOLDER
+from codetaste.errors import JournalError
 from codetaste.evaluation.activity.bulk_edits import BulkEditKind, bulk_edit_kind
 from codetaste.evaluation.activity.cli_logs import calls_in_output
 from codetaste.evaluation.activity.counts import Activity
 from codetaste.evaluation.activity.shell_programs import programs_in
 from codetaste.evaluation.activity.test_commands import runs_tests
 from codetaste.evaluation.activity.tool_calls import tool_calls
+from codetaste.gateway.transcript import read_transcript
 from codetaste.llm.codec import value_from_json
 from codetaste.orchestration.journal.blobs import Blobs
 
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.activity.tool_calls import CountedToolCall
+    from codetaste.gateway.transcript import TranscriptEntry
 
-
-PUBLISHED_LOG = "inference.out"
-"""File in which the published harness stores the output of the agent's container."""
 
 _STEP = "execute"
 
@@ -33,12 +33,9 @@ _MAX_LINE_BYTES = 16 * 1024**2
 """A longer line is skipped."""
 
 _MAX_SHELL_CHARS = 16 * 1024**2
-"""Shell text parsed per trial; further commands count as unread."""
+"""Shell text parsed per trial; further commands count as unparsed."""
 
 _ATTEMPT = re.compile(r"\.attempt-(\d+)\.jsonl")
-
-_CALL_MARKS = (b"function_call", b"custom_tool_call", b"local_shell_call", b"tool_use", b"tool_calls")
-"""Each message part with tool calls contains one of these."""
 
 
 def activity_of_trial(run: Path, trial_key: str) -> Activity | None:
@@ -54,16 +51,18 @@ def activity_of_trial(run: Path, trial_key: str) -> Activity | None:
     Returns:
         None if there is no transcript and no output, so that the activity is unknown.
     """
-    own = run / "transcripts" / trial_key / f"{_STEP}.jsonl"
+    own = run / TRANSCRIPTS_FOLDER / trial_key / f"{_STEP}.jsonl"
     if own.is_file():
         return count_calls(_own_calls(own))
-    transcripts = _attempts(run / "transcripts" / trial_key)
-    with_replies = next((found for path in transcripts if (found := _Transcript.read(path)).replies), None)
-    if with_replies is not None:
-        return count_calls(with_replies.calls(Blobs(run / "blobs")))
+    transcripts, blobs = _attempts(run / TRANSCRIPTS_FOLDER / trial_key), Blobs(run / "blobs")
+    for path in transcripts:
+        if replies := _replies(path, blobs):
+            return count_calls(
+                call for reply in replies for each in reply.reply_messages for call in tool_calls(each)
+            )
     if transcripts:
         return Activity()
-    outputs = _attempts(run / "events" / trial_key)
+    outputs = _attempts(run / EVENTS_FOLDER / trial_key)
     return count_calls(calls_in_output(_lines(outputs[0]))) if outputs else None
 
 
@@ -74,7 +73,7 @@ def activity_of_log(folder: Path) -> Activity | None:
         None if there is no log or it contains no call: an agent that does not log its calls cannot be
         distinguished from one that makes none.
     """
-    log = folder / PUBLISHED_LOG
+    log = folder / PUBLISHED_LOG_FILE
     if not log.is_file():
         return None
     found = count_calls(calls_in_output(_lines(log)))
@@ -106,7 +105,7 @@ def count_calls(calls: Iterable[CountedToolCall]) -> Activity:
         scripted_edits=sum(each.scripted_edit for each in commands),
         edits=edits + sum(each.applies_patch for each in commands),
         replace_all=replace_all,
-        unread=sum(not each.complete for each in commands),
+        unparsed=sum(not each.complete for each in commands),
     )
 
 
@@ -148,54 +147,18 @@ def _own_calls(path: Path) -> Iterator[CountedToolCall]:
             yield from tool_calls(_unpacked(_parsed(line)))
 
 
+def _replies(path: Path, blobs: Blobs) -> list[TranscriptEntry]:
+    """Return the answered requests of a CLI agent's transcript; an unreadable file has none."""
+    try:
+        return [entry for entry in read_transcript(path, blobs) if entry.answered]
+    except JournalError:
+        return []
+
+
 def _unpacked(value: Any) -> Any:  # noqa: ANN401 - JSON
     try:
         return value_from_json(value)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-@dataclass(slots=True)
-class _Transcript:
-    """The model replies in a gateway transcript: the names of their parts, and the parts as JSON lines."""
-
-    replies: int = 0
-    part_names: list[str] = field(default_factory=list)
-    parts: dict[str, bytes] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: Path) -> _Transcript:
-        """Read a transcript; requests and failed replies are skipped."""
-        found = cls()
-        for line in _lines(path):
-            if b'"kind":"message"' in line:
-                if b'"kept":' in line or any(mark in line for mark in _CALL_MARKS):
-                    part = _parsed(line)
-                    found.parts.setdefault(str(part.get("part")), line)
-            elif b'"reply":' in line:
-                reply = _parsed(line)
-                if isinstance(reply.get("reply"), int) and not reply.get("error"):
-                    found.replies += 1
-                    names = reply.get("said")
-                    found.part_names += map(str, names if isinstance(names, list) else ())
-        return found
-
-    def calls(self, blobs: Blobs) -> Iterator[CountedToolCall]:
-        """Yield the calls of all replies, in order."""
-        for name in self.part_names:
-            part = _parsed(self.parts.get(name, b""))
-            value = _blob_part(part["kept"], blobs) if "kept" in part else part.get("value")
-            yield from tool_calls(_unpacked(value))
-
-
-def _blob_part(digest: object, blobs: Blobs) -> Any:  # noqa: ANN401 - JSON
-    """Read a long part from the blobs beside the journal; None if it is missing or damaged."""
-    if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
-        return None
-    try:
-        data = blobs.path(digest).read_bytes()
-        return json.loads(data) if sha256(data).hexdigest() == digest else None
-    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.errors import ConfigError
-from codetaste.evaluation.output.result_files import (
-    NEGATIVE_SARIF,
-    POSITIVE_SARIF,
-    RESULT,
-    RULE_OUTPUT,
-    SCORES,
-    TEST_OUTPUT,
-    read_scores,
+from codetaste.benchmark.layout import (
+    EVALUATION_FOLDER,
+    NEGATIVE_SARIF_FILE,
+    POSITIVE_SARIF_FILE,
+    PREDICTION_FILE,
+    RESULT_FILE,
+    RULE_OUTPUT_FILE,
+    SCORES_FILE,
+    TEST_OUTPUT_FILE,
 )
+from codetaste.errors import ConfigError
+from codetaste.evaluation.output.result_files import read_scores
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-PREDICTION = "prediction.diff"
 
 
 def results_folder(patch: Path) -> Path:
@@ -26,7 +26,7 @@ def results_folder(patch: Path) -> Path:
 
     One folder can have many other patch files, so the name of their results folder contains the file's name.
     """
-    return patch.parent / ("evaluation" if patch.name == PREDICTION else f"{patch.stem}-evaluation")
+    return patch.parent / (EVALUATION_FOLDER if patch.name == PREDICTION_FILE else f"{patch.stem}-evaluation")
 
 
 def check_results_folder(folder: Path, instance: str, patch_sha256: str) -> None:
@@ -39,7 +39,14 @@ def check_results_folder(folder: Path, instance: str, patch_sha256: str) -> None
         raise ConfigError(f"{folder} is not a folder; name another folder with --out")
     present = [
         name
-        for name in (RESULT, POSITIVE_SARIF, NEGATIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT, SCORES)
+        for name in (
+            RESULT_FILE,
+            POSITIVE_SARIF_FILE,
+            NEGATIVE_SARIF_FILE,
+            RULE_OUTPUT_FILE,
+            TEST_OUTPUT_FILE,
+            SCORES_FILE,
+        )
         if (folder / name).exists()
     ]
     if not present:

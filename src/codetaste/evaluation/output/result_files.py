@@ -10,6 +10,14 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import (
+    NEGATIVE_SARIF_FILE,
+    POSITIVE_SARIF_FILE,
+    RESULT_FILE,
+    RULE_OUTPUT_FILE,
+    SCORES_FILE,
+    TEST_OUTPUT_FILE,
+)
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, JournalError
 from codetaste.evaluation.baseline import parse_test_counts
@@ -25,9 +33,6 @@ if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.metrics import RuleCounts, TestCounts
 
-RESULT, SCORES = "evaluation_result.json", "scores.json"
-POSITIVE_SARIF, NEGATIVE_SARIF = "rules_positive.sarif", "rules_negative.sarif"
-RULE_OUTPUT, TEST_OUTPUT = "rule_output.txt", "test_output.txt"
 _MAX_RESULT_BYTES = 64 * 1024**2
 _MAX_LISTED_PROBLEMS = 200
 
@@ -62,12 +67,12 @@ def write_evaluation(
         StorageFull: no space left.
         JournalError: a file cannot be written.
     """
-    files = {RULE_OUTPUT: _rule_output(evaluation).encode("utf-8", "backslashreplace")}
+    files = {RULE_OUTPUT_FILE: _rule_output(evaluation).encode("utf-8", "backslashreplace")}
     if test_output is not None:
-        files[TEST_OUTPUT] = test_output
+        files[TEST_OUTPUT_FILE] = test_output
     if evaluation.rule_counts is not None:
         files |= dict(_sarif_files(evaluation))
-        files[RESULT] = _json(
+        files[RESULT_FILE] = _json(
             {
                 "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
                 "agent_config": dict(agent_config),
@@ -77,8 +82,8 @@ def write_evaluation(
                 "evaluation_timestamp": timestamp,
             }
         )
-    files[SCORES] = _json({"instance": instance.id, **scores_to_json(evaluation)})
-    for name in (SCORES, *({RESULT, POSITIVE_SARIF, NEGATIVE_SARIF} - files.keys())):
+    files[SCORES_FILE] = _json({"instance": instance.id, **scores_to_json(evaluation)})
+    for name in (SCORES_FILE, *({RESULT_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE} - files.keys())):
         _remove(folder / name)
     for name, content in files.items():
         write_atomically(folder / name, content)
@@ -97,14 +102,14 @@ def read_recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | No
     scores = read_scores(folder) or {}
     if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
         return None
-    result = _read_result(folder / RESULT)
+    result = _read_result(folder / RESULT_FILE)
     return parse_test_counts(scores.get("tests") if result is None else result.get("agent_test_metrics"))
 
 
 def read_scores(folder: Path) -> dict[str, Any] | None:
     """Return the content of ``scores.json`` in ``folder``, None if it is missing or unreadable."""
     try:
-        with (folder / SCORES).open("rb") as file:
+        with (folder / SCORES_FILE).open("rb") as file:
             scores = json.loads(file.read(_MAX_RESULT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
@@ -132,9 +137,9 @@ def _read_result(path: Path) -> dict[str, Any] | None:
 def _sarif_files(evaluation: Evaluation) -> Iterator[tuple[str, bytes]]:
     rules, engine, problems = evaluation.rules, evaluation.engine, evaluation.problems
     if rules.positive:
-        yield POSITIVE_SARIF, render_sarif(rules.positive, evaluation.positive_matches, problems, engine)
+        yield POSITIVE_SARIF_FILE, render_sarif(rules.positive, evaluation.positive_matches, problems, engine)
     if rules.negative:
-        yield NEGATIVE_SARIF, render_sarif(rules.negative, evaluation.negative_matches, problems, engine)
+        yield NEGATIVE_SARIF_FILE, render_sarif(rules.negative, evaluation.negative_matches, problems, engine)
 
 
 def _tests(tests: TestCounts | None) -> dict[str, Any] | None:

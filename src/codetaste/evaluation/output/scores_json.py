@@ -26,7 +26,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     added_all, removed_all = evaluation.line_counts_all or (None, None)
     return {
         "status": evaluation.status.value,
-        "why": evaluation.why,
+        "reason": evaluation.why,
         **_rates(evaluation.rule_counts, evaluation.precision, correctness.passed),
         "added": added,
         "removed": removed,
@@ -38,17 +38,17 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "hits_all": _precision(evaluation.precision_all),
         "positive_rules": len(rules.positive),
         "negative_rules": len(rules.negative),
-        "lacking": list(evaluation.unmet_additive),
-        "remaining": list(evaluation.unmet_reductive),
+        "unmet_additive": list(evaluation.unmet_additive),
+        "unmet_reductive": list(evaluation.unmet_reductive),
         **_correctness(correctness),
-        "unparsable_files": len(evaluation.unscannable),
-        "unparsable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
+        "unscannable_files": len(evaluation.unscannable),
+        "unscannable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
         "patch_sha256": evaluation.patch_sha256,
         "patch_bytes": evaluation.patch_bytes,
         "rules_sha256": {"positive": rules.positive_sha256, "negative": rules.negative_sha256},
         "engine": evaluation.engine,
-        "codetaste": __version__,
+        "codetaste_version": __version__,
         "metrics_version": METRICS_VERSION,
     }
 
@@ -81,7 +81,7 @@ def _correctness(correctness: PassResult) -> dict[str, Any]:
     return {
         "tests": None if tests is None else asdict(tests),
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
-        "passed_unknown": correctness.why or None,
+        "passed_reason": correctness.why or None,
     }
 
 

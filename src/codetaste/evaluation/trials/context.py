@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
+from codetaste.benchmark.layout import (
+    BASELINES_FOLDER,
+    EVALUATION_FOLDER,
+    NEGATIVE_SARIF_FILE,
+    PSEUDO_TRACK,
+    pseudo_trial_folder,
+)
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
-from codetaste.evaluation.output.result_files import NEGATIVE_SARIF
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_coverage
-from codetaste.evaluation.trials.find import PSEUDO_TRACK
 from codetaste.evaluation.trials.records import NULL, ProblemKind, ReadProblem
-from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.trials.find import TrialFolder
-
-BASELINES_FOLDER = "baseline_results"
 
 
 @dataclass(slots=True)
@@ -96,10 +100,12 @@ class ReadContext:
     def _find_null(self, trial: TrialFolder) -> RuleCoverage | str:
         if self.outputs is None:
             return "the pseudo agents' outputs are missing"
-        folder = self.outputs / PSEUDO_TRACK / "direct" / trial.instance_path / NULL / "evaluation"
-        label = f"{PSEUDO_TRACK}/direct/{trial.instance_path}/{NULL}/evaluation/{NEGATIVE_SARIF}"
+        folder = pseudo_trial_folder(self.outputs, trial.instance_path, NULL) / EVALUATION_FOLDER
+        label = (
+            f"{PSEUDO_TRACK}/direct/{trial.instance_path}/{NULL}/{EVALUATION_FOLDER}/{NEGATIVE_SARIF_FILE}"
+        )
         try:
-            return read_coverage(folder / NEGATIVE_SARIF, self.root)
+            return read_coverage(folder / NEGATIVE_SARIF_FILE, self.root)
         except FileNotFoundError:
             return "the null agent's rules_negative.sarif is missing"
         except FileProblem as problem:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+from codetaste.core.text import printable
 from codetaste.errors import SourceError
 from codetaste.evaluation.changed_lines import changed_lines
 from codetaste.evaluation.output.sarif import path_from_uri
 from codetaste.evaluation.trials.records import ProblemKind
-from codetaste.evaluation.trials.untrusted_files import FileProblem, json_problem, printable, read_file
+from codetaste.evaluation.trials.untrusted_files import FileProblem, json_problem, read_file
 from codetaste.source.patch.parse import parse_patch
 
 if TYPE_CHECKING:

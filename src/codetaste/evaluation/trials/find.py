@@ -15,23 +15,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.benchmark import Track
 from codetaste.benchmark.instances_csv import is_path_name
+from codetaste.benchmark.layout import (
+    EVALUATION_FOLDER,
+    MODES,
+    OUTPUTS_FOLDER,
+    PLANS_FOLDER,
+    PSEUDO_TRACK,
+    PUBLISHED_LOG_FILE,
+    TRACKS,
+    TRIAL_FILES,
+)
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
-from codetaste.evaluation.trials.untrusted_files import is_folder, printable
+from codetaste.evaluation.trials.untrusted_files import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PSEUDO_TRACK = "pseudo_agents"
-MODES = ("direct", "plan", "multiplan")
-TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
-TRIAL_FILES = frozenset({
-    "prediction.diff", "inference_metadata.json", "agent_config.json", "evaluation", "inference.out",
-    "plan_metadata.json", "multiplan_metadata.json", "multiplan_generation_metadata.json", "judge.out",
-    "refactoring_plan.md", "refactoring_plans",
-})  # fmt: skip
+_TRIAL_ENTRIES = frozenset({*TRIAL_FILES, EVALUATION_FOLDER, PUBLISHED_LOG_FILE, PLANS_FOLDER})
 """A folder that contains any of these is a trial's folder."""
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,5})")
 _HASH8 = re.compile(r"[0-9a-f]{8}")
@@ -109,8 +112,8 @@ def _sort_key(trial: TrialFolder) -> tuple[object, ...]:
 
 def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
     """Return the outputs folder, and each folder of owners with its track and mode."""
-    if is_folder(root / "outputs") and not walk.leads_out(root / "outputs"):
-        root = root / "outputs"
+    if is_folder(root / OUTPUTS_FOLDER) and not walk.leads_out(root / OUTPUTS_FOLDER):
+        root = root / OUTPUTS_FOLDER
     names = {entry.name for entry in walk.folders(root, quiet=True)}
     if names & set(TRACKS):
         tracks = [entry for entry in walk.folders(root) if walk.expected(entry, TRACKS, "track")]
@@ -122,7 +125,7 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
         return parent.parent, [(root, parent.name, absolute.name)]
     if names & set(MODES):
         return None, _modes(root, "", walk)
-    if absolute.name == "outputs" and not names:
+    if absolute.name == OUTPUTS_FOLDER and not names:
         return root, []
     if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
         return None, [(root, "", "")]
@@ -213,9 +216,9 @@ class _Walk:
         except OSError as error:
             self.problem(folder, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
             return
-        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in TRIAL_FILES]
+        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in _TRIAL_ENTRIES]
         attempts = [(entry, match) for entry in inner if (match := _ATTEMPT.fullmatch(entry.name))]
-        if names & TRIAL_FILES or not (inner or depth > 1):
+        if names & _TRIAL_ENTRIES or not (inner or depth > 1):
             yield self._trial(folder, name, template, 1)
         elif not attempts and inner and depth < _MAX_AGENT_DEPTH:
             text = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"

@@ -13,17 +13,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from codetaste import __version__
-from codetaste.core.files import write_atomically
-from codetaste.errors import ConfigError
-from codetaste.evaluation.activity.counts import ACTIVITY_FILE, write_activity
+from codetaste.benchmark.layout import (
+    ACTIVITY_FILE,
+    BASELINES_FOLDER,
+    EVALUATION_FILES,
+    EVALUATION_FOLDER,
+    OUTPUTS_FOLDER,
+    PLAN_FILES,
+    PSEUDO_TRACK,
+    TRIAL_FILES,
+    trial_folder,
+)
+from codetaste.core.files import storage_error, write_atomically
+from codetaste.core.text import printable
+from codetaste.errors import ConfigError, SourceError
+from codetaste.evaluation.activity.counts import write_activity
 from codetaste.evaluation.activity.transcripts import activity_of_log
-from codetaste.evaluation.trials.context import BASELINES_FOLDER
-from codetaste.evaluation.trials.find import PSEUDO_TRACK
 from codetaste.evaluation.trials.read import read_trials
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
-from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,17 +42,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.context import ReadContext
     from codetaste.evaluation.trials.find import TrialFolder
 
-MANIFEST = "import.json"
-_TRIAL_FILES = (
-    *("prediction.diff", "agent_config.json", "inference_metadata.json", "plan_metadata.json"),
-    *("multiplan_generation_metadata.json", "multiplan_metadata.json", "refactoring_plan.md", "judge.out"),
-)
-_EVALUATION_FILES = (
-    *("evaluation_result.json", "scores.json", "rules_positive.sarif", "rules_negative.sarif"),
-    *("test_output.txt", "rule_output.txt", "instance_metadata.json", "rules_positive.yml"),
-    *("rules_negative.yml", ACTIVITY_FILE),
-)
-_PLAN_FILES = tuple(f"refactoring_plan{number}.md" for number in range(5))
+MANIFEST_FILE = "import.json"
 _BASELINE_FILES = ("golden_agent.jsonl", "null_agent.jsonl")
 _MAX_FILE_BYTES = 1024**3
 _UNSAFE_CHAR = re.compile(r"[^A-Za-z0-9._+@-]")
@@ -93,18 +92,17 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, sourc
             track = PSEUDO_TRACK if trial.pseudo or not record.track else record.track
             if track == PSEUDO_TRACK and not record.pseudo:
                 continue  # its track is unknown, which ``read_trial`` has reported
-            parent = (track, record.mode, trial.owner, trial.repo, trial.hash8)
+            parent = (track, record.mode, trial.instance_path)
             name = _folder_name(trial.agent, names.setdefault(parent, {}))
-            folder = to.joinpath("outputs", *parent, name)
-            folder = folder if trial.attempt == 1 else folder / f"attempt-{trial.attempt}"
+            folder = trial_folder(to / OUTPUTS_FOLDER, *parent, name, trial.attempt)
             copied += sum(_copy_trial(trial, folder, context))
             _write_activity(trial, folder, context)
             imported.append(record)
         copied += _copy_baselines(context, {trial.instance_path for trial, _ in trials}, to)
     except OSError as error:
-        raise storage_error(error, str(to)) from error
+        raise storage_error(error, str(to), SourceError) from error
     records = TrialRecords(tuple(imported), tuple(context.problems))
-    write_atomically(to / MANIFEST, json.dumps(_manifest(records, source_name), indent=2) + "\n")
+    write_atomically(to / MANIFEST_FILE, json.dumps(_manifest(records, source_name), indent=2) + "\n")
     return ImportResult(records, copied)
 
 
@@ -124,9 +122,9 @@ def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Itera
     """Copy the files of one trial and yield the size of each; the folder is created in any case."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [
-        *_TRIAL_FILES,
-        *(f"refactoring_plans/{name}" for name in _PLAN_FILES),
-        *(f"evaluation/{name}" for name in _EVALUATION_FILES),
+        *TRIAL_FILES,
+        *PLAN_FILES,
+        *(f"{EVALUATION_FOLDER}/{name}" for name in EVALUATION_FILES),
     ]
     for name in names:
         source = trial.folder / name
@@ -142,7 +140,7 @@ def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Itera
 
 def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> None:
     """Count what the agent did from its log, unless the source has the counts."""
-    if (folder / "evaluation" / ACTIVITY_FILE).exists():
+    if (folder / EVALUATION_FOLDER / ACTIVITY_FILE).exists():
         return
     try:
         activity = activity_of_log(trial.folder)
@@ -150,7 +148,7 @@ def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> N
         text = f"its log cannot be read: {printable(str(error))}"
         context.add_problem(trial.label, FileProblem(ProblemKind.UNREADABLE, text))
         return
-    write_activity(folder / "evaluation", activity)
+    write_activity(folder / EVALUATION_FOLDER, activity)
 
 
 def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
@@ -179,7 +177,9 @@ def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
     return {
         "source": printable(named, 1000),
         "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "codetaste": __version__,
+        "codetaste_version": __version__,
         "trials": len(records.records),
-        "problems": [{"kind": p.kind.value, "place": p.location, "text": p.text} for p in records.problems],
+        "problems": [
+            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
+        ],
     }

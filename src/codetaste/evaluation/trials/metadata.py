@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from codetaste.benchmark.layout import (
+    AGENT_CONFIG_FILE,
+    JUDGE_METADATA_FILE,
+    METADATA_FILE,
+    MODES,
+    PLAN_METADATA_FILE,
+    PLANS_METADATA_FILE,
+    FinishReason,
+)
 from codetaste.evaluation.trials.records import ProblemKind, TrialSource
 from codetaste.evaluation.trials.untrusted_files import (
     FileProblem,
@@ -19,11 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-AGENT_CONFIG, INFERENCE_METADATA = "agent_config.json", "inference_metadata.json"
 _STEPS = {
     "direct": (),
-    "plan": ("plan_metadata.json",),
-    "multiplan": ("multiplan_generation_metadata.json", "multiplan_metadata.json"),
+    "plan": (PLAN_METADATA_FILE,),
+    "multiplan": (PLANS_METADATA_FILE, JUDGE_METADATA_FILE),
 }
 """Metadata files of the steps before the execution in the published layout, by mode."""
 _UNKNOWN_COST = -1.0
@@ -107,8 +115,8 @@ def read_metadata(
         pseudo: whether it is a pseudo agent's trial, which may have no metadata and no cost.
         report: called for each file with a problem.
     """
-    config = _read_json(folder, root, AGENT_CONFIG, report)
-    metadata = _read_json(folder, root, INFERENCE_METADATA, _ignore if pseudo else report)
+    config = _read_json(folder, root, AGENT_CONFIG_FILE, report)
+    metadata = _read_json(folder, root, METADATA_FILE, _ignore if pseudo else report)
     additional = metadata.get("additional")
     additional = additional if isinstance(additional, dict) else {}
     own = "codetaste_version" in additional
@@ -117,9 +125,9 @@ def read_metadata(
         cost = (
             None
             if pseudo and metadata.get("cost_usd") is None
-            else _cost(metadata, INFERENCE_METADATA, "cost_usd", report)
+            else _cost(metadata, METADATA_FILE, "cost_usd", report)
         )
-        totals.add(cost, _published_cost(metadata), _seconds(metadata, INFERENCE_METADATA, report))
+        totals.add(cost, _published_cost(metadata), _seconds(metadata, METADATA_FILE, report))
         steps = _STEPS.get(mode or parse_text(metadata.get("mode")), ())
         for name in () if own or pseudo else steps:
             _add_step(totals, folder, root, name, report)
@@ -136,9 +144,9 @@ def read_metadata(
         cost_usd=totals.usd if metadata and not totals.cost_open else None,
         known_cost_usd=totals.known_usd,
         time_s=None if totals.time_open else totals.time_s,
-        turns=_try_read(INFERENCE_METADATA, report, lambda: parse_count(additional.get("turns"), "turns")),
+        turns=_try_read(METADATA_FILE, report, lambda: parse_count(additional.get("turns"), "turns")),
         tool_calls=_try_read(
-            INFERENCE_METADATA, report, lambda: parse_count(additional.get("tool_calls"), "tool_calls")
+            METADATA_FILE, report, lambda: parse_count(additional.get("tool_calls"), "tool_calls")
         ),
         message=parse_text(
             additional.get("message") or additional.get("error") or additional.get("error_message")
@@ -148,17 +156,12 @@ def read_metadata(
     )
 
 
-FINISH_REASONS = frozenset({
-    "success", "timeout", "execution_error", "error", "unknown", "budget_exceeded", "error_planmode",
-    "error_multiplan", "error_judge",
-})  # fmt: skip
-"""Finish reasons of the published layout; the published harness rejects metadata with any other."""
-_LOADABLE_MODES = (None, "direct", "plan", "multiplan")
+_LOADABLE_MODES = (None, *MODES)
 
 
 def _loadable(metadata: Mapping[str, Any]) -> bool:
     return (
-        metadata.get("finish_reason") in [*FINISH_REASONS]
+        metadata.get("finish_reason") in [*FinishReason]
         and _lax_number(metadata.get("cost_usd", _UNKNOWN_COST)) is not None
         and metadata.get("mode") in _LOADABLE_MODES
     )
@@ -179,9 +182,9 @@ def _lax_number(value: object) -> float | None:
 
 def _add_step(totals: _StepTotals, folder: Path, root: str, name: str, report: ProblemReporter) -> None:
     step = _read_json(folder, root, name, report)
-    if name == "multiplan_metadata.json":
+    if name == JUDGE_METADATA_FILE:
         # Its start and end times include the plans, which their own metadata count already.
-        loadable = step.get("finish_reason") in [*FINISH_REASONS] and isinstance(step.get("start_time"), str)
+        loadable = step.get("finish_reason") in [*FinishReason] and isinstance(step.get("start_time"), str)
         published = _lax_number(step.get("judge_cost_usd")) if loadable else None
         key = "judge_latency_seconds"
         seconds = _try_read(name, report, lambda: parse_number(step.get(key), key))

@@ -10,9 +10,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import printable
 from codetaste.errors import Cause, JournalError
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
-from codetaste.evaluation.trials.untrusted_files import FileProblem, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 

@@ -11,10 +11,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import (
+    EVALUATION_FOLDER,
+    NEGATIVE_SARIF_FILE,
+    POSITIVE_SARIF_FILE,
+    PREDICTION_FILE,
+    RULE_OUTPUT_FILE,
+    TEST_OUTPUT_FILE,
+    FinishReason,
+)
 from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.changed_lines import precision_counts
 from codetaste.evaluation.metrics import pass_thresholds, passes
-from codetaste.evaluation.output.result_files import NEGATIVE_SARIF, POSITIVE_SARIF, RULE_OUTPUT, TEST_OUTPUT
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_changed_lines, read_coverage
 from codetaste.evaluation.trials.missing import INTERRUPTED
 from codetaste.evaluation.trials.records import ProblemKind, TrialStatus
@@ -31,8 +39,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.find import TrialFolder
     from codetaste.evaluation.trials.metadata import TrialMetadata
 
-PREDICTION = "prediction.diff"
-_REGULAR_ENDS = frozenset({"success", "budget_exceeded"})
+_REGULAR_ENDS = frozenset({FinishReason.SUCCESS, FinishReason.BUDGET_EXCEEDED})
 _NOT_APPLIED = re.compile(
     rb"error: (patch failed|corrupt patch|.{0,4096}: (patch does not apply|does not exist in index))"
 )
@@ -46,31 +53,33 @@ def scores_without_evaluation(
     """Return the status of a trial without an evaluation, with |L⁺| and |L⁻| if it has a patch."""
     if metadata.interruption:
         return TrialScores(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interruption}")
-    size = file_size(trial.folder / PREDICTION)
+    size = file_size(trial.folder / PREDICTION_FILE)
     reason = metadata.message or metadata.finish_reason
     because = f" ({reason})" if reason else ""
     if size is None:
         if metadata.finish_reason in _REGULAR_ENDS:
-            context.add_problem(f"{trial.label}/{PREDICTION}", FileProblem(ProblemKind.MISSING, "is missing"))
+            context.add_problem(
+                f"{trial.label}/{PREDICTION_FILE}", FileProblem(ProblemKind.MISSING, "is missing")
+            )
         return TrialScores(TrialStatus.FAILED, f"it left no patch{because}")
     if size <= _EMPTY_PATCH_BYTES and metadata.finish_reason not in _REGULAR_ENDS:
         return TrialScores(TrialStatus.FAILED, f"it left an empty patch{because}")
     scores = TrialScores(TrialStatus.NOT_SCORED, "it has no evaluation")
     try:
-        log = read_file(trial.folder / "evaluation" / RULE_OUTPUT, context.root, _OUTPUT_BYTES)
+        log = read_file(trial.folder / EVALUATION_FOLDER / RULE_OUTPUT_FILE, context.root, _OUTPUT_BYTES)
     except (FileNotFoundError, FileProblem):
         log = b""
     if _NOT_APPLIED.search(log):
-        scores = TrialScores(TrialStatus.DOES_NOT_APPLY, f"git could not apply it ({RULE_OUTPUT})")
+        scores = TrialScores(TrialStatus.DOES_NOT_APPLY, f"git could not apply it ({RULE_OUTPUT_FILE})")
     return _with_lines(scores, trial, context)
 
 
 def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> TrialScores:
     """Return the scores of a trial's published evaluation, PREC included if its files are complete."""
-    folder = trial.folder / "evaluation"
-    scores = scores_of_result(result, tests_ran=file_size(folder / TEST_OUTPUT) is not None)
+    folder = trial.folder / EVALUATION_FOLDER
+    scores = scores_of_result(result, tests_ran=file_size(folder / TEST_OUTPUT_FILE) is not None)
     scores = replace(scores, **_pass(scores, trial, result, context))
-    scores = _with_lines(scores, trial, context, positive=folder / POSITIVE_SARIF)
+    scores = _with_lines(scores, trial, context, positive=folder / POSITIVE_SARIF_FILE)
     why = _partial(trial, result, context)
     if not why:
         return scores
@@ -101,8 +110,8 @@ def _partial(trial: TrialFolder, result: PublishedResult, context: ReadContext) 
     If rules matched, their SARIF file was complete when they were counted. If both files are missing and
     rules of either direction matched, the files were deleted afterwards to free space.
     """
-    folder, counts = trial.folder / "evaluation", result.rule_counts
-    if file_size(folder / POSITIVE_SARIF) is None and file_size(folder / NEGATIVE_SARIF) is None:
+    folder, counts = trial.folder / EVALUATION_FOLDER, result.rule_counts
+    if file_size(folder / POSITIVE_SARIF_FILE) is None and file_size(folder / NEGATIVE_SARIF_FILE) is None:
         matched = counts.positive_matched or counts.negative_matched
         return (
             ""
@@ -111,12 +120,12 @@ def _partial(trial: TrialFolder, result: PublishedResult, context: ReadContext) 
         )
     problems = []
     for name, matched, total in (
-        (POSITIVE_SARIF, counts.positive_matched, counts.positive_total),
-        (NEGATIVE_SARIF, counts.negative_matched, counts.negative_total),
+        (POSITIVE_SARIF_FILE, counts.positive_matched, counts.positive_total),
+        (NEGATIVE_SARIF_FILE, counts.negative_matched, counts.negative_total),
     ):
         why = _scan_fault(folder / name, context.root, thorough=bool(total and not matched))
-        if why and name == NEGATIVE_SARIF:
-            context.add_problem(f"{trial.label}/evaluation/{name}", why)
+        if why and name == NEGATIVE_SARIF_FILE:
+            context.add_problem(f"{trial.label}/{EVALUATION_FOLDER}/{name}", why)
         if why and total and not matched:
             problems.append(f"{name} {why}")
     return f"{'; '.join(problems)}: no match is no measurement" if problems else ""
@@ -143,11 +152,11 @@ def _with_lines(
 ) -> TrialScores:
     """Add |L⁺| and |L⁻|, and PREC where there is a SARIF file of Γ⁺ on R∘X̂."""
     try:
-        lines = read_changed_lines(trial.folder / PREDICTION, context.root)
+        lines = read_changed_lines(trial.folder / PREDICTION_FILE, context.root)
     except (FileNotFoundError, FileProblem) as error:
         problem = _as_problem(error)
-        context.add_problem(f"{trial.label}/{PREDICTION}", problem)
-        return replace(scores, notes=(*scores.notes, f"no precision: {PREDICTION} {problem}"))
+        context.add_problem(f"{trial.label}/{PREDICTION_FILE}", problem)
+        return replace(scores, notes=(*scores.notes, f"no precision: {PREDICTION_FILE} {problem}"))
     added, removed = lines.counts
     scores = replace(scores, added=added, removed=removed)
     if positive is None:
@@ -175,5 +184,5 @@ def _coverage(
         return read_coverage(path, context.root, wanted)
     except (FileNotFoundError, FileProblem) as error:
         problem = _as_problem(error)
-        context.add_problem(f"{trial.label}/evaluation/{path.name}", problem)
+        context.add_problem(f"{trial.label}/{EVALUATION_FOLDER}/{path.name}", problem)
         return f"{path.name} {problem}"

@@ -7,12 +7,14 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import MODES, OUTPUTS_FOLDER, TRACKS
+from codetaste.core.text import plural, printable
 from codetaste.evaluation.trials.context import ReadContext
-from codetaste.evaluation.trials.find import MODES, TRACKS, find_trials
+from codetaste.evaluation.trials.find import find_trials
 from codetaste.evaluation.trials.missing import reconcile_with_journal
 from codetaste.evaluation.trials.read_trial import read_trial
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
-from codetaste.evaluation.trials.untrusted_files import FileProblem, printable
+from codetaste.evaluation.trials.untrusted_files import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.find import TrialFolder
     from codetaste.evaluation.trials.records import TrialRecord
 
-_LAYOUT_FOLDERS = frozenset({"outputs", *TRACKS, *MODES})
+_LAYOUT_FOLDERS = frozenset({OUTPUTS_FOLDER, *TRACKS, *MODES})
 _MAX_LISTED = 5
 
 
@@ -102,7 +104,7 @@ def version_mismatches(records: Sequence[TrialRecord]) -> list[ReadProblem]:
     mixed = sorted(instance for instance, found in digests.items() if len(found) > 1)
     if mixed:
         shown = ", ".join(mixed[:_MAX_LISTED]) + (", …" if len(mixed) > _MAX_LISTED else "")
-        instances = "1 instance" if len(mixed) == 1 else f"{len(mixed)} instances"
+        instances = plural(len(mixed), "instance")
         text = f"trials of {instances} were scored with different rules: {shown}"
         problems.append(ReadProblem(ProblemKind.VERSIONS, ".", text))
     return problems

@@ -6,15 +6,24 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import (
+    ACTIVITY_FILE,
+    AGENT_CONFIG_FILE,
+    BASELINES_FOLDER,
+    EVALUATION_FOLDER,
+    METADATA_FILE,
+    MODES,
+    PREDICTION_FILE,
+    RESULT_FILE,
+    SCORES_FILE,
+    Track,
+)
+from codetaste.core.text import printable
 from codetaste.evaluation.activity.counts import read_activity
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import passes
-from codetaste.evaluation.output.result_files import RESULT, SCORES
-from codetaste.evaluation.trials.context import BASELINES_FOLDER
-from codetaste.evaluation.trials.find import MODES
-from codetaste.evaluation.trials.metadata import AGENT_CONFIG, INFERENCE_METADATA, read_metadata
-from codetaste.evaluation.trials.published import PREDICTION, scores_of_evaluation, scores_without_evaluation
+from codetaste.evaluation.trials.metadata import read_metadata
+from codetaste.evaluation.trials.published import scores_of_evaluation, scores_without_evaluation
 from codetaste.evaluation.trials.records import (
     GOLDEN,
     NULL,
@@ -29,7 +38,6 @@ from codetaste.evaluation.trials.untrusted_files import (
     FileProblem,
     file_size,
     is_link,
-    printable,
     read_file,
     read_json_object,
 )
@@ -114,12 +122,12 @@ def _agent(
     if name != trial.agent and not {GOLDEN, NULL}.isdisjoint((name, trial.agent)):
         # Otherwise an agent's trial would be taken for a pseudo agent's and not counted, or the reverse.
         text = f"has the id {printable(name)!r} in the folder of {printable(trial.agent)}, which is used"
-        context.add_problem(f"{trial.label}/{AGENT_CONFIG}", FileProblem(ProblemKind.NAME, text))
+        context.add_problem(f"{trial.label}/{AGENT_CONFIG_FILE}", FileProblem(ProblemKind.NAME, text))
         name = trial.agent
     shown = printable(name, _MAX_NAME_CHARS)
     if not _SAFE_NAME.fullmatch(name):
         text = f"the agent's id {shown!r} is not a plain name (letters, digits, '.', '_', '+', '@', '-')"
-        context.add_problem(f"{trial.label}/{AGENT_CONFIG}", FileProblem(ProblemKind.NAME, text))
+        context.add_problem(f"{trial.label}/{AGENT_CONFIG_FILE}", FileProblem(ProblemKind.NAME, text))
     return shown
 
 
@@ -138,23 +146,23 @@ def _track(
         return recorded if valid else ("", "")
     if any(recorded) and recorded != (trial.track, trial.mode):
         text = f"has {printable('/'.join(recorded))} in the folder of {trial.track}/{trial.mode}"
-        context.add_problem(f"{trial.label}/{INFERENCE_METADATA}", FileProblem(ProblemKind.LAYOUT, text))
+        context.add_problem(f"{trial.label}/{METADATA_FILE}", FileProblem(ProblemKind.LAYOUT, text))
     return trial.track, trial.mode
 
 
 def _result(trial: TrialFolder, context: ReadContext) -> tuple[PublishedResult | None, str]:
     """Return the content of ``evaluation_result.json``, and what is wrong with it."""
-    folder = trial.folder / "evaluation"
+    folder = trial.folder / EVALUATION_FOLDER
     try:
         if is_link(folder):
             raise FileProblem(ProblemKind.LINK, "its folder is a link, which is not followed")  # noqa: TRY301
-        result = result_from_json(read_json_object(folder / RESULT, context.root))
+        result = result_from_json(read_json_object(folder / RESULT_FILE, context.root))
     except FileNotFoundError:
         return None, ""
     except FileProblem as problem:
-        context.add_problem(f"{trial.label}/evaluation/{RESULT}", problem)
-        return None, f"{RESULT} {problem}"
-    label = f"{trial.label}/evaluation/{RESULT}"
+        context.add_problem(f"{trial.label}/{EVALUATION_FOLDER}/{RESULT_FILE}", problem)
+        return None, f"{RESULT_FILE} {problem}"
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{RESULT_FILE}"
     if result.invalid_tests:
         text = "agent_test_metrics are not valid test counts: taken as not recorded"
         context.add_problem(label, FileProblem(ProblemKind.NUMBER, text))
@@ -191,17 +199,17 @@ def _scores(
     if problem:
         status = TrialStatus.UNREADABLE if result is None else TrialStatus.NOT_SCORED
         return TrialScores(status, problem), False
-    if file_size(trial.folder / "evaluation" / SCORES) is not None:
-        return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES} cannot be used"), False
+    if file_size(trial.folder / EVALUATION_FOLDER / SCORES_FILE) is not None:
+        return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES_FILE} cannot be used"), False
     return scores_without_evaluation(trial, metadata, context), False
 
 
 def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
     """Return the scores in our ``scores.json``, if it exists and is of this patch."""
-    path = trial.folder / "evaluation" / SCORES
+    path = trial.folder / EVALUATION_FOLDER / SCORES_FILE
     if is_link(path.parent):  # already reported
         return None
-    label = f"{trial.label}/evaluation/{SCORES}"
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{SCORES_FILE}"
     try:
         scores = read_json_object(path, context.root)
     except FileNotFoundError:
@@ -213,11 +221,13 @@ def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
         _check_patch(scores, trial, context)
         return scores_from_json(scores)
     except FileNotFoundError:
-        context.add_problem(f"{trial.label}/{PREDICTION}", FileProblem(ProblemKind.MISSING, "is missing"))
-    except FileProblem as problem:
-        context.add_problem(label, problem)
-        if problem.kind is ProblemKind.STALE:  # the files written with it are stale too
-            return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES} {problem}")
+        context.add_problem(
+            f"{trial.label}/{PREDICTION_FILE}", FileProblem(ProblemKind.MISSING, "is missing")
+        )
+    except FileProblem as fault:
+        context.add_problem(label, fault)
+        if fault.kind is ProblemKind.STALE:  # the files written with it are stale too
+            return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES_FILE} {fault}")
     return None
 
 
@@ -225,21 +235,21 @@ def _check_patch(scores: Mapping[str, Any], trial: TrialFolder, context: ReadCon
     """Check that the scores are of the trial's patch, by size if the patch was too large to be read."""
     digest = scores.get("patch_sha256")
     if scores.get("status") == EvaluationStatus.TOO_LARGE and not digest:
-        same = file_size(trial.folder / PREDICTION) == scores.get("patch_bytes")
+        same = file_size(trial.folder / PREDICTION_FILE) == scores.get("patch_bytes")
     else:
-        patch = read_file(trial.folder / PREDICTION, context.root, MAX_PATCH_BYTES)
+        patch = read_file(trial.folder / PREDICTION_FILE, context.root, MAX_PATCH_BYTES)
         same = digest == hashlib.sha256(patch).hexdigest()
     if not same:
-        raise FileProblem(ProblemKind.STALE, f"is of another {PREDICTION} than the trial's")
+        raise FileProblem(ProblemKind.STALE, f"is of another {PREDICTION_FILE} than the trial's")
 
 
 def _activity(trial: TrialFolder, context: ReadContext) -> Activity | None:
     try:
-        return read_activity(trial.folder / "evaluation")
+        return read_activity(trial.folder / EVALUATION_FOLDER)
     except ValueError as error:
         text = f"cannot be read: {str(error).rpartition(': ')[2]}"
         context.add_problem(
-            f"{trial.label}/evaluation/activity.json", FileProblem(ProblemKind.UNREADABLE, text)
+            f"{trial.label}/{EVALUATION_FOLDER}/{ACTIVITY_FILE}", FileProblem(ProblemKind.UNREADABLE, text)
         )
         return None
 

@@ -61,22 +61,23 @@ def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:
         raise FileProblem(ProblemKind.NUMBER, "passed is neither true nor false")
     notes = scores.get("notes")
     notes = notes[:_MAX_NOTES] if isinstance(notes, list) else []
-    why = parse_text(scores.get("why"), 300)
+    why = parse_text(scores.get("reason"), 300)
     if status is EvaluationStatus.NO_RULES:
         why = why or "no rules: IFR is not defined"
     rates = {
         name: parse_fraction(scores.get(name), name)
         for name in ("ifr", "ifr_plus", "ifr_minus", "prec", "prec_plus", "prec_minus")
     }
+    version = parse_text(scores.get("codetaste_version"))
     return TrialScores(
         _STATUS[status],
-        why or (parse_text(scores.get("passed_unknown"), 300) if passed is None else ""),
+        why or (parse_text(scores.get("passed_reason"), 300) if passed is None else ""),
         parse_test_counts(scores.get("tests")),
         passed,
         **rates,
         added=parse_count(scores.get("added"), "added"),
         removed=parse_count(scores.get("removed"), "removed"),
-        scored_by=f"codetaste {parse_text(scores.get('codetaste'))}, {parse_text(scores.get('engine'))}",
+        scored_by=f"codetaste {version}, {parse_text(scores.get('engine'))}",
         rules_sha256=_rules(scores.get("rules_sha256")),
         notes=tuple(note for each in notes if (note := parse_text(each, 300))),
     )

@@ -11,6 +11,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from codetaste.core.text import printable
 from codetaste.evaluation.trials.records import ProblemKind
 
 if TYPE_CHECKING:
@@ -29,15 +30,6 @@ class FileProblem(Exception):
     def __init__(self, kind: ProblemKind, text: str) -> None:
         super().__init__(text)
         self.kind = kind
-
-
-def printable(text: str, limit: int = _MAX_TEXT_CHARS) -> str:
-    r"""Return untrusted text as one line: non-printable characters escaped (``\x1b``), truncated."""
-    flat = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for char in text[: limit + 1]
-    )
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
 def read_file(path: Path, root: str, limit: int) -> bytes:

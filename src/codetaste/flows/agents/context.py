@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from anyio import CapacityLimiter, to_thread
 
 from codetaste.errors import ConfigError
-from codetaste.harness.install.store import install_agent
+from codetaste.harness.install.build import install_agent
 from codetaste.sandbox.provider import open_sandboxes
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ async def open_inference_context(
     """
     absolute = await to_thread.run_sync(out.absolute)  # container engines accept only absolute paths
     async with AsyncExitStack() as stack:
-        sandboxes = await stack.enter_async_context(open_sandboxes(sandbox, cache, absolute, out.name, warn))
+        sandboxes = await stack.enter_async_context(open_sandboxes(sandbox, absolute, out.name, warn))
         gateway: Gateway | None = None
         if any(adapter.protocol != "none" for adapter in model_set.adapters.values()):
             from codetaste.gateway.gateway import open_gateway  # noqa: PLC0415 - only for CLI agents

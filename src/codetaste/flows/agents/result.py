@@ -9,18 +9,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from decimal import Decimal
 
-UNKNOWN, SUCCESS, TIMEOUT, BUDGET = "unknown", "success", "timeout", "budget_exceeded"
-"""Finish reasons of the published layout (DESIGN §6); UNKNOWN: the agent still runs, or was stopped."""
-EXECUTION_ERROR, ERROR = "execution_error", "error"
-"""EXECUTION_ERROR is the agent's own fault; ERROR means that something the agent needed failed."""
 _NOTABLE = 0.01
 """Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
 
@@ -38,7 +34,7 @@ class AgentRunResult:
     the cost that the CLI agent reports, None where it reports none.
     """
 
-    finish_reason: str = UNKNOWN
+    finish_reason: FinishReason = FinishReason.UNKNOWN
     message: str = ""
     turns: int = 0
     tool_calls: int = 0
@@ -54,7 +50,7 @@ class AgentRunResult:
     def add_usage(self, usage: Usage | None) -> None:
         """Add the tokens of one reply."""
         if usage is not None:
-            self.usage = sum_usage((self.usage, usage))
+            self.usage += usage
 
     def cost_mismatch(self) -> float | None:
         """Return |reported - metered| / metered; None where either is unknown."""
@@ -93,14 +89,3 @@ class AgentRunResult:
         if self.cost_mismatch_note():
             data["cost_difference"] = self.cost_mismatch_note()
         return data
-
-
-def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """Add up tokens by kind."""
-    listed = list(usages)
-    return Usage(
-        *(
-            sum(getattr(usage, kind) for usage in listed)
-            for kind in ("input", "cache_read", "cache_write", "output", "reasoning")
-        )
-    )

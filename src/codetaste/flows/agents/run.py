@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
-from codetaste.flows.agents.result import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT, UNKNOWN, utc_now
+from codetaste.flows.agents.result import utc_now
 from codetaste.flows.agents.runners import runner_for
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.retry import mark_given_up
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.sandbox.base import Sandbox
 
-DESCRIPTION_PATH = f"{TASK}/description.md"
+DESCRIPTION_PATH = f"{TASK}/{DESCRIPTION_FILES[Track.INSTRUCTED]}"
 """Path of the task description in the sandbox; the agent's prompt has the same text."""
 _LEAST_LIFETIME_S = 6 * 3600.0
-_OWN_FAULTS = ("out of memory", "disk full")
-"""Beginnings of a sandbox's end reason for which its agent is to blame."""
 
 
 async def run_agent_in_sandbox(
@@ -72,26 +71,37 @@ async def run_agent_in_sandbox(
             with job.budget.deadline() as scope:
                 await runner.run(sandbox, task, result, job, name)
             if scope.cancelled_caught:
-                result.finish_reason = TIMEOUT
+                result.finish_reason = FinishReason.TIMEOUT
             else:
                 collected.append(await _collect(sandbox, testbed, collect, result))
         except SandboxError:
-            if not sandbox.end_reason:
+            if sandbox.end is None:
                 raise
         finally:
             if not collected:
                 with job.cleanup_scope():
                     collected.append(await _collect(sandbox, testbed, collect, result))
-    if _agent_fault(sandbox) and result.finish_reason in {UNKNOWN, EXECUTION_ERROR}:
-        result.finish_reason, result.message = EXECUTION_ERROR, f"the sandbox ended: {sandbox.end_reason}"
+    end = sandbox.end
+    if (
+        end
+        and end.reason.caused_by_agent
+        and result.finish_reason
+        in {
+            FinishReason.UNKNOWN,
+            FinishReason.EXECUTION_ERROR,
+        }
+    ):
+        result.finish_reason, result.message = FinishReason.EXECUTION_ERROR, f"the sandbox ended: {end}"
     if not collected:
         raise SandboxError("the agent's output could not be collected from its sandbox in time")
     if collected[0] is not None:
         raise collected[0]
-    if sandbox.end_reason and not _agent_fault(sandbox):
-        raise SandboxError(f"the sandbox ended: {sandbox.end_reason}")
+    if end and not end.reason.caused_by_agent:
+        raise SandboxError(f"the sandbox ended: {end}")
     # A CLI agent may report success although no model call was answered.
-    worked = result.finish_reason in {BUDGET, TIMEOUT} or (result.finish_reason == SUCCESS and result.turns)
+    worked = result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} or (
+        result.finish_reason == FinishReason.SUCCESS and result.turns
+    )
     if result.provider_error and not worked:
         raise mark_given_up(ModelUnavailable(result.provider_error))
 
@@ -110,8 +120,3 @@ async def _collect(
     except CodetasteError as error:
         return error
     return None
-
-
-def _agent_fault(sandbox: Sandbox) -> bool:
-    """Whether the agent caused the end of its sandbox, so that a retry would end the same way."""
-    return sandbox.end_reason.startswith(_OWN_FAULTS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
-from codetaste.flows.agents.result import BUDGET, EXECUTION_ERROR, SUCCESS, TIMEOUT
+from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
 from codetaste.flows.transcript import write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 _NO_LIMIT_S = 30 * 24 * 3600.0
 _FINISH_REASONS = {
-    LoopEnd.FINISHED: SUCCESS,
-    LoopEnd.BUDGET_EXCEEDED: BUDGET,
-    LoopEnd.TIMEOUT: TIMEOUT,
+    LoopEnd.FINISHED: FinishReason.SUCCESS,
+    LoopEnd.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED,
+    LoopEnd.TIMEOUT: FinishReason.TIMEOUT,
 }
 
 
@@ -123,7 +123,10 @@ async def _run_own_loop(
     model = _UsageCounter(context.models[agent.model], result)
     try:
         end = await run_loop(settings, model, tool_context, job, state)
-        result.finish_reason, result.message = _FINISH_REASONS.get(end, EXECUTION_ERROR), end.value
+        result.finish_reason, result.message = (
+            _FINISH_REASONS.get(end, FinishReason.EXECUTION_ERROR),
+            end.value,
+        )
     finally:
         result.turns, result.tool_calls = state.turns, state.tool_calls
         with job.cleanup_scope():
@@ -145,7 +148,7 @@ async def _run_cli_agent(
     agent = step.trial.agent
     adapter = context.adapters[agent.id]
     log_name = f"{job.key}{'.' if name else ''}{name}.attempt-{job.attempt}.jsonl"
-    events, model = context.out / "events" / log_name, context.model_configs[agent.model].exposed_name
+    events, model = context.out / EVENTS_FOLDER / log_name, context.model_configs[agent.model].exposed_name
     # The trial's clocks limit the run; they stop while the agent waits for its model.
     limits = CommandLimits(wall_s=_NO_LIMIT_S)
     job.note(f"{adapter.name} {installed.version} starts")
@@ -159,7 +162,7 @@ async def _run_cli_agent(
             job,
             models=[agent.model],
             protocol=adapter.protocol,
-            transcript=context.out / "transcripts" / log_name,
+            transcript=context.out / TRANSCRIPTS_FOLDER / log_name,
         ) as access:
             tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
             agent_task = AgentTask(task, model, url, access.token, agent.options)
@@ -188,4 +191,4 @@ def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     result.usage = tally.tokens
     result.provider_error = tally.provider_failure
     if tally.budget_refusal:
-        result.finish_reason, result.message = BUDGET, tally.budget_refusal
+        result.finish_reason, result.message = FinishReason.BUDGET_EXCEEDED, tally.budget_refusal

@@ -9,8 +9,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
@@ -117,22 +115,17 @@ async def open_rule_context(
 ) -> AsyncIterator[RuleContext]:
     """Open the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
     trees: Trees = await checkout_trees(context.benchmark.origin(instance), context.cache)
-    shell = context.open_shell(trees.base)
-    try:
-        yield RuleContext(
-            instance=instance,
-            direction=direction,
-            base=trees.base,
-            golden=trees.golden,
-            scanner=context.scanner,
-            shell=shell,
-            facts=Facts(),
-            note=note,
-            command_memory_bytes=context.command_memory,
-        )
-    finally:
-        with anyio.move_on_after(5, shield=True):
-            await shell.aclose()
+    yield RuleContext(
+        instance=instance,
+        direction=direction,
+        base=trees.base,
+        golden=trees.golden,
+        scanner=context.scanner,
+        shell=context.open_shell(trees.base),
+        facts=Facts(),
+        note=note,
+        command_memory_bytes=context.command_memory,
+    )
 
 
 async def _run_pass(

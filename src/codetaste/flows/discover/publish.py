@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.benchmark.benchmark import rules_path
+from codetaste.benchmark.layout import rules_path
 from codetaste.benchmark.publish import write_benchmark, write_rules
 from codetaste.errors import JournalError
 

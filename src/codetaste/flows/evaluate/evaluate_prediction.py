@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import (
+    AGENT_CONFIG_FILE,
+    EVALUATION_FOLDER,
+    METADATA_FILE,
+    OUTPUTS_FOLDER,
+    PREDICTION_FILE,
+    FinishReason,
+    pseudo_trial_folder,
+)
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, RuleError
 from codetaste.evaluation.activity.counts import write_activity
@@ -23,12 +32,8 @@ from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_
 from codetaste.evaluation.rule_set import RuleSet
 from codetaste.evaluation.trials.records import GOLDEN
 from codetaste.flows.infer.outputs import (
-    AGENT_CONFIG_FILE,
-    METADATA_FILE,
-    PATCH_FILE,
     agent_config,
     output_folder,
-    outputs_root,
 )
 from codetaste.flows.sources import digest_parts
 from codetaste.source.checkout import checkout_trees
@@ -43,14 +48,12 @@ if TYPE_CHECKING:
     from codetaste.flows.evaluate.plan import EvaluationTask
     from codetaste.source.checkout import Trees
 
-EVALUATION_FOLDER = "evaluation"
-
 
 def prediction_folder(out: Path, task: EvaluationTask) -> Path:
     """Return the folder of the prediction; predictions of pseudo agents belong to no track."""
     if task.trial is not None:
         return output_folder(out, task.trial)
-    return outputs_root(out) / "pseudo_agents/direct" / task.instance.path / task.agent_id
+    return pseudo_trial_folder(out / OUTPUTS_FOLDER, task.instance.path, task.agent_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ def _metadata(task: EvaluationTask, inputs: EvaluationInputs) -> Mapping[str, An
     at = inputs.timestamp
     return {
         "cost_usd": 0.0,
-        "finish_reason": "success",
+        "finish_reason": FinishReason.SUCCESS,
         "start_time": at,
         "finish_time": at,
         "additional": None,
@@ -152,7 +155,7 @@ def recorded_test_counts(
         return known, ""
     folder = prediction_folder(context.out, task)
     try:
-        tested = sha256((folder / PATCH_FILE).read_bytes() if patch is None else patch).hexdigest()
+        tested = sha256((folder / PREDICTION_FILE).read_bytes() if patch is None else patch).hexdigest()
     except OSError:
         tested = ""
     try:
@@ -174,7 +177,7 @@ def write_evaluated_prediction(
     if trial is None:
         config = pseudo_agent_config(task.agent_id)
         contents = {
-            PATCH_FILE: result.patch,
+            PREDICTION_FILE: result.patch,
             AGENT_CONFIG_FILE: _json(config),
             METADATA_FILE: _json(result.metadata),
         }

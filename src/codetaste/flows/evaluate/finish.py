@@ -105,19 +105,19 @@ _MAX_NOTES = 5
 
 
 def read_comparison_records(
-    out: Path, benchmark: Benchmark, tasks: Sequence[EvaluationTask], *, references: bool
+    out: Path, benchmark: Benchmark, tasks: Sequence[EvaluationTask], *, pseudo_agents: bool
 ) -> tuple[TrialRecords, list[str]]:
     """Return the records of ``tasks`` in the run folder ``out``, and notes on problems in them.
 
-    Trials left by another config with the same run name are excluded. With ``references``, the pseudo agents
-    at all instances of the trials are included.
+    Trials left by another config with the same run name are excluded. With ``pseudo_agents``, those agents at
+    all instances of the trials are included.
     """
     try:
         outputs = read_outputs(out, benchmark)
     except ConfigError as error:
         return TrialRecords(), list(error.problems)
     wanted = {_trial_key(task.trial) for task in tasks if task.trial is not None}
-    instances = {task.instance.id for task in tasks} if references else set()
+    instances = {task.instance.id for task in tasks} if pseudo_agents else set()
     records = tuple(
         record
         for record in outputs.records

@@ -79,7 +79,7 @@ def evaluation_tasks(
     by = config.discovery_model
     pseudo = (
         EvaluationTask(instance, agent_id, rules_model_id=by)
-        for instance in (instances if config.references else ())
+        for instance in (instances if config.pseudo_agents else ())
         for agent_id in (GOLDEN, NULL)
     )
     executions = (step for step in steps if step.kind is StepKind.EXECUTE)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import FinishReason, Track
+from codetaste.core.text import plural
 from codetaste.core.units import format_size
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded, JournalError
-from codetaste.flows.agents.result import BUDGET, TIMEOUT, UNKNOWN, AgentRunResult, utc_now
+from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.flows.agents.run import run_agent_in_sandbox
 from codetaste.flows.infer.outputs import (
     Prediction,
@@ -53,7 +54,7 @@ class _PriorSteps:
     ``steps`` are the values of the earlier steps by name, without the texts of plans.
     """
 
-    reason: str = ""
+    reason: FinishReason | None = None
     message: str = ""
     plan: str | None = None
     plans: tuple[str, ...] = ()
@@ -87,7 +88,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
         raise
     with job.cleanup_scope():
         extracted = patches[0]
-        if result.finish_reason in {BUDGET, TIMEOUT} and not result.turns:
+        if result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} and not result.turns:
             extracted = await load_partial_patch(job) or extracted
         return await _finish(step, context, job, prior, result, extracted)
 
@@ -101,11 +102,13 @@ async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
     steps = {kind.value: without_plans(value) for kind, value in values.items()}
     plans = tuple([await job.load_text(digest) for digest in planned["plans"]])
     if not plans:
-        return _PriorSteps(planned["finish_reason"], planned["problem"], steps=steps)
+        return _PriorSteps(FinishReason(planned["finish_reason"]), planned["problem"], steps=steps)
     if judged is None:
         return _PriorSteps(plan=plans[0], plans=plans, steps=steps)
     if judged["selected"] is None:
-        return _PriorSteps(judged["finish_reason"], "no plan was selected", plans=plans, steps=steps)
+        return _PriorSteps(
+            FinishReason(judged["finish_reason"]), "no plan was selected", plans=plans, steps=steps
+        )
     return _PriorSteps(plan=plans[judged["selected"]], plans=plans, steps=steps)
 
 
@@ -117,9 +120,9 @@ async def _finish(
     result: AgentRunResult,
     extracted: ExtractedPatch | None,
 ) -> Json:
-    if extracted is not None and result.finish_reason == BUDGET:
+    if extracted is not None and result.finish_reason == FinishReason.BUDGET_EXCEEDED:
         job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
-    elif extracted is not None and result.finish_reason == TIMEOUT:
+    elif extracted is not None and result.finish_reason == FinishReason.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
     if result.cost_mismatch_note():
         job.note(result.cost_mismatch_note())
@@ -141,7 +144,7 @@ async def _save_partial(
 ) -> None:
     """Write the partial patch of a job without a result; an error here must not hide the job's own error."""
     why = str(error) if isinstance(error, CodetasteError) else "stopped"
-    result.finish_reason, result.message = UNKNOWN, why
+    result.finish_reason, result.message = FinishReason.UNKNOWN, why
     prediction = _prediction(step, context, job, prior, result, extracted, interrupted=why)
     try:
         await write_prediction(context.out, step.trial, prediction, context)
@@ -174,14 +177,18 @@ def describe_trial(value: Any) -> str:  # noqa: ANN401 - a job's value
         return ""
     metadata = value["metadata"]
     facts = metadata["additional"]
-    files = "1 file" if facts["patch_files"] == 1 else f"{facts['patch_files']} files"
+    files = plural(facts["patch_files"], "file")
     size = format_size(facts["patch_bytes"])
     text = f"{facts['turns']} turns, {files} changed, patch of {size}"
     if facts["patch_problem"]:
         text += f"; {facts['patch_problem']}"
     reason = metadata["finish_reason"]
     # For these two the job's status already shows the reason.
-    return text if reason in {BUDGET, TIMEOUT} else f"{reason.replace('_', ' ')}, {text}"
+    return (
+        text
+        if reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT}
+        else f"{reason.replace('_', ' ')}, {text}"
+    )
 
 
 async def store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.errors import JournalError
-from codetaste.flows.agents.result import BUDGET, ERROR, TIMEOUT, utc_now
+from codetaste.flows.agents.result import utc_now
 from codetaste.flows.infer.outputs import (
     Prediction,
     TrialEnd,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.journal.blobs import Blobs
 
-_REASONS = {Status.BUDGET_EXCEEDED: BUDGET, Status.TIMEOUT: TIMEOUT}
+_REASONS = {Status.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED, Status.TIMEOUT: FinishReason.TIMEOUT}
 
 
 async def finish_trials(
@@ -124,6 +125,6 @@ def _failure_metadata(
     values: dict[str, Any] = {each.kind.value: outcomes[each.key].value for each in step.previous_steps}
     steps = {kind: without_plans(value) for kind, value in values.items() if value is not None}
     first = next(outcomes[each.key] for each in (*step.previous_steps, step) if not outcomes[each.key].usable)
-    ending = TrialEnd(_REASONS.get(first.status, ERROR), utc_now(), first.error)
+    ending = TrialEnd(_REASONS.get(first.status, FinishReason.ERROR), utc_now(), first.error)
     plans = (values.get(StepKind.PLAN) or {}).get("plans", [])
     return inference_metadata(step.trial, context, steps, money, ending), plans

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from codetaste.agent.loop import AgentState, LoopSettings
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
+from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, StopReason, TextBlock
 from codetaste.llm.prompts import load_prompt
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
-
-JUDGE_ERROR = "error_judge"
 
 MAX_JUDGE_CALLS = 3
 """Judge calls without a usable answer before the step fails."""
@@ -71,16 +70,18 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
             selected = await _select_plan(step, settings, len(texts), state, result, context, job)
         if scope.cancelled_caught:
             job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
-            return _value(TIMEOUT, None, result, job)
+            return _value(FinishReason.TIMEOUT, None, result, job)
     except BudgetExceeded as error:
         job.end_early(error)
-        return _value(BUDGET, None, result, job)
+        return _value(FinishReason.BUDGET_EXCEEDED, None, result, job)
     finally:
         with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
         job.note(f"the judge did not name exactly one plan in {state.turns} answers")
-    return _value(JUDGE_ERROR if selected is None else SUCCESS, selected, result, job)
+    return _value(
+        FinishReason.ERROR_JUDGE if selected is None else FinishReason.SUCCESS, selected, result, job
+    )
 
 
 async def _select_plan(

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste import __version__
+from codetaste.benchmark.layout import (
+    AGENT_CONFIG_FILE,
+    METADATA_FILE,
+    OUTPUTS_FOLDER,
+    PLAN_FILE,
+    PLAN_FILES,
+    PREDICTION_FILE,
+    FinishReason,
+    trial_folder,
+)
 from codetaste.core.files import write_atomically
 from codetaste.core.units import format_exact_usd
-from codetaste.flows.agents.result import ERROR, sum_usage
 from codetaste.flows.infer.plan import StepKind
-from codetaste.flows.infer.plan_files import PLAN_FILE, PLAN_FILES
 from codetaste.llm.codec import usage_from_json, usage_to_json
 from codetaste.llm.messages import Usage
 
@@ -54,14 +62,14 @@ class TrialEnd:
     """How a trial ended.
 
     Attributes:
-        finish_reason: one of the finish reasons in ``flows/agents/result.py``.
+        finish_reason: one of the published finish reasons.
         finished_at: when it ended, ISO 8601.
         message: the agent's last message, or why it ended.
         patch: the extracted patch; None where no agent ran.
         interruption: why this is a partial prediction and not an outcome; "" for an outcome.
     """
 
-    finish_reason: str
+    finish_reason: FinishReason
     finished_at: str
     message: str = ""
     patch: ExtractedPatch | None = None
@@ -79,7 +87,7 @@ def inference_metadata(
     patch = end.patch
     # A plan step has one agent run for each of its attempts.
     attempts = [attempt for step in steps.values() for attempt in step.get("goes", [step])]
-    usage = sum_usage(usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts)
+    usage = sum((usage_from_json(attempt["tokens"]) or Usage() for attempt in attempts), Usage())
     return {
         "cost_usd": float(money.settled.usd + money.unknown.usd),
         "finish_reason": end.finish_reason,
@@ -119,23 +127,12 @@ def without_plans(value: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-PATCH_FILE, METADATA_FILE, AGENT_CONFIG_FILE = (
-    "prediction.diff",
-    "inference_metadata.json",
-    "agent_config.json",
-)
-
-
-def outputs_root(out: Path) -> Path:
-    """Return the folder of all predictions of the run in ``out``."""
-    return out / "outputs"
-
-
 def output_folder(out: Path, trial: Trial) -> Path:
     """Return the folder of ``trial``'s prediction; attempts after the first have sub-folders of it."""
     track = trial.track
-    first = outputs_root(out) / track.track / track.mode / trial.instance.path / trial.agent.id
-    return first if trial.attempt == 1 else first / f"attempt-{trial.attempt}"
+    return trial_folder(
+        out / OUTPUTS_FOLDER, track.track, track.mode, trial.instance.path, trial.agent.id, trial.attempt
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +172,7 @@ async def write_prediction(
     """
     names = (PLAN_FILE,) if len(prediction.plans) == 1 else PLAN_FILES
     files = {
-        PATCH_FILE: prediction.patch,
+        PREDICTION_FILE: prediction.patch,
         **{name: text.encode() for name, text in zip(names, prediction.plans, strict=False)},
         AGENT_CONFIG_FILE: _json(agent_config(trial, context)),
         METADATA_FILE: _json(prediction.metadata),
@@ -192,7 +189,7 @@ async def is_partial(out: Path, trial: Trial) -> bool:
 async def has_outcome(out: Path, trial: Trial) -> bool:
     """Whether the files of ``trial`` are an outcome or a partial prediction, not a record of a failure."""
     metadata = await to_thread.run_sync(_read_metadata, output_folder(out, trial) / METADATA_FILE)
-    return metadata is not None and metadata["finish_reason"] != ERROR
+    return metadata is not None and metadata["finish_reason"] != FinishReason.ERROR
 
 
 def _read_metadata(path: Path) -> dict[str, Any] | None:

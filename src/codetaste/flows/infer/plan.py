@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import Track
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds
 

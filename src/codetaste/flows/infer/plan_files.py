@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import PLAN_FILE, PLAN_FILES
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.sandbox.base import OUTPUT
 
@@ -21,8 +22,6 @@ MAX_PLAN_BYTES = 256 * 1024
 """Longer plans are rejected, because a plan becomes part of a prompt."""
 _MAX_OUTPUT_BYTES = 64 * 1024**2
 _MAX_MEMBERS = 20_000
-PLAN_FILE = "refactoring_plan.md"
-PLAN_FILES = tuple(f"refactoring_plans/refactoring_plan{number}.md" for number in range(PLAN_COUNT))
 
 
 @dataclass(frozen=True, slots=True)

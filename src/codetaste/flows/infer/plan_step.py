@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
+from codetaste.benchmark.layout import FinishReason, Track
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.agents.result import BUDGET, SUCCESS, TIMEOUT, AgentRunResult
+from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.agents.run import run_agent_in_sandbox
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.flows.infer.plan_files import AgentPlans, read_plans
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.journal import Json
     from codetaste.sandbox.base import Sandbox
 
-PLAN_ERRORS = {"plan": "error_planmode", "multiplan": "error_multiplan"}
+PLAN_ERRORS = {"plan": FinishReason.ERROR_PLANMODE, "multiplan": FinishReason.ERROR_MULTIPLAN}
 
 
 def planning_prompt(step: Step, context: InferenceContext) -> str:
@@ -58,7 +58,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
         # An attempt that ended early is not recorded: under a higher limit it continues or is repeated.
         attempts.append(record if early_end else await job.effect(name, partial(_same, record)))
         if early_end or attempts[-1]["plans"]:
-            return _value(early_end or SUCCESS, attempts, job)
+            return _value(early_end or FinishReason.SUCCESS, attempts, job)
         problem = attempts[-1]["problem"]
         job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {problem}")
     return _value(PLAN_ERRORS[track.mode], attempts, job)
@@ -85,12 +85,12 @@ def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> str:
     The step's own time limit counts as a failure of planning; the time limit of the trial or run is a
     timeout.
     """
-    if result.finish_reason == BUDGET:
+    if result.finish_reason == FinishReason.BUDGET_EXCEEDED:
         job.end_early(BudgetExceeded(f"the budget was used up by planning after {result.turns} turns"))
-        return BUDGET
-    if result.finish_reason == TIMEOUT:
+        return FinishReason.BUDGET_EXCEEDED
+    if result.finish_reason == FinishReason.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))
-        return TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else PLAN_ERRORS[mode]
+        return FinishReason.TIMEOUT if job.budget.chain[-2].clock.time_left_s() <= 0 else PLAN_ERRORS[mode]
     return ""
 
 

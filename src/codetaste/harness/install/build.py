@@ -1,4 +1,4 @@
-"""Build one agent's tree: run its install script in a sandbox, check its version, move it into place."""
+"""Install an agent: run its install script in a sandbox, check its version, move its tree into place."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import write_atomically
+from codetaste.core.files import locked, write_atomically
+from codetaste.core.text import one_line
 from codetaste.errors import ToolMissing
 from codetaste.harness.install import files as tree_files
 from codetaste.harness.install.registries import npm_settings, registry_variables
 from codetaste.harness.install.sandbox import HOME_PATH, NODE_MOUNT, InstallSandbox
-from codetaste.harness.install.store import RECORD_FILE, node_architecture
-from codetaste.harness.result import one_line
+from codetaste.harness.install.store import RECORD_FILE, is_installed, node_architecture, planned_install
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.supervisor.node import node_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codetaste.harness.adapter import Adapter
     from codetaste.harness.install.sandbox import ScriptResult
     from codetaste.harness.install.store import InstalledAgent
     from codetaste.sandbox.supervisor.node import NodeRuntime
@@ -37,7 +38,37 @@ _ERROR_LINE = r"npm (error|ERR!) ?\S|E: |error: |ERROR: |(Uncaught )?\w*Error\b.
 _NPM_SCRIPT = '#!/bin/sh\nexec "$CODETASTE_NODE/bin/node" "$CODETASTE_NODE/{cli}" "$@"\n'
 
 
-async def build_agent(wanted: InstalledAgent, warn: Callable[[str], None]) -> None:
+async def install_agent(
+    adapter: Adapter, version: str | None, cache: Path, warn: Callable[[str], None]
+) -> InstalledAgent:
+    """Return a release of ``adapter``, and install it if necessary; safe to call from several processes.
+
+    Args:
+        adapter: the agent's adapter.
+        version: the release, or None for the adapter's default.
+        cache: the cache folder; trees are in its folder ``agents``.
+        warn: receives warnings for the user.
+
+    Raises:
+        ConfigError: ``version`` is not a valid release name.
+        ToolMissing: it cannot be installed; the message has the reason in one line and the log's path.
+        SandboxError: the install script could not be started.
+    """
+    wanted = planned_install(adapter, version, cache)
+    if await to_thread.run_sync(is_installed, wanted):
+        return wanted
+    try:
+        await anyio.Path(wanted.tree.parent).mkdir(parents=True, exist_ok=True)
+        async with locked(wanted.tree.with_name(f".{wanted.id}.lock"), ToolMissing):
+            if not await to_thread.run_sync(is_installed, wanted):
+                await _build_agent(wanted, warn)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ToolMissing(f"{wanted.id} cannot be installed in {wanted.tree.parent}: {reason}") from error
+    return wanted
+
+
+async def _build_agent(wanted: InstalledAgent, warn: Callable[[str], None]) -> None:
     """Build the tree of ``wanted``; the caller holds its lock.
 
     Raises:

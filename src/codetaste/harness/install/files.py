@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import os
-import re
 import shutil
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from codetaste.core.files import stale_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 ADAPTER_FOLDER = "adapter"
 """The adapter's folder in a tree."""
@@ -69,7 +70,5 @@ def remove_folder(folder: Path) -> None:
 
 def remove_stale(agents: Path) -> None:
     """Remove work folders that killed installations have left."""
-    for left in agents.glob(f"{WORK_PREFIX}*"):
-        made_by = re.fullmatch(rf"{re.escape(WORK_PREFIX)}(\d+)-.*", left.name)
-        if made_by and not Path(f"/proc/{made_by[1]}").exists():
-            remove_folder(left)
+    for left in stale_folders(agents, WORK_PREFIX):
+        remove_folder(left)

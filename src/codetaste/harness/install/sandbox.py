@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.core.processes import kill_process_group
 from codetaste.errors import SandboxError
 from codetaste.sandbox.ca_bundle import find_bundle, trust_variables
 from codetaste.sandbox.containment.host_view import SYSTEM_PATH, host_view
@@ -97,7 +97,7 @@ class InstallSandbox:
                 await _read(process, output)
                 code = await process.wait()
         finally:
-            await _end(process)
+            await kill_process_group(process, _KILL_TIMEOUT_S)
         return ScriptResult(code, output.content().decode(errors="replace"))
 
     def _environment(self, env: Mapping[str, str], *, network: bool) -> dict[str, str]:
@@ -144,11 +144,3 @@ async def _read(process: Process, output: BoundedOutput) -> None:
     with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
         while process.stdout is not None:
             output.add(await process.stdout.receive())
-
-
-async def _end(process: Process) -> None:
-    """Kill the remaining processes: bubblewrap with all in its sandbox, or else the process group."""
-    with anyio.move_on_after(_KILL_TIMEOUT_S, shield=True):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.aclose()

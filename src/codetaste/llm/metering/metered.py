@@ -9,9 +9,7 @@ was certainly not billed is released.
 from __future__ import annotations
 
 import random
-from copy import copy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -33,7 +31,7 @@ from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_u
 from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from codetaste.llm.messages import Reply, Request, Usage
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.journal import Json
     from codetaste.orchestration.paid_call import PaidCall
     from codetaste.orchestration.retry import RetryRule
-
-    Prepare = Callable[[Request], Awaitable[None]]
 
 
 _TURNS = 8
@@ -65,10 +61,11 @@ class TokenBound(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class MeteredModel:
     """A ``Model`` behind a price, a limiter, a budget and a journal; shared by all jobs that use the model.
 
-    Args:
+    Attributes:
         model: the backend that answers.
         price: None counts tokens only, and raises under a budget in dollars.
         limiter: gives one permit per request; never held while a job waits or works.
@@ -77,26 +74,18 @@ class MeteredModel:
         retries: how often each cause is retried.
         rng: for the jitter of the back-off.
         price_mismatch: returns why the price may not apply to the model named in a reply, "" if it does.
+        bound: bounds the tokens of prompts.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        price: Price | None,
-        limiter: RateLimiter,
-        *,
-        options: Mapping[str, Any] | None = None,
-        max_output_tokens: int | None = None,
-        retries: Mapping[Cause, RetryRule] = RETRY_TABLE,
-        rng: random.Random | None = None,
-        price_mismatch: Callable[[str], str] = lambda _name: "",
-    ) -> None:
-        self.model, self.price, self.limiter = model, price, limiter
-        self._options, self._max_output_tokens = dict(options or {}), max_output_tokens
-        self._retries, self._price_mismatch = retries, price_mismatch
-        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self.bound: TokenBound = PromptBound()
-        self._prepare: Prepare | None = None
+    model: Model
+    price: Price | None
+    limiter: RateLimiter
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_output_tokens: int | None = None
+    retries: Mapping[Cause, RetryRule] = field(default_factory=lambda: RETRY_TABLE)
+    rng: random.Random = field(default_factory=random.Random)
+    price_mismatch: Callable[[str], str] = lambda _name: ""
+    bound: TokenBound = field(default_factory=PromptBound)
 
     @property
     def id(self) -> str:
@@ -123,17 +112,14 @@ class MeteredModel:
         self.bound.learn(request, reply)
         return reply
 
-    def with_backend(self, model: Model, bound: TokenBound, meanwhile: Prepare | None = None) -> MeteredModel:
+    def with_backend(self, model: Model, bound: TokenBound) -> MeteredModel:
         """Return this model with the same price, limiter and retries, but with backend ``model``.
 
         Args:
             model: has the same id; forwards requests that another program has written.
             bound: bounds the prompts.
-            meanwhile: runs while a reservation is written to disk; with it, settlements are not awaited.
         """
-        other = copy(self)
-        other.model, other.bound, other._prepare = model, bound, meanwhile  # noqa: SLF001 - of the same class
-        return other
+        return replace(self, model=model, bound=bound)
 
     async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
         """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
@@ -144,8 +130,8 @@ class MeteredModel:
         await self.model.aclose()
 
     def _effective_request(self, request: Request) -> Request:
-        cap = min(request.max_output_tokens, self._max_output_tokens or request.max_output_tokens)
-        return replace(request, max_output_tokens=cap, options={**self._options, **request.options})
+        cap = min(request.max_output_tokens, self.max_output_tokens or request.max_output_tokens)
+        return replace(request, max_output_tokens=cap, options={**self.options, **request.options})
 
     async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
         """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
@@ -166,7 +152,7 @@ class MeteredModel:
     async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Call the model, with as many retries as the causes of its failures allow."""
         priced = price_request(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
-        attempts = CallRetries(self.limiter, self._retries, rng=self._rng)
+        attempts = CallRetries(self.limiter, self.retries, rng=self.rng)
         while True:
             try:
                 return await self._attempt(priced, ctx, name)
@@ -187,15 +173,14 @@ class MeteredModel:
     async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:
         note: Json = {
             "model": self.id,
-            "prompt": priced.prompt_tokens,
-            "output": priced.request.max_output_tokens,
+            "prompt_tokens": priced.prompt_tokens,
+            "max_output_tokens": priced.request.max_output_tokens,
         }
         while True:
             permit, reservation = await self._acquire(priced, ctx)
             try:
                 request = cap_to_budget(priced, reservation.granted, self.price)
-                ready = self._prepare and partial(self._prepare, request)
-                async with await ctx.start_call(name, reservation, note, meanwhile=ready) as paid:
+                async with await ctx.start_call(name, reservation, note) as paid:
                     if not permit.valid:
                         paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
@@ -246,7 +231,7 @@ class MeteredModel:
             if error.unbilled:
                 paid.release()
             if error.overloaded:
-                rule = self._retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
+                rule = self.retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
                 self._notify(permit.refused(error, rule), ctx)
             raise
         self._notify(permit.succeeded(), ctx)
@@ -267,14 +252,14 @@ class MeteredModel:
         self, reply: Reply, ctx: JobContext, name: str, paid: PaidCall, request: Request | None = None
     ) -> None:
         """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
-        if mismatch := self._price_mismatch(reply.model):
+        if mismatch := self.price_mismatch(reply.model):
             ctx.note(f"{self.id}: {mismatch}")
         cost = self._cost(reply.usage, paid.granted)
         value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
         if cost is not None:
             if not cost <= paid.granted:
                 ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
-            await paid.settle(cost, value, deferrable=self._prepare is not None)
+            await paid.settle(cost, value)
             return
         # The reply is valid although its cost is unknown: the reservation stays charged.
         problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"

@@ -8,7 +8,6 @@ null if the provider's count is unknown or implausible.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,16 +15,14 @@ import anyio
 from codetaste.core.hashing import canonical_json
 from codetaste.errors import JournalError
 from codetaste.llm.codec import reply_from_json, reply_to_json
-from codetaste.llm.messages import Usage
 
 if TYPE_CHECKING:
-    from codetaste.llm.messages import Reply, Request
+    from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
 INLINE_BYTES = 8192
 """A longer reply is stored by its hash beside the journal."""
-_KINDS = tuple(field.name for field in fields(Usage))
 
 
 async def load_reply(ctx: JobContext, name: str) -> Reply | None:
@@ -75,9 +72,12 @@ async def reply_record(
 def _counts(usage: Usage | None) -> dict[str, int] | None:
     if usage is None:
         return None
-    counts = {kind: getattr(usage, kind) for kind in _KINDS}
     # Reasoning is not part of the price, so its count has not been checked before.
-    return {kind: count for kind, count in counts.items() if type(count) is int and 0 <= count <= usage.total}
+    return {
+        kind: count
+        for kind, count in usage.counts().items()
+        if type(count) is int and 0 <= count <= usage.total
+    }
 
 
 async def _must_not_run() -> Json:

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx2
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.wire.common.http import one_line, read_json, redact
+from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-
-    from httpx2 import Response
+    from collections.abc import AsyncGenerator, Collection, Mapping
 
     from codetaste.llm.messages import Reply
+    from codetaste.llm.providers.sdk_client import SdkClient
+    from codetaste.llm.wire.protocols import StreamDecoder, WireProtocol
 
 _CLOSING_S = 5.0
 _DRAIN_S = 0.25
@@ -29,86 +30,29 @@ _DRAIN_S = 0.25
 _EXCERPT_BYTES = 4096
 
 
-class StreamDecoder(Protocol):
-    """Decodes a streamed reply."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the reply is complete."""
-        ...
-
-    def feed(self, data: str) -> None:
-        """Take the data of one event."""
-        ...
-
-    def reply(self) -> Reply:
-        """Return the complete reply, or raise the reason why there is none."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyDecoder:
-    """Decodes the HTTP response to one request.
-
-    Attributes:
-        stream_decoder: returns the decoder of a streamed reply, given the provider's request id.
-        whole_reply: decodes a reply that was not streamed from its parsed body and the provider's request id.
-        error_from: turns an error status, its parsed body and its headers into an exception.
-        request_id_header: the header with the provider's request id.
-    """
-
-    stream_decoder: Callable[[str], StreamDecoder]
-    whole_reply: Callable[[Any, str], Reply]
-    error_from: Callable[[int, Any, Mapping[str, str]], ModelError]
-    request_id_header: str
-
-
-class SdkClient(Protocol):
-    """The common interface of the official SDK clients."""
-
-    @property
-    def post(self) -> Callable[..., Awaitable[Any]]:
-        """Send a request."""
-        ...
-
-    async def close(self) -> None:
-        """Close all connections."""
-        ...
-
-
-class Connection:
+class SdkConnection:
     """An SDK client with a time limit per call.
 
     Args:
-        client: reads nothing from the environment and retries nothing.
-        stream_class: the SDK's class for a stream.
-        headers: sent with every request in addition to the SDK's own.
+        protocol: of the provider.
+        sdk: the provider's official client.
         secret: the API key, which is redacted from error messages.
         timeout_s: time limit of one call.
     """
 
-    def __init__(
-        self,
-        client: SdkClient,
-        stream_class: type[Any],
-        *,
-        headers: Mapping[str, Any] | None = None,
-        secret: str,
-        timeout_s: float,
-    ) -> None:
-        self._client, self._stream_class = client, stream_class
-        self._headers = {"content-type": "application/json", **(headers or {})}
+    def __init__(self, protocol: WireProtocol, sdk: SdkClient, *, secret: str, timeout_s: float) -> None:
+        self._protocol, self._sdk = protocol, sdk
         self._secret, self._timeout_s = secret, timeout_s
 
     async def ask(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        decoder: ReplyDecoder,
-        *,
-        headers: Mapping[str, str] | None = None,
+        self, body: Mapping[str, Any], headers: Mapping[str, str], *, taken: Collection[str] = ()
     ) -> Reply:
         """Post ``body`` once and read the complete reply.
+
+        Args:
+            body: of the request.
+            headers: in addition to the SDK's own.
+            taken: ids of earlier tool calls, which a call in the reply must not have.
 
         Raises:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
@@ -117,7 +61,7 @@ class Connection:
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         with anyio.move_on_after(self._timeout_s) as scope:
             try:
-                return await self._ask(path, text.encode("utf-8", "replace"), decoder, headers or {})
+                return await self._ask(text.encode("utf-8", "replace"), headers, taken)
             except ModelError as error:
                 # The error message may quote parts of the request.
                 error.args = (redact(self._secret, str(error)),)
@@ -128,45 +72,39 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._client.close()
+        await self._sdk.client.close()
 
-    async def _ask(
-        self, path: str, content: bytes, decoder: ReplyDecoder, headers: Mapping[str, str]
-    ) -> Reply:
-        import httpx2  # noqa: PLC0415 - heavy
-
+    async def _ask(self, content: bytes, headers: Mapping[str, str], taken: Collection[str]) -> Reply:
         try:
-            stream = await self._client.post(
-                path,
+            stream = await self._sdk.client.post(
+                self._protocol.path,
                 cast_to=object,
                 content=content,
-                options={"headers": {**self._headers, **headers}},
+                options={"headers": {"content-type": "application/json", **self._sdk.headers, **headers}},
                 stream=True,
-                stream_cls=self._stream_class,
+                stream_cls=self._sdk.stream_class,
             )
         except Exception as error:
             # The errors of the SDKs have no common class, but the same attributes.
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
-                raise self._refusal(response, decoder) from None
+                raise self._refusal(response) from None
             if hasattr(error, "request"):
                 raise connection_error(error.__cause__ or error) from error
             raise
         try:
-            return await self._read(stream.response, decoder)
+            return await self._read(stream.response, taken)
         finally:
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await stream.close()
 
-    async def _read(self, response: Response, decoder: ReplyDecoder) -> Reply:
+    async def _read(self, response: httpx2.Response, taken: Collection[str]) -> Reply:
         """Read a successful response: an event stream or one JSON message."""
-        import httpx2  # noqa: PLC0415 - heavy
-
-        name = response.headers.get(decoder.request_id_header, "")
+        name = response.headers.get(self._protocol.request_id_header, "")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
             async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
                 if kind == "text/event-stream":
-                    return await _read_stream(chunks, decoder.stream_decoder(name))
+                    return await _read_stream(chunks, self._protocol.stream_decoder(name, taken=taken))
                 wanted = kind == "application/json"
                 body = await _read_whole(chunks, max_bytes=MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
         except httpx2.TimeoutException as error:
@@ -182,16 +120,16 @@ class Connection:
             text = body.decode()
         except UnicodeDecodeError as error:
             raise MalformedReply("the reply is not UTF-8") from error
-        return decoder.whole_reply(read_json(text), name)
+        return self._protocol.whole_reply(read_json(text), name, taken=taken)
 
-    def _refusal(self, response: Response, decoder: ReplyDecoder) -> ModelError:
+    def _refusal(self, response: httpx2.Response) -> ModelError:
         headers = {name.lower(): value for name, value in response.headers.items()}
         text = response.content.decode("utf-8", "replace")
         try:
             body = read_json(text)
         except MalformedReply:
             body = text
-        return decoder.error_from(response.status_code, body, headers)
+        return self._protocol.error_from(response.status_code, body, headers)
 
 
 async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:
@@ -208,8 +146,6 @@ async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecod
 
 async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
     """Read the rest of the body after a complete reply; whatever it is, the reply is valid."""
-    import httpx2  # noqa: PLC0415 - heavy
-
     with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_DRAIN_S, shield=True):
         async for _ in chunks:
             pass
@@ -233,8 +169,6 @@ def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 -
 
 def connection_error(cause: BaseException) -> ModelUnavailable:
     """Return the error for a request without a response; unbilled if it was certainly never sent."""
-    import httpx2  # noqa: PLC0415 - heavy
-
     unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     what = "cannot be reached" if unsent else "was lost before it answered"
     return ModelUnavailable(f"the provider {what} ({describe_exception(cause)})", unbilled=unsent)

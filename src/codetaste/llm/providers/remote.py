@@ -1,55 +1,49 @@
-"""``RemoteModel``: a model behind an HTTP connection, parametrised by the codec of its protocol."""
+"""``RemoteModel``: a model behind an HTTP connection, with the codec of its protocol."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from codetaste.llm.providers.connection import ReplyDecoder
+from codetaste.llm.providers.connection import SdkConnection
+from codetaste.llm.providers.sdk_client import anthropic_client, api_key_for, openai_client
 from codetaste.llm.wire.common.tool_calls import call_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from codetaste.errors import ModelError
+    from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Reply, Request
-    from codetaste.llm.providers.connection import Connection, StreamDecoder
+    from codetaste.llm.wire.protocols import WireProtocol
 
 
-def _no_headers(_request: Request) -> Mapping[str, str]:
-    return {}
+def remote_model(protocol: WireProtocol, config: ModelConfig) -> RemoteModel:
+    """Return the model of a ``[[models]]`` entry; its API key is held in memory only.
 
-
-@dataclass(frozen=True, slots=True)
-class ClientCodec:
-    """The client side of one protocol, from ``wire/``.
-
-    Attributes:
-        path: of requests, below the base URL.
-        request_body: encodes a request to the model of this name.
-        stream_decoder: returns the decoder of a streamed reply.
-        whole_reply: decodes a reply that was not streamed.
-        error_from: turns an error status, its body and its headers into an exception.
-        request_id_header: the header with the provider's request id.
-        headers: additional headers for a request.
+    Raises:
+        ConfigError: the key is not set.
     """
-
-    path: str
-    request_body: Callable[[Request, str], Mapping[str, Any]]
-    stream_decoder: Callable[..., StreamDecoder]
-    whole_reply: Callable[..., Reply]
-    error_from: Callable[..., ModelError]
-    request_id_header: str
-    headers: Callable[[Request], Mapping[str, str]] = _no_headers
+    api_key = api_key_for(config)
+    make_client = anthropic_client if protocol.name == "anthropic" else openai_client
+    client = make_client(api_key, config.address, config.timeout, config.read_timeout)
+    connection = SdkConnection(protocol, client, secret=api_key, timeout_s=config.timeout)
+    return RemoteModel(config.id, config.model, protocol, connection, config.address)
 
 
 class RemoteModel:
-    """A model behind a connection; ``model_id`` is its id in the config, ``model`` the provider's name."""
+    """A model behind a connection.
 
-    def __init__(self, model_id: str, model: str, codec: ClientCodec, connection: Connection) -> None:
+    Args:
+        model_id: its id in the config.
+        model: the provider's name for it.
+        protocol: of the provider.
+        connection: to the provider.
+        address: the base URL of the provider.
+    """
+
+    def __init__(
+        self, model_id: str, model: str, protocol: WireProtocol, connection: SdkConnection, address: str
+    ) -> None:
         self._id, self._model = model_id, model
-        self._codec, self._connection = codec, connection
+        self._protocol, self._connection = protocol, connection
+        self._options, self._caps = protocol.options_at(address), protocol.caps_at(address)
 
     @property
     def id(self) -> str:
@@ -67,15 +61,9 @@ class RemoteModel:
         Raises:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
-        codec, taken = self._codec, call_ids(request)
-        answer = ReplyDecoder(
-            stream_decoder=partial(codec.stream_decoder, taken=taken),
-            whole_reply=partial(codec.whole_reply, taken=taken),
-            error_from=codec.error_from,
-            request_id_header=codec.request_id_header,
-        )
-        body, headers = codec.request_body(request, self._model), codec.headers(request)
-        return await self._connection.ask(codec.path, body, answer, headers=headers)
+        body = {**self._options, **self._protocol.request_body(request, self._model, self._caps)}
+        headers = self._protocol.request_headers(request)
+        return await self._connection.ask(body, headers=headers, taken=call_ids(request))
 
     async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
         """Return None: the provider has no record of earlier calls."""

@@ -6,26 +6,41 @@ No key, address, header, proxy or log setting comes from the environment unless 
 from __future__ import annotations
 
 import os
+import ssl
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import certifi
 import httpx2
 
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterator
-
-    from httpx2 import AsyncClient, Timeout
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from codetaste.llm.config import ModelConfig
 
 
 CONNECT_TIMEOUT_S = 30.0
 
-READ_TIMEOUT_S = 300.0
-"""Default for the longest time without any byte from a provider."""
+MAX_ERROR_BYTES = 1024 * 1024
+"""Larger than any provider's error message."""
+
+
+@dataclass(frozen=True, slots=True)
+class SdkClient:
+    """An official SDK client; it reads nothing from the environment and retries nothing.
+
+    Attributes:
+        client: the client.
+        stream_class: the SDK's class for a stream.
+        headers: sent with every request in addition to the SDK's own.
+    """
+
+    client: Any
+    stream_class: type[Any]
+    headers: Mapping[str, Any] = field(default_factory=dict)
 
 
 def api_key_for(config: ModelConfig) -> str:
@@ -55,22 +70,61 @@ def without_env(prefix: str) -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def read_timeout(timeout_s: float, read_timeout_s: float) -> Timeout:
-    """Return the httpx timeouts for calls that may take ``timeout_s`` seconds in total."""
-    import httpx2  # noqa: PLC0415 - heavy
+def anthropic_client(api_key: str, base_url: str, timeout_s: float, read_timeout_s: float) -> SdkClient:
+    """Return the client of the Anthropic SDK.
 
+    Args:
+        api_key: the key.
+        base_url: the prefix of the protocol's path.
+        timeout_s: time limit of one call.
+        read_timeout_s: the longest time without any data from the provider.
+    """
+    timeout = _timeouts(timeout_s, read_timeout_s)
+    with without_env("ANTHROPIC_"):
+        from anthropic import AsyncAnthropic, AsyncStream  # noqa: PLC0415 - heavy
+
+        client = AsyncAnthropic(
+            api_key=api_key,
+            base_url=base_url,
+            webhook_key="",
+            timeout=timeout,
+            max_retries=0,
+            open_telemetry=False,
+            http_client=http_client(base_url, timeout),
+        )
+    return SdkClient(client, AsyncStream[object])
+
+
+def openai_client(api_key: str, base_url: str, timeout_s: float, read_timeout_s: float) -> SdkClient:
+    """Return the client of the OpenAI SDK, which sends no authorization header without a key.
+
+    Arguments as ``anthropic_client``; the key is "" for a server that needs none.
+    """
+    timeout = _timeouts(timeout_s, read_timeout_s)
+    with without_env("OPENAI_"):
+        from openai import AsyncOpenAI, AsyncStream, Omit  # noqa: PLC0415 - heavy
+
+        client = AsyncOpenAI(
+            api_key=api_key or "none",
+            base_url=base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=http_client(base_url, timeout),
+        )
+    return SdkClient(client, AsyncStream[object], {} if api_key else {"Authorization": Omit()})
+
+
+def _timeouts(timeout_s: float, read_timeout_s: float) -> httpx2.Timeout:
     return httpx2.Timeout(min(timeout_s, read_timeout_s), connect=min(timeout_s, CONNECT_TIMEOUT_S))
 
 
-def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
-    """Create the httpx client for an SDK; proxy and SSL environment variables are ignored.
+def http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+    """Create the HTTP client for an SDK; proxy and SSL environment variables are ignored.
 
     Only TLS connections, which are expensive to open, are kept alive. Plain HTTP servers such as llama.cpp's
     close the connection after a streamed reply although they announce keep-alive; a call sent at that moment
     is lost, and it is unknown whether it was billed.
     """
-    import httpx2  # noqa: PLC0415 - heavy
-
     secure = base_url.lower().startswith("https:")
     return httpx2.AsyncClient(
         base_url=base_url,
@@ -86,17 +140,9 @@ def http_client(base_url: str, timeout: Timeout) -> AsyncClient:
 
 def trust_store() -> ssl.SSLContext:
     """Return a TLS context that trusts the system's CAs (SSL_CERT_FILE included) and certifi's bundle."""
-    import ssl  # noqa: PLC0415 - only for https
-
-    import certifi  # noqa: PLC0415 - only for https
-
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
-
-
-MAX_ERROR_BYTES = 1024 * 1024
-"""Larger than any provider's error message."""
 
 
 async def limit_error_body(response: httpx2.Response) -> None:

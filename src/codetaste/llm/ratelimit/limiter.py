@@ -286,7 +286,7 @@ class RateLimiter:
         message = (
             f"{self.name} is given up: it has answered nothing for {backoff.refused_for_s:.0f} s but "
             f"{backoff.refused_rounds} refusals, the last: {error}; "
-            "to wait longer, raise rate_limit_patience of the model, or run again later"
+            "to wait longer, raise rate_limit_timeout of the model, or run again later"
         )
         waiters, self._waiters = self._waiters, OrderedDict()
         for waiter in waiters:

@@ -25,10 +25,7 @@ class LimiterKey:
 
 def limiter_key_for(config: ModelConfig) -> LimiterKey:
     """Return the limiter key of ``config``; a model without a remote provider has one of its own."""
-    remote = config.provider not in {"scripted", "replay"} and not (
-        config.cassette and config.mode == "replay"
-    )
-    if not remote:
+    if config.protocol is None or (config.cassette and config.mode == "replay"):
         return LimiterKey(config.provider, "", config.id, "")
     key = os.environ.get(config.key_env or "", "").strip()
     address = config.address.rstrip("/")
@@ -49,11 +46,11 @@ class LimiterRegistry:
         limiter = self._of.get(key)
         if limiter is None:
             limiter = self._of[key] = RateLimiter(
-                config.id, maximum=config.max_concurrency, patience_s=config.rate_limit_patience
+                config.id, maximum=config.max_concurrency, patience_s=config.rate_limit_timeout
             )
             return limiter
         limiter.name += f" and {config.id}"
         limiter.maximum = min(limiter.maximum, config.max_concurrency)
         congestion = limiter.adaptive_limit
-        congestion.patience_s = min(congestion.patience_s, config.rate_limit_patience)
+        congestion.patience_s = min(congestion.patience_s, config.rate_limit_timeout)
         return limiter

@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from codetaste.errors import ModelError
 from codetaste.llm.wire.common.http import read_json
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from codetaste.llm.messages import Reply, Usage
-
-
-class UsageStreamDecoder(Protocol):
-    """Decodes a streamed reply and reports its usage."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the reply is complete."""
-        ...
-
-    @property
-    def usage(self) -> Usage | None:
-        """The usage that the provider has reported so far."""
-        ...
-
-    def feed(self, data: str) -> None:
-        """Take the data of one event."""
-        ...
-
-    def reply(self) -> Reply:
-        """Return the complete reply."""
-        ...
+    from codetaste.llm.wire.protocols import WireProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +38,14 @@ class UsageTap:
     """Takes the bytes of one forwarded response with status 200, in chunks of any size; never raises.
 
     Args:
-        decoder: decodes a stream; None for a response that is not streamed.
-        whole_reply: decodes the parsed body of a response that is not streamed.
+        protocol: of the response.
+        streamed: whether the response is an event stream, as its content type says.
+        request_id: the provider's id of the request.
     """
 
-    def __init__(self, decoder: UsageStreamDecoder | None, whole_reply: Callable[[Any], Reply]) -> None:
-        self._decoder, self._whole_reply = decoder, whole_reply
+    def __init__(self, protocol: WireProtocol, *, streamed: bool, request_id: str = "") -> None:
+        self._protocol, self._request_id = protocol, request_id
+        self._decoder = protocol.stream_decoder(request_id) if streamed else None
         self._events = SseParser()
         self._body = bytearray()
         self._complete = False
@@ -109,4 +88,5 @@ class UsageTap:
     def _decode(self) -> Reply:
         if self._decoder is not None:
             return self._decoder.reply()
-        return self._whole_reply(read_json(self._body.decode("utf-8", "replace")))
+        body = read_json(self._body.decode("utf-8", "replace"))
+        return self._protocol.whole_reply(body, self._request_id)

@@ -1,18 +1,16 @@
-"""The run directory as storage: its lock, its store of long texts, and errors of the disk.
+"""Long texts of a run directory, each stored once under the SHA-256 of its bytes.
 
-Long texts are stored once, under the SHA-256 of their bytes, so that the journal's lines stay short.
+So the journal's lines stay short.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import os
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from codetaste.core.files import _write_durably, storage_error, sync_directory
+from codetaste.core.files import storage_error, sync_directory, write_atomically
 from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ class Blobs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._known: set[str] = set()
-        self._serial = itertools.count()
 
     async def store(self, text: str) -> str:
         """Store ``text`` unless it is stored already, and return its digest; durable on return.
@@ -46,8 +43,7 @@ class Blobs:
         Raises:
             JournalError: the text is missing or damaged.
         """
-        data = await anyio.to_thread.run_sync(self._read_blob, digest)
-        return data.decode("utf-8", "surrogatepass")
+        return await anyio.to_thread.run_sync(self.read, digest)
 
     def path(self, digest: str) -> Path:
         """Return the path of the text with ``digest``."""
@@ -57,29 +53,23 @@ class Blobs:
         target = self.path(digest)
         if target.exists():
             return
-        temporary = target.with_name(f".{digest}.{os.getpid()}.{next(self._serial)}")
+        write_atomically(target, data)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                _write_durably(temporary, data)
-                temporary.rename(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-            sync_directory(target.parent)
             sync_directory(self._directory)
         except OSError as error:
-            raise storage_error(error, target) from error
+            raise storage_error(error, target, JournalError) from error
 
-    def _read_blob(self, digest: str) -> bytes:
+    def read(self, digest: str) -> str:
+        """Return the text whose digest is ``digest``, as ``load`` does; does blocking I/O."""
         path = self.path(digest)
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
             raise JournalError(f"{path} is missing; restore it, or rerun the job that wrote it") from error
         except OSError as error:
-            raise storage_error(error, path) from error
+            raise storage_error(error, path, JournalError) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise JournalError(
                 f"{path} is damaged: its content does not match its hash; rerun the job that wrote it"
             )
-        return data
+        return data.decode("utf-8", "surrogatepass")

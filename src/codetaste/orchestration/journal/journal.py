@@ -156,7 +156,7 @@ class Journal:
             try:
                 await anyio.to_thread.run_sync(self._write, data, limiter=self._limiter)
             except OSError as error:
-                self._failure = storage_error(error, self.path)
+                self._failure = storage_error(error, self.path, JournalError)
                 self.failed.set()
             else:
                 self._size += len(data)
@@ -239,7 +239,7 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
                 end += len(raw)
                 yield end, line
     except OSError as error:
-        raise storage_error(error, path) from error
+        raise storage_error(error, path, JournalError) from error
 
 
 def check_format(path: Path) -> None:
@@ -252,8 +252,8 @@ def check_format(path: Path) -> None:
         with path.open("rb") as file:
             line = _parse(file.readline())
     except OSError as error:
-        raise storage_error(error, path) from error
-    if line is not None:
+        raise storage_error(error, path, JournalError) from error
+    if line is not None and line["event"] == "journal":
         _check_format(path, line)
 
 
@@ -302,7 +302,7 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
         if descriptor >= 0:
             os.close(descriptor)
         if isinstance(error, OSError):
-            raise storage_error(error, path) from error
+            raise storage_error(error, path, JournalError) from error
         raise
     repaired = f"{path}: a torn last line of {torn} bytes was cut off" if torn else ""
     return Journal(path, descriptor, end, repaired)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import anyio.lowlevel
-
 from codetaste.orchestration.events import MoneyChanged, Note, WaitEnded, WaitStarted
 
 if TYPE_CHECKING:
@@ -34,20 +32,18 @@ class RunRecorder:
         self.reservations: dict[str, Reservation] = {}
         """Reservations of calls that may still be settled, by the call's name."""
 
-    async def write(self, line: JournalLine, *, deferrable: bool = False) -> None:
-        """Fold and write ``line``; returns when it is durable. A ``deferrable`` line may wait for others.
+    async def write(self, line: JournalLine) -> None:
+        """Fold and write ``line``; returns when it is durable.
 
         Raises:
             StorageFull: the line is not durable.
         """
-        await self.queue(line, deferrable=deferrable).wait_durable()
-        if deferrable:  # other callers that wait for the same group go first
-            await anyio.lowlevel.cancel_shielded_checkpoint()
+        await self.queue(line).wait_durable()
 
-    def queue(self, line: JournalLine, *, deferrable: bool = False) -> CommitGroup:
+    def queue(self, line: JournalLine) -> CommitGroup:
         """Fold and queue ``line``; it is durable when the returned group is."""
         line["t"] = round(time.time(), 3)
-        group = self.journal.queue(line, deferrable=deferrable)
+        group = self.journal.queue(line)
         self.history.apply(line)
         return group
 

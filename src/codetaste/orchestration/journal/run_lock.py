@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import time
 from typing import TYPE_CHECKING
 
-from codetaste.core.files import storage_error
-from codetaste.errors import RunBusy
+from codetaste.core.files import storage_error, try_lock
+from codetaste.errors import JournalError, RunBusy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,23 +26,22 @@ def lock_directory(directory: Path) -> int:
         RunBusy: another process holds the lock.
         JournalError: the directory cannot be created or written.
     """
+    descriptor = -1
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if _lock(descriptor):
+            # For humans only; the kernel decides who owns the lock.
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+            return descriptor
+        owner = _read_owner(descriptor) or "another process"
     except OSError as error:
-        raise storage_error(error, directory) from error
-    try:
-        _lock(descriptor)
-        # For humans only; the kernel decides who owns the lock.
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-    except OSError as error:
-        owner = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            raise RunBusy(f"{directory} is in use by {owner}; wait for it or stop it") from error
-        raise storage_error(error, directory) from error
-    return descriptor
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise storage_error(error, f"{directory} cannot be the run directory", JournalError) from error
+    os.close(descriptor)
+    raise RunBusy(f"{directory} is in use by {owner}; wait for it or stop it")
 
 
 def lock_owner(directory: Path) -> str:
@@ -53,21 +51,21 @@ def lock_owner(directory: Path) -> str:
     except OSError:
         return ""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return "" if try_lock(descriptor, shared=True) else _read_owner(descriptor)
     except OSError:
-        return os.pread(descriptor, 300, 0).decode(errors="replace")
+        return _read_owner(descriptor)
     finally:
         os.close(descriptor)
-    return ""
 
 
-def _lock(descriptor: int) -> None:
+def _read_owner(descriptor: int) -> str:
+    return os.pread(descriptor, 300, 0).decode(errors="replace")
+
+
+def _lock(descriptor: int) -> bool:
     """Take the lock; retry, since ``lock_owner`` in another process holds it for an instant."""
     for _ in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        else:
-            return
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(descriptor):
+            return True
+        time.sleep(0.01)
+    return try_lock(descriptor)

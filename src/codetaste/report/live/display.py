@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from codetaste.core.text import printable
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.events import (
     CallRetrying,
@@ -17,7 +18,6 @@ from codetaste.orchestration.events import (
     JobStarted,
     Note,
 )
-from codetaste.report.live.progress import RunProgress, printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.budget.cost import BudgetSnapshot
     from codetaste.orchestration.events import Event
-    from codetaste.report.live.progress import JobProgress
+    from codetaste.report.live.progress import JobProgress, RunProgress
 
 REFRESH_S = 0.25
 _ROWS = 20

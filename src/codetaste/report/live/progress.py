@@ -105,9 +105,3 @@ class RunProgress:
 
     def _job(self, key: str) -> JobProgress:
         return self.jobs.setdefault(key, JobProgress(key, key, ""))
-
-
-def printable(text: str, limit: int = 300) -> str:
-    """Make untrusted text safe for one line of a terminal: no control characters, limited length."""
-    flat = "".join(char if char.isprintable() else " " for char in text)
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

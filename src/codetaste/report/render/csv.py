@@ -11,7 +11,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.statistics.measures import Unit
 
@@ -25,7 +25,7 @@ HEADER = (
     "aggregation",
     "section",
     "row",
-    "over",
+    "heading",
     "column",
     "unit",
     "value",
@@ -58,7 +58,7 @@ def _rows(table: Table) -> Iterator[list[str]]:
     title_columns = [
         position
         for position, column in enumerate(table.columns)
-        if column.unit is Unit.TEXT and not column.over
+        if column.unit is Unit.TEXT and not column.heading
     ]
     named = [position for position in title_columns if table.columns[position].title]
     for number, row in enumerate(table.rows, 1):
@@ -70,7 +70,7 @@ def _rows(table: Table) -> Iterator[list[str]]:
                     table.aggregation,
                     spreadsheet_safe(row.section),
                     spreadsheet_safe(title),
-                    spreadsheet_safe(column.over),
+                    spreadsheet_safe(column.heading),
                 ]
                 yield [*start, column.name, column.unit, *_values(cell)]
 

@@ -19,7 +19,7 @@ def table_to_json(table: Table) -> dict[str, Any]:
         "title": table.title,
         "aggregation": table.aggregation or None,
         "columns": [
-            {"name": each.name, "title": each.title, "over": each.over or None, "unit": str(each.unit)}
+            {"name": each.name, "title": each.title, "heading": each.heading or None, "unit": str(each.unit)}
             for each in table.columns
         ],
         "rows": [
@@ -32,7 +32,7 @@ def table_to_json(table: Table) -> dict[str, Any]:
 
 def problem_to_json(problem: ReadProblem) -> dict[str, str]:
     """Return a problem of reading records as JSON data."""
-    return {"kind": str(problem.kind), "place": problem.location, "text": problem.text}
+    return {"kind": str(problem.kind), "location": problem.location, "text": problem.text}
 
 
 def _cell(cell: Cell) -> Any:  # noqa: ANN401 - JSON

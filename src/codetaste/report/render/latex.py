@@ -11,7 +11,7 @@ import unicodedata
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 
@@ -112,12 +112,14 @@ def _spec(column: Column, two: bool) -> str:
 
 def _heads(table: Table, split: list[bool]) -> list[str]:
     lines = []
-    if any(column.over for column in table.columns):
+    if any(column.heading for column in table.columns):
         cells, rules, at = [], [], 1
-        for over, same in groupby(zip(table.columns, split, strict=True), key=lambda pair: pair[0].over):
+        for heading, same in groupby(
+            zip(table.columns, split, strict=True), key=lambda pair: pair[0].heading
+        ):
             span = sum(1 + two for _, two in same)
-            cells.append(rf"\multicolumn{{{span}}}{{c}}{{{escape(over)}}}")
-            if over:
+            cells.append(rf"\multicolumn{{{span}}}{{c}}{{{escape(heading)}}}")
+            if heading:
                 rules.append(rf"\cmidrule(lr){{{at}-{at + span - 1}}}")
             at += span
         lines += [f"    {' & '.join(cells)} \\\\", f"    {' '.join(rules)}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 
@@ -49,7 +49,7 @@ def escape(text: str) -> str:
 
 def _head(column: Column) -> str:
     title = f"{column.title} ({column.sign})" if column.sign else column.title
-    return escape(f"{column.over}: {title}" if column.over else title)
+    return escape(f"{column.heading}: {title}" if column.heading else title)
 
 
 def _cell(cell: Cell, column: Column) -> str:

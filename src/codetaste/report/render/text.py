@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from codetaste.report.live.progress import printable
+from codetaste.core.text import printable
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 
@@ -28,7 +28,7 @@ _MIN_WIDTH = 40
 class _TextColumn:
     """A column of the rendered table, whose lines all have the same width."""
 
-    over: str
+    heading: str
     head: str
     body: tuple[str, ...]
 
@@ -60,7 +60,7 @@ def render_text(table: Table, width: int | None = None) -> str:
 def _count_title_columns(columns: Sequence[Column]) -> int:
     """Count the text columns at the beginning of a row, which are its title."""
     for position, column in enumerate(columns):
-        if column.unit is not Unit.TEXT or column.over:
+        if column.unit is not Unit.TEXT or column.heading:
             return position
     return min(1, len(columns))
 
@@ -68,14 +68,16 @@ def _count_title_columns(columns: Sequence[Column]) -> int:
 def _text_column(column: Column, rows: Iterable[Row], position: int) -> _TextColumn:
     """Align a column: text on the left, numbers at the decimal point, intervals at ±."""
     cells = [tuple(_fit(part) for part in format_cell(row.cells[position], column)) for row in rows]
-    title = _fit(f"{column.title} ({column.sign})" if column.sign and not column.over else column.title)
+    title = _fit(f"{column.title} ({column.sign})" if column.sign and not column.heading else column.title)
     tail = max((_columns_of(after) for _, after in cells), default=0)
     if column.unit is Unit.TEXT:
         width = max([_columns_of(title), *(_columns_of(text) for text, _ in cells)])
-        return _TextColumn(column.over, _left(title, width), tuple(_left(text, width) for text, _ in cells))
+        return _TextColumn(
+            column.heading, _left(title, width), tuple(_left(text, width) for text, _ in cells)
+        )
     width = max([_columns_of(title), *(_columns_of(text) + tail for text, _ in cells)])
     body = tuple(_right(text + _left(after, tail), width) for text, after in cells)
-    return _TextColumn(column.over, _right(title, width), body)
+    return _TextColumn(column.heading, _right(title, width), body)
 
 
 def _blocks(
@@ -84,9 +86,9 @@ def _blocks(
     """Distribute columns over blocks that fit beside the row titles; those of one heading stay together."""
     room = None if width is None else max(width, _MIN_WIDTH) - len(_INDENT) - _wide(titles)
     blocks: list[list[_TextColumn]] = [[]]
-    for over, same in groupby(text_columns, key=lambda each: each.over):
+    for heading, same in groupby(text_columns, key=lambda each: each.heading):
         parts = list(same)
-        for part in [parts] if over else [[each] for each in parts]:
+        for part in [parts] if heading else [[each] for each in parts]:
             if room is not None and blocks[-1] and _wide([*blocks[-1], *part]) > room:
                 blocks.append([])
             blocks[-1] += part
@@ -100,7 +102,7 @@ def _wide(text_columns: Iterable[_TextColumn]) -> int:
 def _render_block(table: Table, text_columns: Sequence[_TextColumn]) -> list[str]:
     indent = _INDENT if table.section else ""
     lines = []
-    if any(each.over for each in text_columns):
+    if any(each.heading for each in text_columns):
         lines += [indent + line for line in _headings(text_columns)]
     lines.append(indent + _GAP.join(each.head for each in text_columns))
     section = None
@@ -115,9 +117,9 @@ def _render_block(table: Table, text_columns: Sequence[_TextColumn]) -> list[str
 def _headings(text_columns: Sequence[_TextColumn]) -> list[str]:
     """Render the headings above columns; they are wrapped, because truncated ones could look alike."""
     columns = []
-    for over, same in groupby(text_columns, key=lambda each: each.over):
+    for heading, same in groupby(text_columns, key=lambda each: each.heading):
         width = _wide(same) - len(_GAP)
-        columns.append([_left(piece, width) for piece in _pieces(printable(over, _MAX_OVER), width)])
+        columns.append([_left(piece, width) for piece in _pieces(printable(heading, _MAX_OVER), width)])
     height = max(len(column) for column in columns)
     padded = [[" " * _columns_of(column[0])] * (height - len(column)) + column for column in columns]
     return [_GAP.join(line) for line in zip(*padded, strict=True)]

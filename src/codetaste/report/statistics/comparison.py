@@ -2,7 +2,7 @@
 
 Each pair of agents is compared on the instances that both have trials of, with attempts averaged, by a
 sign-flip test over whole repositories. All p values of a comparison are corrected together
-(Benjamini-Hochberg). With ``by="lane"`` the tracks and modes of each agent are compared instead: does
+(Benjamini-Hochberg). With ``by="track_mode"`` the tracks and modes of each agent are compared instead: does
 planning help?
 """
 
@@ -15,6 +15,7 @@ from itertools import combinations
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal
 
+from codetaste.core.text import plural
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation, Grouping
 from codetaste.report.statistics.intervals import Interval, benjamini_hochberg, paired_permutation
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 """False discovery rate: the expected share of wrong ones among all differences called significant."""
 COMPARED_MEASURES = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
-ComparisonAxis = Literal["agent", "lane"]
+ComparisonAxis = Literal["agent", "track_mode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class Comparison:
 
 
 def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Comparison:
-    """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
+    """Compare agents in each track and mode, or with ``by="track_mode"`` the tracks and modes of each agent.
 
     Intervals and tests treat the instances of one repository as a cluster.
     """
@@ -256,9 +257,3 @@ def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]
             f" significant (least possible p: {2.0 ** (1 - most):.2g})"
         )
     return notes
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """Format a count with its noun: "1 repository", "1,600 trials"."""
-    many = many or f"{one}s"
-    return f"{count:,} {one if count == 1 else many}"

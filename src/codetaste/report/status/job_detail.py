@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import TRANSCRIPTS_FOLDER
 from codetaste.errors import ConfigError
 from codetaste.orchestration.budget.node import CallState
 from codetaste.report.live.logs import log_name, logs_folder
@@ -67,7 +68,7 @@ def _detail(watcher: RunWatcher, job: JobStatus, calls: list[CallRecord], *, liv
     history = watcher.history.job(job.key)
     times = watcher.view.job(job.key)
     log = logs_folder(watcher.directory) / log_name(job.key)
-    transcript = watcher.directory / "transcripts" / f"{job.key}.jsonl"
+    transcript = watcher.directory / TRANSCRIPTS_FOLDER / f"{job.key}.jsonl"
     return JobDetail(
         job,
         history.title,

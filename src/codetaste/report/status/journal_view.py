@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from codetaste.llm.messages import Usage
 from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 RATE_WINDOW_S = 300.0
 _YEAR_9999 = 253_370_764_800.0
 MAX_NOTES = 20
-USAGE_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
 @dataclass(slots=True)
@@ -247,4 +247,4 @@ def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
         usage = value["reply"].get("usage")
     if not isinstance(usage, dict):
         return {}
-    return {kind: usage[kind] for kind in USAGE_KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
+    return {kind: usage[kind] for kind in Usage.KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}

@@ -8,13 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
 from codetaste.orchestration.journal.run_lock import lock_owner
 from codetaste.orchestration.wait import Wait, WaitReason
-from codetaste.report.live.progress import printable
 from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
 from codetaste.report.status.model import Capacity, JobStatus, JobWait, ModelStatus, RunStatus, Spend
 
@@ -264,6 +265,6 @@ def _count_waiting(jobs: Iterable[JobStatus]) -> Counter[str]:
 
 def find_products(directory: Path) -> tuple[Path, ...]:
     """Return the result folders of a run, each in the published layout."""
-    outputs = directory / "outputs"
-    benchmarks = sorted(table.parent for table in directory.glob("*/*/instances.csv"))
+    outputs = directory / OUTPUTS_FOLDER
+    benchmarks = sorted(table.parent for table in directory.glob(f"*/*/{INSTANCES_FILE}"))
     return (*benchmarks, outputs) if outputs.is_dir() else tuple(benchmarks)

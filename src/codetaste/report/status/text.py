@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural, printable
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import JobState
 from codetaste.report.live.logs import logs_folder
-from codetaste.report.live.progress import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
 def _head_lines(status: RunStatus) -> list[str]:
     who = f"running: {printable(status.owner)}" if status.owner else "not running"
     count = len(status.sessions)
-    first = f"{printable(str(status.directory))}: {who}; {count} session{'' if count == 1 else 's'}"
+    first = f"{printable(str(status.directory))}: {who}; {plural(count, 'session')}"
     if count:
         first += f", the last since {_format_time(status.sessions[-1].at)}"
     lines = [first]

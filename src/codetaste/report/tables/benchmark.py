@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.report.statistics.comparison import plural
+from codetaste.core.text import plural
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Column, Row, Table
 

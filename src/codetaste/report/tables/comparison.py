@@ -6,15 +6,10 @@ from dataclasses import replace
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
+from codetaste.core.text import plural
 from codetaste.report.render.text import render_text
 from codetaste.report.statistics.aggregate import Aggregation
-from codetaste.report.statistics.comparison import (
-    ALPHA,
-    COMPARED_MEASURES,
-    Comparison,
-    compare_systems,
-    plural,
-)
+from codetaste.report.statistics.comparison import ALPHA, COMPARED_MEASURES, Comparison, compare_systems
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
@@ -46,7 +41,7 @@ def compare(
     aggregation: Aggregation | Literal["strict", "published", "both"] = "both",
     by: ComparisonAxis = "agent",
 ) -> Comparison:
-    """Compare agents in each track and mode, or with ``by="lane"`` the tracks and modes of each agent.
+    """Compare agents in each track and mode, or with ``by="track_mode"`` the tracks and modes of each agent.
 
     With both aggregations the result is the strict comparison, whose field ``published`` has the other one.
     """
@@ -72,9 +67,9 @@ def comparison_table(comparison: Comparison) -> Table:
     columns = [Column(comparison.by, "Agent" if agents else "Mode"), Column("sign", "")]
     for setting in comparison.settings:
         columns += [
-            Column("mean", "mean", Unit.FRACTION, over=setting),
-            Column("better_than", ">", over=setting),
-            Column("n", "n", Unit.COUNT, over=setting),
+            Column("mean", "mean", Unit.FRACTION, heading=setting),
+            Column("better_than", ">", heading=setting),
+            Column("n", "n", Unit.COUNT, heading=setting),
         ]
     with_values = {estimate.measure for estimate in comparison.estimates}
     measures = [measure for measure in COMPARED_MEASURES if measure in with_values]
@@ -145,7 +140,7 @@ def _format_difference(test: PairwiseTest) -> str:
 def differences_table(comparison: Comparison) -> Table:
     """Return a table with a row for each paired test."""
     columns = (
-        Column("place", "Track and mode" if comparison.by == "agent" else "Agent"),
+        Column("setting", "Track and mode" if comparison.by == "agent" else "Agent"),
         Column("first", "First"),
         Column("second", "Second"),
         Column("difference", "First - second", Unit.FRACTION),
@@ -181,13 +176,13 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
         "by": comparison.by,
         "aggregation": str(comparison.aggregation),
         "ranked_by": comparison.primary.name,
-        "contestants": list(comparison.systems),
-        "places": list(comparison.settings),
+        "systems": list(comparison.systems),
+        "settings": list(comparison.settings),
         "trials": comparison.trials,
         "instances": comparison.instances,
         "repositories": comparison.repositories,
-        "standings": [_estimate_to_json(each) for each in comparison.estimates],
-        "contests": [_test_to_json(each) for each in comparison.tests],
+        "estimates": [_estimate_to_json(each) for each in comparison.estimates],
+        "tests": [_test_to_json(each) for each in comparison.tests],
         "references": [_reference_to_json(each) for each in comparison.references],
         "notes": list(comparison.notes),
         "published": None if comparison.published is None else comparison_to_json(comparison.published),
@@ -196,8 +191,8 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
 
 def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
     return {
-        "contestant": estimate.system,
-        "place": estimate.setting,
+        "system": estimate.system,
+        "setting": estimate.setting,
         "measure": estimate.measure.name,
         **interval_to_json(estimate.interval),
         "missing": estimate.missing,
@@ -209,7 +204,7 @@ def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
 def _reference_to_json(reference: ReferenceMean) -> dict[str, Any]:
     return {
         "name": reference.name,
-        "place": reference.setting,
+        "setting": reference.setting,
         "measure": reference.measure.name,
         "mean": reference.mean,
         "n": reference.n,
@@ -232,7 +227,7 @@ def _test_to_json(test: PairwiseTest) -> dict[str, Any]:
     return {
         "first": test.first,
         "second": test.second,
-        "place": test.setting,
+        "setting": test.setting,
         "measure": test.measure.name,
         "difference": test.difference,
         "pairs": test.pairs,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import count_statuses
-from codetaste.report.statistics.comparison import plural
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
-_ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.REPLACED_IN_BULK, measures.BULK_EDITS)
+_ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.MADE_BULK_EDITS, measures.BULK_EDITS)
 _MAX_REASONS = 12
 """Reasons that are listed below the counts."""
 _ENDINGS = {

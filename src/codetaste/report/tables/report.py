@@ -82,7 +82,7 @@ def _table(name: str, view_: AggregatedTrials, comparisons: Mapping[Aggregation,
     if name == "differences":
         return differences_table(comparisons[view_.aggregation])
     if name == "modes":
-        return comparison_table(compare_systems(view_, "lane"))
+        return comparison_table(compare_systems(view_, "track_mode"))
     return _OF_VIEW[name](view_)
 
 
@@ -111,9 +111,9 @@ def problems_table(problems: Sequence[ReadProblem], notes: Sequence[str], *, lis
     title = f"{len(problems):,} in what was read{f' ({kinds})' if kinds else ''}"
     if listed:
         columns = (
-            Column("place", "Place"),
+            Column("location", "Location"),
             Column("kind", "Kind"),
-            Column("text", "What is wrong", over=" "),
+            Column("text", "What is wrong", heading=" "),
         )
         rows = [Row((problem.location, str(problem.kind), problem.text)) for problem in problems]
         rows += [Row(("", "note", note)) for note in notes]

@@ -31,15 +31,15 @@ MODE_COLUMN = Column("mode", "Mode")
 TRIALS_COLUMN = Column("trials", "Trials", Unit.COUNT)
 
 
-def measure_column(measure: Measure, *, over: str = "", bare: bool = False) -> Column:
+def measure_column(measure: Measure, *, heading: str = "", bare: bool = False) -> Column:
     """Return the column of a measure."""
-    return Column(measure.name, measure.title, measure.unit, measure.latex, over, bare)
+    return Column(measure.name, measure.title, measure.unit, measure.latex, heading, bare)
 
 
 def table_3(view: AggregatedTrials) -> Table:
     """IFR⁺, IFR⁻ and PASS: a row for each track and mode, three columns for each agent."""
     agents = view.ranked_agents()
-    columns = [measure_column(measure, over=agent, bare=True) for agent in agents for measure in _TABLE_3]
+    columns = [measure_column(measure, heading=agent, bare=True) for agent in agents for measure in _TABLE_3]
     rows = [
         Row(
             (

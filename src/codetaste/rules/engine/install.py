@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from codetaste.core.files import stale_folders
 from codetaste.core.paths import private_temporary_folder
 from codetaste.errors import EngineError, ToolMissing
 
@@ -44,6 +44,8 @@ PINNED_SHA256 = frozenset(
 UNPACK_TIMEOUT_S = 120.0
 
 _STALE_S = 3600.0
+
+_WORK_PREFIX = "unpack-"
 
 _CORE = "opengrep-core"
 
@@ -174,8 +176,11 @@ def _cache_folders(environ: Mapping[str, str]) -> Iterator[Path]:
 
 def _install(bundle: Path, folder: Path, home: Path) -> None:
     """Make the folder ``home`` with version and core (if the bundle has one), and rename it into place."""
-    _sweep(folder)
-    with tempfile.TemporaryDirectory(prefix="unpack-", dir=folder, ignore_cleanup_errors=True) as work:
+    for left in stale_folders(folder, _WORK_PREFIX, _STALE_S):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(
+        prefix=f"{_WORK_PREFIX}{os.getpid()}-", dir=folder, ignore_cleanup_errors=True
+    ) as work:
         unpacked, ready = Path(work) / "cache", Path(work) / "ready"
         ready.mkdir()
         version = _version(bundle, {"XDG_CACHE_HOME": str(unpacked), "HOME": work, "TMPDIR": work})
@@ -195,12 +200,6 @@ def _install(bundle: Path, folder: Path, home: Path) -> None:
         except OSError:
             if not (home / _LINK).exists():  # otherwise another process was faster
                 raise
-
-
-def _sweep(folder: Path) -> None:
-    for left in folder.glob("unpack-*"):
-        if time.time() - left.stat().st_mtime > _STALE_S:
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _works(core: Path) -> bool:

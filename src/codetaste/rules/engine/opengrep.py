@@ -7,7 +7,6 @@ private folder.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -15,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -26,6 +24,8 @@ import anyio.to_thread
 from anyio import CancelScope, CapacityLimiter
 
 from codetaste.core.concurrency import gather
+from codetaste.core.files import stale_folders
+from codetaste.core.processes import kill_process_group
 from codetaste.errors import EngineError
 from codetaste.rules.engine.bisect import FailedAttempt, bisect_failure
 from codetaste.rules.engine.output import RULE_ALIAS, UnreadableOutput, parse_output
@@ -187,7 +187,7 @@ class OpenGrep:
             with anyio.move_on_after(wall_s) as scope:
                 await process.wait()
         finally:
-            await _end(process)
+            await kill_process_group(process, REAP_S)
         if scope.cancelled_caught:
             return FailedAttempt("timeout", f"no answer in {wall_s:.1f} s")
         return await anyio.to_thread.run_sync(_read, folder, process.returncode, rules, files)
@@ -239,15 +239,6 @@ def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
     yield files[start:]
 
 
-async def _end(process: Process) -> None:
-    """Kill the process group and wait for it, for at most ``REAP_S`` seconds; shielded from cancellation."""
-    with anyio.move_on_after(REAP_S, shield=True):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        await process.aclose()
-
-
 def _read(
     folder: Path, returncode: int | None, rules: Sequence[Rule], files: Sequence[str]
 ) -> ScanResult | FailedAttempt:
@@ -281,6 +272,7 @@ def _exit_description(returncode: int | None) -> str:
 _FOLDER_PREFIX = "codetaste-scan-"
 
 _STALE_S = 3600.0
+"""Younger folders are left alone: their process may be in another PID namespace."""
 
 
 def make_scratch_folder(parent: Path | None) -> Path:
@@ -293,15 +285,5 @@ def make_scratch_folder(parent: Path | None) -> Path:
 @lru_cache(maxsize=8)
 def _sweep(folder: Path) -> None:
     """Remove folders of ended processes from ``folder``, once per process."""
-    for left in folder.glob(f"{_FOLDER_PREFIX}*"):
-        try:
-            # Only old folders: the process may exist in another PID namespace.
-            if time.time() - left.stat().st_mtime > _STALE_S and not _is_alive(left.name):
-                shutil.rmtree(left, ignore_errors=True)
-        except OSError:
-            continue
-
-
-def _is_alive(name: str) -> bool:
-    number = name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
-    return number.isdigit() and Path(f"/proc/{number}").exists()
+    for left in stale_folders(folder, _FOLDER_PREFIX, _STALE_S):
+        shutil.rmtree(left, ignore_errors=True)

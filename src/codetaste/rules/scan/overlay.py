@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import from_thread, to_thread
 
+from codetaste.core.files import storage_error
+from codetaste.errors import SourceError
 from codetaste.source.tree.overlay import OverlayTree
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,7 @@ def _new_folder(tree: OverlayTree) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="gathered-", dir=tree.overlay.parent))
     except OSError as error:
-        raise storage_error(error, f"cannot write below {tree.overlay.parent}") from error
+        raise storage_error(error, f"cannot write below {tree.overlay.parent}", SourceError) from error
 
 
 def _gather(tree: OverlayTree, files: Sequence[str], into: Path) -> None:
@@ -76,4 +77,4 @@ def _gather(tree: OverlayTree, files: Sequence[str], into: Path) -> None:
                 made.add(target.parent)
             shutil.copy(tree.folder(path) / path, target, follow_symlinks=False)
         except OSError as error:
-            raise storage_error(error, f"cannot copy {path} of the patched tree") from error
+            raise storage_error(error, f"cannot copy {path} of the patched tree", SourceError) from error

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.sandbox.containment.command import OPEN_FILES, SCRATCH_BYTES, CommandSpec, LaunchPlan
 from codetaste.sandbox.containment.lifetime import GUARD_PROCESSES, make_guard
-from codetaste.sandbox.seccomp import filter as seccomp
+from codetaste.sandbox.seccomp.filter import FilterGaps, assemble_shell_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def plan_launch(program: Path, spec: CommandSpec) -> LaunchPlan:
     guard = make_guard()
     # For files, root in the sandbox is root on the host, and device nodes cannot be mounted read-only: their
     # modes are the host's.
-    filter_fd = open_memory_file(seccomp.assemble_shell_filter(seccomp.FilterGaps(files=os.getuid() == 0)))
+    filter_fd = open_memory_file(assemble_shell_filter(FilterGaps(files=os.getuid() == 0)))
     accounts = {path: open_memory_file(text.encode()) for path, text in _accounts().items()}
     arguments = (
         *(

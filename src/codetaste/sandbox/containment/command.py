@@ -1,4 +1,7 @@
-"""Running a contained program to its end, within limits, with no process left afterwards."""
+"""One contained command: what is run, how an engine launches it, and its run to the end within limits.
+
+When a run is over, however it ended, no process of the command is left.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,14 @@ from anyio import to_thread
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import CommandResult
-from codetaste.sandbox.containment import resources as cgroup
 from codetaste.sandbox.containment.lifetime import StatusPipe, kill_namespace, wait_gone
-from codetaste.sandbox.containment.resources import measure_folder, measure_process_tree
+from codetaste.sandbox.containment.resources import (
+    argv_in_cgroup,
+    make_cgroup,
+    measure_folder,
+    measure_process_tree,
+    remove_cgroup,
+)
 from codetaste.sandbox.output import BoundedOutput
 
 if TYPE_CHECKING:
@@ -30,18 +38,48 @@ if TYPE_CHECKING:
     from codetaste.sandbox.containment.host_view import HostView
     from codetaste.sandbox.containment.lifetime import ParentDeathGuard
 
-
+SCRATCH_BYTES = 64 * 1024**2
+"""Limit of the temporary folder of a command, and of any one file that it writes."""
+OPEN_FILES = 1024
 _FLOOD_BYTES = 64 * 1024**2
-
-_WATCH_EVERY_S = 0.1
-
-_END_WITHIN_S = 10.0
-
-_DRAIN_WITHIN_S = 2.0
-
+_WATCH_EVERY_S, _END_WITHIN_S, _DRAIN_WITHIN_S = 0.1, 10.0, 2.0
 _KILLED = 128 + signal.SIGKILL
-
 _STREAM_ENDED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """One command in one folder. Paths are real ones of the host."""
+
+    command: tuple[str, ...]
+    tree: Path
+    tools: Mapping[str, Path]
+    env: Mapping[str, str]
+    limits: CommandLimits
+    view: HostView
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """A program that runs a command contained, and reports on ``status``.
+
+    ``status`` is the reading end of a pipe with lines of JSON: ``{"child-pid": N}`` once there is a first
+    process in the namespace, ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could
+    not be contained.
+    """
+
+    argv: tuple[str, ...]
+    inherited_fds: tuple[int, ...]
+    """Descriptors that the program inherits; the caller closes them after the start."""
+    status_fd: int
+    has_pid_namespace: bool
+    """Whether killing the first process ends all others."""
+    own_processes: int
+    """Number of processes of the engine itself."""
+    guard: ParentDeathGuard | None = None
+    """Kills the program when codetaste dies."""
+    scratch: Path | None = None
+    """A host folder that the command may write to, removed by the program at the end."""
 
 
 @dataclass(slots=True)
@@ -100,10 +138,10 @@ async def run_contained(start: LaunchPlan, limits: CommandLimits, stdin: bytes) 
 async def _start(start: LaunchPlan, limits: CommandLimits, stdin: bytes) -> _RunningProcess:
     """Start the program; shielded, because a cancelled start would leave an unknown process."""
     with anyio.CancelScope(shield=True):
-        group = await to_thread.run_sync(cgroup.make_cgroup, limits.processes + start.own_processes + 1)
+        group = await to_thread.run_sync(make_cgroup, limits.processes + start.own_processes + 1)
         try:
             process = await anyio.open_process(
-                cgroup.argv_in_cgroup(group, start.argv),
+                argv_in_cgroup(group, start.argv),
                 stdin=PIPE if stdin else DEVNULL,
                 stdout=PIPE,
                 stderr=PIPE,
@@ -126,7 +164,7 @@ async def _start(start: LaunchPlan, limits: CommandLimits, stdin: bytes) -> _Run
 
 async def _clean_up(start: LaunchPlan, group: Path | None) -> None:
     """Remove leftovers on the host: the launcher may have been killed before it could."""
-    await to_thread.run_sync(cgroup.remove_cgroup, group)
+    await to_thread.run_sync(remove_cgroup, group)
     if start.scratch is not None and await anyio.Path(start.scratch).exists():
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
         await anyio.run_process(["/bin/rm", "-rf", "--", str(start.scratch)], check=False)
@@ -221,44 +259,3 @@ def _result(running: _RunningProcess, out: BoundedOutput, err: BoundedOutput, wa
         problem = message or f"its launcher ended with {running.process.returncode}"
         raise SandboxError(f"the command could not be contained: {problem}")
     return CommandResult(code, out.content(), stderr, out.truncated or err.truncated, timed_out, wall_s)
-
-
-SCRATCH_BYTES = 64 * 1024**2
-"""Limit of the temporary folder of a command, and of any one file that it writes."""
-
-OPEN_FILES = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
-    """One command in one folder. Paths are real ones of the host."""
-
-    command: tuple[str, ...]
-    tree: Path
-    tools: Mapping[str, Path]
-    env: Mapping[str, str]
-    limits: CommandLimits
-    view: HostView
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchPlan:
-    """A program that runs a command contained, and reports on ``status``.
-
-    ``status`` is the reading end of a pipe with lines of JSON: ``{"child-pid": N}`` once there is a first
-    process in the namespace, ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could
-    not be contained.
-    """
-
-    argv: tuple[str, ...]
-    inherited_fds: tuple[int, ...]
-    """Descriptors that the program inherits; the caller closes them after the start."""
-    status_fd: int
-    has_pid_namespace: bool
-    """Whether killing the first process ends all others."""
-    own_processes: int
-    """Number of processes of the engine itself."""
-    guard: ParentDeathGuard | None = None
-    """Kills the program when codetaste dies."""
-    scratch: Path | None = None
-    """A host folder that the command may write to, removed by the program at the end."""

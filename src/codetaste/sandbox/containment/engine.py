@@ -20,7 +20,7 @@ from codetaste.sandbox.containment.command import CommandSpec, LaunchPlan
 from codetaste.sandbox.containment.diagnose import suggest_landlock_fix, suggest_namespaces_fix
 from codetaste.sandbox.containment.host_view import command_environment, host_view
 from codetaste.sandbox.containment.lifetime import StatusPipe
-from codetaste.sandbox.seccomp import filter as seccomp
+from codetaste.sandbox.seccomp.filter import is_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,7 @@ def _probe() -> Iterator[EngineProbe]:
                 kind, "-", None, problem=f"{kind} is a Linux tool; {platform.system()} has none", fix=fix
             )
         return
-    if not seccomp.is_supported():
+    if not is_supported():
         machine = platform.machine()
         fix = "use an x86_64 or aarch64 machine"
         for kind in (BUBBLEWRAP, LANDLOCK):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox.containment.command import OPEN_FILES, SCRATCH_BYTES, CommandSpec, LaunchPlan
-from codetaste.sandbox.seccomp import filter as seccomp
+from codetaste.sandbox.seccomp.filter import FilterGaps, assemble_shell_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
     for name, path in order.tools.items():
         (tools / name).symlink_to(path)
     env = {"TMPDIR": str(scratch), **order.env, "PATH": f"{tools}:{order.env.get('PATH', '')}"}
-    gaps = seccomp.FilterGaps(
+    gaps = FilterGaps(
         files=True, processes=True, signals=version < _ABI_SCOPE, truncate=version < _ABI_TRUNCATE
     )
     status_fd, report_fd = os.pipe()
@@ -93,7 +93,7 @@ def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
         "scratch": str(scratch),
         "limits": _limits(order),
         "landlock": _ruleset(version, order, scratch),
-        "seccomp": seccomp.assemble_shell_filter(gaps),
+        "seccomp": assemble_shell_filter(gaps),
     }
     order_fd = os.memfd_create("codetaste")
     os.write(order_fd, marshal.dumps(plan))

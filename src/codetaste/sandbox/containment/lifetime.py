@@ -1,8 +1,8 @@
-"""Ending a program when codetaste dies: a guard in its process group, which then kills the group.
+"""The life of a contained program: its status, its end with codetaste, and the end of its namespace.
 
-Every child would have to ask for the signal of a dying parent (PR_SET_PDEATHSIG) itself, and a parent that
-dies before that leaves it running. The guard reads from a pipe whose other end only codetaste holds; it
-closes when codetaste closes it, or dies.
+A guard in its process group kills the group when codetaste dies. Every child would have to ask for the signal
+of a dying parent (PR_SET_PDEATHSIG) itself, and a parent that dies before that leaves it running. The guard
+reads from a pipe whose other end only codetaste holds; it closes when codetaste closes it, or dies.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GUARD_SCRIPT = """
 exec "$@"
 """
 
-_GONE_WITHIN_S = 1.0
+_GONE_WITHIN_S, _REPORT_WITHIN_S = 1.0, 2.0
 
 GUARD_PROCESSES = 1
 """Number of processes of a guard."""
@@ -51,7 +51,7 @@ GUARD_PROCESSES = 1
 
 @dataclass(slots=True)
 class ParentDeathGuard:
-    """The two ends of the pipe: the program inherits ``reading``, codetaste keeps ``writing``."""
+    """The two ends of the pipe: the program inherits ``read_fd``, codetaste keeps ``write_fd``."""
 
     read_fd: int
     write_fd: int
@@ -92,9 +92,6 @@ class ParentDeathGuard:
 def make_guard() -> ParentDeathGuard:
     """Return a guard for one program."""
     return ParentDeathGuard(*os.pipe())
-
-
-_REPORT_WITHIN_S = 2.0
 
 
 async def kill_namespace(process: Process, report: StatusPipe) -> None:

@@ -1,4 +1,7 @@
-"""Current usage of a process tree, read from /proc: no kernel limit bounds all its processes together."""
+"""The resources of a process tree: measured from /proc, and the control group that limits its processes.
+
+It is measured because no kernel limit bounds the memory of all its processes together.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-
 _PARENT, _THREADS, _RESIDENT = 1, 17, 21  # fields of /proc/PID/stat, counted after the name in brackets
-
 _KIB, _BLOCK = 1024, 512
-
 _MAX_PATH = 3000  # characters; Linux allows 4095
+_HIERARCHIES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, version 2
+_COUNTER = itertools.count()
+_JOIN = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
+_REMOVE_WITHIN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +110,6 @@ def _proportional_share(pid: int, default: int) -> int:
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * _KIB
     return default
-
-
-_HIERARCHIES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, version 2
-
-_COUNTER = itertools.count()
-
-_JOIN = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
-
-_REMOVE_WITHIN_S = 2.0
 
 
 def make_cgroup(processes: int) -> Path | None:

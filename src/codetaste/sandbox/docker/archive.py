@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.core.tar import TarScanner
+from codetaste.core.tar import DamagedTar, TarMember, TarReader
 from codetaste.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -24,6 +24,53 @@ _IN_MEMORY = 8 * 1024**2
 _STAT_HEADER = "X-Docker-Container-Path-Stat"
 _LINK = 1 << 27
 """The symlink bit of a file mode in Go."""
+
+
+class MemberNames:
+    """Reads the names of the members of an archive that is fed piece by piece."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._reader = TarReader(self)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end of the archive was read."""
+        return self._reader.ended
+
+    def feed(self, piece: bytes) -> list[str]:
+        """Return the names of the members whose headers are complete with this piece.
+
+        Raises:
+            SandboxError: it is not a tar archive.
+        """
+        self._names = []
+        try:
+            if piece:
+                self._reader.feed(piece)
+        except DamagedTar as error:
+            raise SandboxError(f"an archive cannot be read: {error}") from error
+        return self._names
+
+    def finish(self) -> None:
+        """Check that the archive is complete.
+
+        Raises:
+            SandboxError: its end is missing.
+        """
+        if not self.complete:
+            raise SandboxError("an archive is incomplete")
+
+    def member(self, member: TarMember) -> bool:
+        """Store the name of ``member``; its content is skipped."""
+        self._names.append(member.name.decode("utf-8", "surrogateescape"))
+        return False
+
+    def content(self, chunk: bytes) -> None:
+        """Receive no content."""
+
+    def end(self) -> None:
+        """Receive no end of content."""
 
 
 class ArchiveUpload:
@@ -38,14 +85,14 @@ class ArchiveUpload:
         self.fault: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        walk = TarScanner()
+        names = MemberNames()
         try:
             async for piece in self._pieces():
-                for name in walk.feed(piece) if self._folders else ():
+                for name in names.feed(piece) if self._folders else ():
                     writable_folder_of(name, self._folders)
                 yield piece
             if self._folders:
-                walk.finish()
+                names.finish()
         except Exception as fault:
             self.fault = fault
             raise

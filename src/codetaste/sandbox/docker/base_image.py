@@ -112,7 +112,7 @@ async def create_container(
 ) -> str:
     """Create a container and return its id, with a disk quota of ``disk_bytes`` if the engine has quotas.
 
-    Records in ``engine.quota`` whether it has. Use it within ``asking``.
+    Records in ``engine.quota`` whether it has. Use it within ``engine_errors``.
 
     Raises:
         DockerError: the engine refused.

@@ -1,7 +1,7 @@
-"""A container engine that answers on a socket: Docker, or Podman by the Docker API.
+"""A container engine and the sockets where one may listen: Docker, or Podman by the Docker API.
 
-Every call is made within :func:`asking`, so every failure of an engine (not running, restarted during a call,
-disk full, image missing) becomes one line with its fix.
+Every call is made within ``engine_errors``, so every failure of an engine (not running, restarted during a
+call, disk full, image missing) becomes one line with its fix.
 """
 
 from __future__ import annotations
@@ -29,12 +29,25 @@ if TYPE_CHECKING:
 
     Params = Mapping[str, str] | Sequence[tuple[str, str]]
 
+_T = TypeVar("_T")
 
 DOCKER, PODMAN, AUTO = "docker", "podman", "auto"
-
 NAMED = "as named"
-
 _DOCKER_HOST, _CONTAINER_HOST = "DOCKER_HOST", "CONTAINER_HOST"
+CALL_S = 60.0
+"""Timeout of one call; an engine on a busy machine needs seconds to start a container."""
+NO_ENGINE = "no container engine answers here: "
+_GREETING_S = 5.0
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Between retries while the engine is down: a restart takes some seconds."""
+_MIN_API = (1, 40)
+"""API of Docker 19.03, the first with all calls that are used here."""
+_REASON = 500
+_UNREACHABLE = 900
+"""The status that aiodocker sets where there was no response."""
+_FAULT, _NOT_FOUND, _CONFLICT = 400, 404, 409
+_FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
+_NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,35 +112,8 @@ def _from_variable(variable: str) -> list[EngineSocket]:
     return [EngineSocket(variable, Path(path))] if scheme == "unix" and path else []
 
 
-_T = TypeVar("_T")
-
-CALL_S = 60.0
-"""Timeout of one call; an engine on a busy machine needs seconds to start a container."""
-
-NO_ENGINE = "no container engine answers here: "
-
-_GREETING_S = 5.0
-
-_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Between retries while the engine is down: a restart takes some seconds."""
-
-_MIN_API = (1, 40)
-"""API of Docker 19.03, the first with all calls that are used here."""
-
-_REASON = 500
-
-_UNREACHABLE = 900
-"""The status that aiodocker sets where there was no response."""
-
-_FAULT, _NOT_FOUND, _CONFLICT = 400, 404, 409
-
-_FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
-
-_NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
-
-
 class EngineGone(SandboxError):
-    """The engine does not answer, or closed the connection; ``unheard``: it never got the request."""
+    """The engine does not answer, or closed the connection; ``never_sent``: it did not get the request."""
 
     never_sent = False
 
@@ -176,7 +162,7 @@ class ContainerEngine:
         """Make a call that aiodocker has no method for; return the JSON of the response, None if it is empty.
 
         Raises:
-            DockerError: the engine refused. Use it within :func:`asking`.
+            DockerError: the engine refused. Use it within ``engine_errors``.
         """
         data = None if body is None else json.dumps(body).encode()
         async with self.stream(method, path, params=params or {}, data=data) as answer:
@@ -195,7 +181,7 @@ class ContainerEngine:
         """Make a call with a streamed response; the body is JSON if it is bytes, else a streamed archive.
 
         Raises:
-            DockerError: the engine refused. Use it within :func:`asking`.
+            DockerError: the engine refused. Use it within ``engine_errors``.
         """
         from aiodocker import DockerError  # noqa: PLC0415 - heavy
         from aiohttp import ClientTimeout  # noqa: PLC0415
@@ -288,7 +274,7 @@ async def retry_while_down(engine: ContainerEngine, what: str, function: Callabl
     """Return the result of ``function``, retried for some seconds while the engine is down.
 
     Raises:
-        SandboxError: as of :func:`asking`.
+        SandboxError: as of ``engine_errors``.
     """
     for pause_s in _PAUSES_S:
         try:
@@ -304,7 +290,7 @@ async def delete_resource(engine: ContainerEngine, path: str, **params: str) -> 
     """Delete the object at ``path`` of the engine's API, if it exists.
 
     Raises:
-        SandboxError: as of :func:`asking`; or it is still in use after some seconds.
+        SandboxError: as of ``engine_errors``; or it is still in use after some seconds.
     """
     from aiodocker import DockerError  # noqa: PLC0415 - heavy
 

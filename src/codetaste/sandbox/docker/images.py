@@ -138,7 +138,7 @@ async def remove_image(engine: ContainerEngine, name: str) -> None:
 
 
 async def image_id(engine: ContainerEngine, name: str) -> str:
-    """Return the id of an image. Use it within ``asking``."""
+    """Return the id of an image. Use it within ``engine_errors``."""
     return str((await engine.call("GET", f"images/{name}/json"))["Id"])
 
 

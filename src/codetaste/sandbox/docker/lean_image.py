@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 from collections import deque
 from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.core.processes import kill_process_group
 from codetaste.errors import SandboxError, ToolMissing
 from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
 from codetaste.sandbox.containment.host_view import SYSTEM_PATH
@@ -151,6 +151,4 @@ async def _end_process(process: Process) -> None:
             if process.returncode is None:
                 process.terminate()
             await process.wait()
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.aclose()
+        await kill_process_group(process, _END_S)

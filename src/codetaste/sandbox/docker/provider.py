@@ -10,6 +10,7 @@ import secrets
 import shutil
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -17,7 +18,7 @@ from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.base import Mount
+from codetaste.sandbox.base import EndReason, Mount
 from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, needs_bundle, trust_variables
 from codetaste.sandbox.docker.base_image import create_container, derive_base_image
 from codetaste.sandbox.docker.disk import DiskWatch
@@ -90,16 +91,17 @@ class DockerSandboxProvider:
                 ) as supervisor,
                 self._container(name, resolved, supervisor, network) as ident,
             ):
-                sandbox = DockerSandbox(self.engine, name, spec, supervisor)
+                sandbox = DockerSandbox(spec, supervisor, self.engine, name)
                 async with self._starts:
                     with engine_errors(
                         self.engine, f"start a sandbox from {spec.image or self.image}", _START_S
                     ):
-                        await self.engine.call("POST", f"containers/{name}/start")
+                        await self.engine.client.containers.container(name).start()
                     await sandbox.wait_ready()
                 self._tasks.start_soon(sandbox.watch_end)
                 if not self.engine.quota:
-                    self._disk.add(ident, spec.disk_bytes, sandbox.end_disk_full, volumes=spec.read_only_root)
+                    on_full = partial(sandbox.end_early, EndReason.DISK_FULL)
+                    self._disk.add(ident, spec.disk_bytes, on_full, volumes=spec.read_only_root)
                 try:
                     yield sandbox
                 finally:
@@ -169,7 +171,7 @@ class DockerSandboxProvider:
                 with anyio.CancelScope(shield=True), engine_errors(self.engine, "create a network"):
                     body = {"Name": name, "Driver": "bridge", "Options": options}
                     body["Labels"] = make_labels(self.run, "", _NETWORK_LIFETIME_S)
-                    await self.engine.call("POST", "networks/create", body=body)
+                    await self.engine.client.networks.create(body)
                     self._network = name
             return self._network
 
@@ -227,7 +229,7 @@ def _prepare(folder: Path, kind: str) -> str:
     return str(file.resolve())
 
 
-async def commit_sandbox(sandbox: Sandbox, name: str, what: str = "box") -> str:
+async def commit_sandbox(sandbox: Sandbox, name: str, what: str = "sandbox") -> str:
     """Commit the files of a sandbox as the image ``name``, and return its id, without mounts and volumes.
 
     Raises:

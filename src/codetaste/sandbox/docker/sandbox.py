@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
 
-from codetaste.core.tar import TarScanner
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import TESTBED
+from codetaste.sandbox.base import EndReason, SandboxEnd
 from codetaste.sandbox.docker.archive import (
     CHUNK_BYTES,
     ArchiveUpload,
+    MemberNames,
     link_archive,
     read_chunks,
     split_by_mount,
@@ -23,43 +23,33 @@ from codetaste.sandbox.docker.archive import (
 )
 from codetaste.sandbox.docker.engine import PODMAN, EngineGone, engine_errors, retry_while_down
 from codetaste.sandbox.docker.spec import WRITABLE_FOLDERS
+from codetaste.sandbox.supervisor.sandbox import SupervisedSandbox
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping
 
+    from aiodocker.containers import DockerContainer
     from aiohttp import ClientResponse
 
-    from codetaste.sandbox.base import CommandLimits, CommandResult, SandboxSpec
     from codetaste.sandbox.docker.engine import ContainerEngine
-    from codetaste.sandbox.supervisor.client import SupervisorClient
 
 _PUT_S = 1800.0
-_DIAGNOSIS_S = 30.0
 _AGAIN_S = 0.5
 _FINAL_STATE_S, _POLL_S = 10.0, 0.02
 _ENDING_STATES = {"running", "stopping", "stopped"}
 """States of Podman before the final one; until that is reached files cannot be read."""
 _DIAGNOSIS_TRIES = 40
-_EXPIRED, _KILLED = 3, 137
-"""Exit codes: of the supervisor when its lifetime is over, of a process that gets SIGKILL."""
 _NOT_RUNNING = {404, 409}
 _STOPPED = "container state improper"
 """Podman's message for a container that is not running."""
-_REMOVED = "its container was removed by another program"
 
 
 @dataclass(slots=True)
-class DockerSandbox:
-    """The supervisor in it runs commands; the engine transfers archives and stops the container."""
+class DockerSandbox(SupervisedSandbox):
+    """A sandbox whose archives the engine transfers, and whose container it kills."""
 
     engine: ContainerEngine
     name: str
-    spec: SandboxSpec
-    supervisor: SupervisorClient
-    _reason: str = ""
-    _end_expected: bool = False
-    _stopped: bool = False
-    _reason_known: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def kind(self) -> str:
@@ -67,14 +57,8 @@ class DockerSandbox:
         return self.engine.kind
 
     @property
-    def workdir(self) -> str:
-        """Where commands start."""
-        return TESTBED
-
-    @property
-    def end_reason(self) -> str:
-        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
-        return self._reason if self._reason_known.is_set() else ""
+    def _container(self) -> DockerContainer:
+        return self.engine.client.containers.container(self.name)
 
     async def wait_ready(self) -> None:
         """Wait until commands can be run.
@@ -89,39 +73,6 @@ class DockerSandbox:
             raise SandboxError(
                 f"a sandbox of {self.spec.image or 'the default image'}: {error}{log}"
             ) from error
-
-    async def watch_end(self) -> None:
-        """Wait for the end of the supervisor; unless it was requested, find out the reason."""
-        await self.supervisor.failed.wait()
-        if not self._end_expected and not self._reason:
-            self._reason = await self._diagnosis()
-            self._reason_known.set()
-
-    async def run(
-        self,
-        command: Sequence[str],
-        *,
-        limits: CommandLimits | None = None,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        workdir: str | None = None,
-        sink: Callable[[bytes], Awaitable[None]] | None = None,
-    ) -> CommandResult:
-        """Run ``command`` as ``Sandbox.run`` describes, without a call of the engine.
-
-        Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
-        """
-        try:
-            return await self.supervisor.run(
-                command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
-            )
-        except SandboxError as error:
-            if not self.supervisor.failed.is_set() or self._end_expected:
-                raise
-            with anyio.move_on_after(_DIAGNOSIS_S):
-                await self._reason_known.wait()
-            raise SandboxError(f"the sandbox ended: {self._reason or error}") from error
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
         """Unpack a trusted tar archive: one call of the engine, or several where the root is read-only.
@@ -175,56 +126,23 @@ class DockerSandbox:
             await request.__aexit__(None, None, None)
 
     async def _chunks(self, answer: ClientResponse, what: str) -> AsyncIterator[bytes]:
-        walk = TarScanner()
+        names = MemberNames()
         while True:
             with engine_errors(self.engine, what):
                 chunk = await answer.content.read(CHUNK_BYTES)
             if not chunk:
                 break
-            walk.feed(chunk)
+            names.feed(chunk)
             yield chunk
-        if not walk.complete:
+        if not names.complete:
             raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
-
-    async def stop(self) -> None:
-        """End all processes in the sandbox at once; files stay readable. May be called again.
-
-        Raises:
-            SandboxError: the engine does not answer, even after several tries.
-        """
-        if not self._stopped:
-            self.expect_end()
-            with anyio.CancelScope(shield=True):
-                await self.supervisor.stop()
-                await self._kill()
-            self._stopped = True
-
-    async def end_disk_full(self) -> None:
-        """End the sandbox because it has exceeded its disk limit."""
-        await self._end("disk full")
-
-    async def aclose(self) -> None:
-        """Do nothing: the provider that opened the sandbox removes it."""
-
-    def expect_end(self) -> None:
-        """Record that from now on the end of the sandbox is expected."""
-        self._end_expected = True
-        self._reason_known.set()
-
-    async def _end(self, reason: str) -> None:
-        self._reason = self._reason or reason
-        with anyio.CancelScope(shield=True):
-            await self.supervisor.fail(reason)
-            with suppress(SandboxError):  # the supervisor has ended by now, and all processes with it
-                await self._kill()
-        self._reason_known.set()
 
     async def _kill(self) -> None:
         from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
         async def ask() -> None:
             try:
-                await self.engine.call("POST", f"containers/{self.name}/kill")
+                await self._container.kill()
             except DockerError as error:
                 if error.status not in _NOT_RUNNING and _STOPPED not in str(error.message):
                     raise
@@ -241,7 +159,7 @@ class DockerSandbox:
         while (await self._state()).get("Status") in _ENDING_STATES:  # noqa: ASYNC110 - Podman sends no event
             await anyio.sleep(_POLL_S)
 
-    async def _diagnosis(self) -> str:
+    async def _diagnose(self) -> SandboxEnd:
         """Ask the engine why the container ended; it may still be ending."""
         gone = ""
         for _ in range(_DIAGNOSIS_TRIES):
@@ -251,36 +169,29 @@ class DockerSandbox:
             except EngineGone as error:
                 gone = str(error)
             except SandboxError:
-                return _REMOVED
+                return SandboxEnd(EndReason.REMOVED)
             else:
                 if state.get("Status") == "removing":
-                    return _REMOVED
+                    return SandboxEnd(EndReason.REMOVED)
                 if not state.get("Running") and state.get("Status") not in _ENDING_STATES:
-                    return "the container engine was restarted" if gone else self._reason_of(state)
+                    return SandboxEnd(EndReason.ENGINE_RESTARTED) if gone else self._end_of(state)
             await anyio.sleep(_AGAIN_S)
-        return f"the container engine is gone: {gone}" if gone else self.supervisor.problem
+        if gone:
+            return SandboxEnd(EndReason.ENGINE_GONE, gone)
+        return SandboxEnd(EndReason.SUPERVISOR_LOST, self.supervisor.problem)
 
     async def _state(self) -> Mapping[str, Any]:
-        state: Mapping[str, Any] = (await self.engine.call("GET", f"containers/{self.name}/json"))["State"]
+        state: Mapping[str, Any] = (await self._container.show())["State"]
         return state
 
-    def _reason_of(self, state: Mapping[str, Any]) -> str:
-        code = state.get("ExitCode")
+    def _end_of(self, state: Mapping[str, Any]) -> SandboxEnd:
         if state.get("OOMKilled"):
-            return "out of memory"
-        if code == _EXPIRED:
-            return "its lifetime is over"
-        if code == _KILLED:
-            return "killed: from the host, or its supervisor by a command in it"
-        detail = " ".join(str(state.get("Error") or self.supervisor.problem).split())
-        return f"it ended with exit code {code}: {detail}"
+            return SandboxEnd(EndReason.OUT_OF_MEMORY)
+        return self._end_of_exit(state["ExitCode"], state.get("Error") or "")
 
     async def _last_words(self) -> str:
         """Return the log of the container, which has only the reason of a failed start."""
         with suppress(SandboxError), engine_errors(self.engine, "read the log of a sandbox"):
-            params = {"stdout": "1", "stderr": "1", "tail": "5"}
-            async with self.engine.stream("GET", f"containers/{self.name}/logs", params=params) as answer:
-                # Each piece begins with eight bytes that name its stream.
-                log = "".join(filter(str.isprintable, (await answer.read()).decode(errors="ignore")))
-                return f" ({' '.join(log.split())[:500]})" if log.strip() else ""
+            log = " ".join(await self._container.log(stdout=True, stderr=True, tail=5)).split()
+            return f" ({' '.join(log)[:500]})" if log else ""
         return ""

@@ -1,4 +1,4 @@
-"""The request body by which a container engine creates a sandbox."""
+"""How a container engine creates a sandbox: the request body, and the labels by which orphans are found."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ from codetaste.sandbox.docker.engine import DOCKER, PODMAN
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-
+RUN_LABEL, JOB_LABEL, DEADLINE_LABEL, OWNER_LABEL = (
+    "codetaste.run",
+    "codetaste.job",
+    "codetaste.deadline",
+    "codetaste.owner",
+)
+IMAGE_LABEL = "codetaste.image"
+"""On images that codetaste made; its value is their kind."""
+LEAN_KIND = "lean"
+"""The kind of image that has all that a sandbox needs."""
+READ_GRACE_S = 900.0
+"""Seconds after the end of its lifetime during which archives can still be read from a sandbox."""
 WRITABLE_FOLDERS = (TESTBED, TASK, OUTPUT, HOME)
-
 _SCRATCH_BYTES = 2 * 1024**3
-
 _OPEN_FILES = 16 * 1024
 """Per process; the default of Podman is more than many hosts allow."""
-
 _PODMAN_PROCESSES = 32 * 1024
 """Per user; the default of Podman is more than it allows itself. PidsLimit bounds a sandbox."""
-
 _NANO = 10**9
-
 _LIMIT_NAMES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
 
 
@@ -40,7 +46,7 @@ class ContainerSpec:
         command: its first process.
         mounts: folders and files of the host in addition to those of the spec, read-only.
         env: variables of the container, over those of its image.
-        labels: see ``docker_labels``.
+        labels: see ``make_labels``.
         seccomp: the system call filter in the form that this engine takes.
         network: its name, "" for none.
     """
@@ -144,23 +150,6 @@ def _log(kind: str) -> dict[str, Any]:
     if kind == DOCKER:
         return {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
     return {"Type": "k8s-file"}
-
-
-RUN_LABEL, JOB_LABEL, DEADLINE_LABEL, OWNER_LABEL = (
-    "codetaste.run",
-    "codetaste.job",
-    "codetaste.deadline",
-    "codetaste.owner",
-)
-
-IMAGE_LABEL = "codetaste.image"
-"""On images that codetaste made; its value is their kind."""
-
-LEAN_KIND = "lean"
-"""The kind of image that has all that a sandbox needs."""
-
-READ_GRACE_S = 900.0
-"""Seconds after the end of its lifetime during which archives can still be read from a sandbox."""
 
 
 def make_labels(run: str, job: str, lifetime_s: float) -> dict[str, str]:

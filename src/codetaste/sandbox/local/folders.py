@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import subprocess
 import tempfile
@@ -11,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.core.files import try_lock
 from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PREFIX = "box-"
+_PREFIX = "sandbox-"
 TMP = "/tmp"  # noqa: S108 (inside)
 _NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: "home", TMP: "tmp"}
 
@@ -66,7 +66,7 @@ def make_sandbox_folder(within: Path) -> tuple[Path, int]:
     """Create a folder with a locked file, returned open: the lock shows that its creator lives."""
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
     lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    try_lock(lock)
     return folder, lock
 
 
@@ -76,7 +76,7 @@ def remove_abandoned(within: Path) -> None:
         with contextlib.suppress(OSError):
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(folder)
+                if try_lock(lock):
+                    remove_tree(folder)
             finally:
                 os.close(lock)

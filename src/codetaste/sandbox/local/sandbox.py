@@ -6,10 +6,9 @@ not limited.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING
@@ -19,11 +18,16 @@ from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import TESTBED
-from codetaste.sandbox.containment import resources as cgroup
+from codetaste.sandbox.base import EndReason, SandboxEnd
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
 from codetaste.sandbox.containment.lifetime import StatusPipe, kill_namespace, wait_gone
-from codetaste.sandbox.containment.resources import measure_folder, measure_process_tree
+from codetaste.sandbox.containment.resources import (
+    argv_in_cgroup,
+    make_cgroup,
+    measure_folder,
+    measure_process_tree,
+    remove_cgroup,
+)
 from codetaste.sandbox.local.archive_in import write_archive
 from codetaste.sandbox.local.archive_out import read_archive
 from codetaste.sandbox.local.folders import (
@@ -35,19 +39,25 @@ from codetaste.sandbox.local.folders import (
 )
 from codetaste.sandbox.local.start import OWN_PROCESSES, SandboxLaunch, is_privileged, plan_sandbox_launch
 from codetaste.sandbox.output import BoundedOutput
-from codetaste.sandbox.supervisor.client import Heartbeat, SupervisorClient, connect_supervisor
+from codetaste.sandbox.supervisor.client import Heartbeat, connect_supervisor
+from codetaste.sandbox.supervisor.sandbox import SupervisedSandbox
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from anyio.abc import Process
 
-    from codetaste.sandbox.base import CommandLimits, CommandResult, SandboxSpec
+    from codetaste.sandbox.base import SandboxSpec
+    from codetaste.sandbox.supervisor.client import SupervisorClient
 
 
-_END_WITHIN_S = 10.0
+_END_WITHIN_S, _EXIT_WITHIN_S = 10.0, 1.0
+_MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
+
+_SHARE = 20
+"""Measuring takes at most one part in this many of the time: a million files must not cost a core."""
 
 _ERROR_BYTES = 4096
 
@@ -57,61 +67,20 @@ could deadlock with the code that reads and writes the archives."""
 
 
 @dataclass(slots=True)
-class BubblewrapSandbox:
-    """One open sandbox: a contained supervisor, and the host folders that it has mounted."""
+class BubblewrapSandbox(SupervisedSandbox):
+    """A sandbox of bubblewrap: the host folders that it has mounted, and its processes."""
 
-    spec: SandboxSpec
-    supervisor: SupervisorClient
     folders: Mapping[str, Path]
     process: Process
     launch: SandboxLaunch
     status: StatusPipe
     archive_limiter: anyio.CapacityLimiter
-    error_output: BoundedOutput = field(default_factory=lambda: BoundedOutput(_ERROR_BYTES))
-    _reason: str = ""
-    _end_expected: bool = False
-    _gone: anyio.Event = field(default_factory=anyio.Event)
+    _killed: bool = field(default=False, init=False)
 
     @property
     def kind(self) -> str:
         """What contains: "bubblewrap"."""
         return BUBBLEWRAP
-
-    @property
-    def workdir(self) -> str:
-        """Where commands start."""
-        return TESTBED
-
-    @property
-    def end_reason(self) -> str:
-        """Why the sandbox ended without ``stop``, "" if it did not; all its processes are gone then."""
-        return self._reason if self._gone.is_set() else ""
-
-    async def run(
-        self,
-        command: Sequence[str],
-        *,
-        limits: CommandLimits | None = None,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        workdir: str | None = None,
-        sink: Callable[[bytes], Awaitable[None]] | None = None,
-    ) -> CommandResult:
-        """Run ``command`` as ``Sandbox.run`` describes.
-
-        Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``ended`` has the reason.
-        """
-        try:
-            return await self.supervisor.run(
-                command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
-            )
-        except SandboxError as fault:
-            if not self.supervisor.failed.is_set():
-                raise
-            with anyio.move_on_after(_END_WITHIN_S):
-                await self._gone.wait()
-            raise SandboxError(f"the sandbox ended: {self._reason or fault}") from fault
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
         """Unpack a trusted tar archive; its members lie in the writable folders.
@@ -129,30 +98,44 @@ class BubblewrapSandbox:
         """
         return read_archive(path, self.folders, self.archive_limiter)
 
-    async def stop(self) -> None:
-        """End all processes in the sandbox at once; files stay readable. May be called again."""
-        self._end_expected = True
-        await self.kill()
-        await self.supervisor.fail("the sandbox was stopped")
+    async def collect_errors(self) -> None:
+        """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
+        stream, output = self.process.stderr, BoundedOutput(_ERROR_BYTES)
+        with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while stream is not None:
+                output.add(await stream.receive())
+        message = " ".join(output.content().decode(errors="replace").split())
+        await self.supervisor.fail(message or "all processes in the sandbox were ended")
 
-    async def aclose(self) -> None:
-        """End the sandbox; the provider removes its folders."""
-        await self.stop()
+    async def watch_processes(self) -> None:
+        """End the sandbox once its processes exceed the limit of memory or processes."""
+        while True:
+            began = time.monotonic()
+            used = await to_thread.run_sync(measure_process_tree, self.process.pid, self.spec.memory_bytes)
+            if used.memory_bytes > self.spec.memory_bytes:
+                return await self.end_early(EndReason.OUT_OF_MEMORY)
+            # Where the kernel limits processes, that is reached first: fork fails, and the sandbox lives on.
+            if used.threads > self.spec.processes + 2 * OWN_PROCESSES:
+                return await self.end_early(EndReason.TOO_MANY_PROCESSES)
+            await anyio.sleep(max(_MEMORY_EVERY_S, _SHARE * (time.monotonic() - began)))
 
-    async def end(self, reason: str) -> None:
-        """End the sandbox because of ``reason``; the first reason is recorded."""
-        if not self._end_expected and not self._reason:
-            self._reason = reason
-        await self.supervisor.fail(reason)
-        await self.kill()
+    async def watch_disk(self) -> None:
+        """End the sandbox once its files exceed the disk limit."""
+        while True:
+            began, left = time.monotonic(), self.spec.disk_bytes
+            for folder in self.folders.values():
+                left -= await to_thread.run_sync(measure_folder, folder, left)
+                if left < 0:
+                    return await self.end_early(EndReason.DISK_FULL)
+            await anyio.sleep(max(_DISK_EVERY_S, _SHARE * (time.monotonic() - began)))
 
-    async def kill(self) -> None:
+    async def _kill(self) -> None:
         """Kill all processes in the sandbox from the host, and wait until they are gone.
 
         Raises:
             SandboxError: they are not, in bounded time.
         """
-        if self._gone.is_set():
+        if self._killed:
             return
         with anyio.move_on_after(_END_WITHIN_S, shield=True):
             with anyio.move_on_after(_END_WITHIN_S / 2):
@@ -163,29 +146,21 @@ class BubblewrapSandbox:
             first_pid = self.status.first_pid()
             if first_pid is not None:
                 await wait_gone(first_pid)
-            self._gone.set()
-        if not self._gone.is_set():
+            self._killed = True
+        if not self._killed:
             raise SandboxError(
                 f"a sandbox could not be ended within {_END_WITHIN_S:g} s: process {self.process.pid}"
             )
 
-    async def watch_end(self) -> None:
-        """Wait for the end of the supervisor, and kill what is left."""
-        await self.supervisor.failed.wait()
-        await self.end(self.supervisor.problem)
-
-    async def collect_errors(self) -> None:
-        """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
-        stream = self.process.stderr
-        with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            while stream is not None:
-                self.error_output.add(await stream.receive())
-        message = " ".join(self.error_output.content().decode(errors="replace").split())
-        await self.supervisor.fail(message or "all processes in the sandbox were ended")
-
-    async def end_when(self, until: Callable[[], Awaitable[str]]) -> None:
-        """End the sandbox with the reason that ``until`` returns."""
-        await self.end(await until())
+    async def _diagnose(self) -> SandboxEnd:
+        with anyio.move_on_after(_EXIT_WITHIN_S):
+            await self.process.wait()
+        code = self.process.returncode
+        with suppress(SandboxError):
+            await self._kill()
+        if code is None:
+            return SandboxEnd(EndReason.SUPERVISOR_LOST, self.supervisor.problem)
+        return self._end_of_exit(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +195,8 @@ class BubblewrapSandboxProvider:
             tasks.start_soon(sandbox.watch_end)
             tasks.start_soon(sandbox.collect_errors)
             await sandbox.supervisor.wait_connected()
-            pid, folders = sandbox.process.pid, tuple(sandbox.folders.values())
-            tasks.start_soon(sandbox.end_when, lambda: wait_over_limits(pid, spec))
-            tasks.start_soon(sandbox.end_when, lambda: wait_disk_full(folders, spec))
+            tasks.start_soon(sandbox.watch_processes)
+            tasks.start_soon(sandbox.watch_disk)
             yield sandbox
 
     @asynccontextmanager
@@ -257,7 +231,7 @@ class BubblewrapSandboxProvider:
                     await sandbox.process.aclose()
                     await sandbox.launch.guard.release_and_wait()
                     sandbox.status.close()
-                    await to_thread.run_sync(cgroup.remove_cgroup, group)
+                    await to_thread.run_sync(remove_cgroup, group)
 
     async def _start(
         self, spec: SandboxSpec, folder: Path, supervisor: SupervisorClient
@@ -266,10 +240,10 @@ class BubblewrapSandboxProvider:
         with anyio.CancelScope(shield=True):
             folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
             launch = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
-            group = await to_thread.run_sync(cgroup.make_cgroup, spec.processes + OWN_PROCESSES)
+            group = await to_thread.run_sync(make_cgroup, spec.processes + OWN_PROCESSES)
             try:
                 process = await anyio.open_process(
-                    cgroup.argv_in_cgroup(group, launch.argv),
+                    argv_in_cgroup(group, launch.argv),
                     stdin=DEVNULL,
                     stdout=DEVNULL,
                     stderr=PIPE,
@@ -281,7 +255,7 @@ class BubblewrapSandboxProvider:
             except (OSError, ValueError) as fault:
                 os.close(launch.status_fd)
                 launch.guard.release()
-                await to_thread.run_sync(cgroup.remove_cgroup, group)
+                await to_thread.run_sync(remove_cgroup, group)
                 raise SandboxError(f"cannot start {self.program}: {fault}") from fault
             finally:
                 for descriptor in launch.inherited_fds:
@@ -313,35 +287,3 @@ def bubblewrap_provider(
     except OSError as fault:
         raise SandboxError(f"cannot create a sandbox in {folder}: {fault}") from fault
     return BubblewrapSandboxProvider(folder.resolve(), chosen.program)
-
-
-OUT_OF_MEMORY, DISK_FULL, TOO_MANY_PROCESSES = "out of memory", "disk full", "too many processes"
-
-_MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
-
-_SHARE = 20
-"""Measuring takes at most one part in this many of the time: a million files must not cost a core."""
-
-
-async def wait_over_limits(pid: int, spec: SandboxSpec) -> str:
-    """Wait until the descendants of ``pid`` exceed memory or processes; return which."""
-    while True:
-        began = time.monotonic()
-        used = await to_thread.run_sync(measure_process_tree, pid, spec.memory_bytes)
-        if used.memory_bytes > spec.memory_bytes:
-            return OUT_OF_MEMORY
-        # A kernel limit, where there is one, is reached first: a fork then fails, and the sandbox lives on.
-        if used.threads > spec.processes + 2 * OWN_PROCESSES:
-            return TOO_MANY_PROCESSES
-        await anyio.sleep(max(_MEMORY_EVERY_S, _SHARE * (time.monotonic() - began)))
-
-
-async def wait_disk_full(folders: Sequence[Path], spec: SandboxSpec) -> str:
-    """Wait until the files in ``folders`` exceed the disk limit; return the reason."""
-    while True:
-        began, total = time.monotonic(), 0
-        for folder in folders:
-            total += await to_thread.run_sync(measure_folder, folder, spec.disk_bytes - total)
-            if total > spec.disk_bytes:
-                return DISK_FULL
-        await anyio.sleep(max(_DISK_EVERY_S, _SHARE * (time.monotonic() - began)))

@@ -73,9 +73,6 @@ class ReadOnlyShell:
             ) from fault
         return await run_contained(start, limits, stdin)
 
-    async def aclose(self) -> None:
-        """Do nothing: the shell has no resources between commands."""
-
 
 def read_only_shell(
     tree: Path, *, tools: Mapping[str, Path] = _NO_TOOLS, engine: ContainmentEngine | None = None

@@ -44,7 +44,7 @@ _FILES = {
     "/etc/group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
-_HOSTS = "127.0.0.1 localhost box\n::1 localhost\n"
+_HOSTS = "127.0.0.1 localhost sandbox\n::1 localhost\n"
 _LIMITS_SCRIPT = 'ulimit -f {blocks}; {processes}exec "$@"'
 _PROCESS_LIMIT = "ulimit -p {count} 2>/dev/null || ulimit -u {count}; "
 
@@ -117,7 +117,7 @@ def _namespaces(*, network: bool) -> Iterator[str]:
         "--unshare-uts",
         "--unshare-cgroup-try",
         "--hostname",
-        "box",
+        "sandbox",
     )
     if not network:
         yield "--unshare-net"

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from codetaste.sandbox.base import CommandResult
 
 
+SOCKET_NAME = "supervisor.sock"
+PROGRAM_FILES = ("supervisor.mjs", "processes.mjs")
+"""The first is run, the others are imported by it."""
 _CONTROL_MOUNT = "/run/codetaste/control"
-
-_FORWARD_MOUNT = "/run/codetaste/way"
+_FORWARD_MOUNT = "/run/codetaste/forward"
 
 # The first process of the sandbox: it adopts and reaps orphans, which Node cannot; no command can signal it,
 # and when it ends the kernel ends all others. NODE_OPTIONS of the image are passed on to commands only.
@@ -51,13 +53,9 @@ export CODETASTE_NODE_OPTIONS="$NODE_OPTIONS"
 unset NODE_OPTIONS
 "$@" & wait $!
 """
-
 _NODE_OPTIONS = ("--no-warnings", "--max-old-space-size=256", "--v8-pool-size=1")
-
 _GONE = "the sandbox supervisor is gone: a command killed it, or the whole sandbox was killed"
-
 _RECEIVE_BYTES = 256 * 1024
-
 _STREAM_FAULTS = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
@@ -74,7 +72,7 @@ class Heartbeat:
 
 @dataclass(slots=True)
 class SupervisorClient:
-    """The supervisor of one sandbox. Once ``lost`` is set it is gone for good; ``problem`` is the reason."""
+    """The supervisor of one sandbox. Once ``failed`` is set it is gone for good, because of ``problem``."""
 
     folder: Path
     """Mounted in the sandbox: the socket and the supervisor."""
@@ -99,8 +97,10 @@ class SupervisorClient:
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """The mounts that the sandbox must have, read-only."""
-        ways = (Mount(way.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, way in enumerate(self.forwards))
-        return (Mount(node_runtime().root, NODE_MOUNT), Mount(self.folder, _CONTROL_MOUNT), *ways)
+        forwards = (
+            Mount(forward.socket.parent, f"{_FORWARD_MOUNT}/{n}") for n, forward in enumerate(self.forwards)
+        )
+        return (Mount(node_runtime().root, NODE_MOUNT), Mount(self.folder, _CONTROL_MOUNT), *forwards)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -112,8 +112,9 @@ class SupervisorClient:
         settings = {
             "socket": f"{_CONTROL_MOUNT}/{SOCKET_NAME}",
             "secret": self.secret,
-            "ways": [
-                (way.port, f"{_FORWARD_MOUNT}/{n}/{way.socket.name}") for n, way in enumerate(self.forwards)
+            "forwards": [
+                (forward.port, f"{_FORWARD_MOUNT}/{n}/{forward.socket.name}")
+                for n, forward in enumerate(self.forwards)
             ],
             "lifetime_s": self.lifetime_s,
             "uid": UID,
@@ -307,12 +308,6 @@ async def _first_frame(stream: anyio.abc.SocketStream, frames: FrameDecoder) -> 
     while True:
         for frame in frames.feed(await stream.receive(_RECEIVE_BYTES)):
             return frame
-
-
-SOCKET_NAME = "supervisor.sock"
-
-PROGRAM_FILES = ("supervisor.mjs", "processes.mjs")
-"""The first is run, the others are imported by it."""
 
 
 def make_control_socket(folder: Path) -> socket.socket:

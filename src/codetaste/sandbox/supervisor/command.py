@@ -13,7 +13,7 @@ import anyio
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import CommandResult
+from codetaste.sandbox.base import CommandResult, EndReason
 from codetaste.sandbox.output import BoundedOutput
 from codetaste.sandbox.supervisor.pipes import PipeReader
 from codetaste.sandbox.supervisor.protocol import (
@@ -103,6 +103,7 @@ class _CommandRun:
     started: bool = False
     fed: int = 0
     reason: str = ""
+    out_of_memory: bool = False
     fault: Exception | None = None
     timed_out: bool = False
     end_requested: bool = False
@@ -157,10 +158,8 @@ class _CommandRun:
             if frame is None:
                 await self._enforce_end()
             elif frame.kind == EXIT:
-                self.end_requested, self.deadline = (
-                    True,
-                    0.0,
-                )  # a sandbox with an invalid exit report is given up
+                # A sandbox with an invalid exit report is given up.
+                self.end_requested, self.deadline = True, 0.0
                 return self._exit_code(frame.payload)
             elif frame.kind == REFUSAL:
                 message = frame.payload.decode(errors="replace")
@@ -192,15 +191,14 @@ class _CommandRun:
         try:
             report = json.loads(payload)
             code, swept, memory = int(report["code"]), bool(report["swept"]), bool(report["memory"])
-            self.err.add(str(report.get("said", "")).encode())
+            self.err.add(str(report.get("message", "")).encode())
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
             raise SandboxError(
                 f"unreadable exit report from the sandbox supervisor: {payload[:80]!r}"
             ) from fault
         if not swept:
             raise SandboxError("processes of a command in the sandbox could not be ended")
-        if memory and not self.reason:
-            self.reason = "out of memory"
+        self.out_of_memory = memory
         return code
 
 
@@ -271,9 +269,14 @@ async def _run_to_end(
 
 
 def _command_result(run: _CommandRun, code: int, wall_s: float) -> CommandResult:
-    out, err, reason = run.out, run.err, run.reason
-    stderr = err.content() + (f"\n[killed: {reason}]\n".encode() if reason else b"")
-    ended = (
-        None if run.timed_out and not reason else _KILLED if reason and reason != "out of memory" else code
+    out, err = run.out, run.err
+    exit_code = _KILLED if run.reason else None if run.timed_out and not run.out_of_memory else code
+    reason = run.reason or (EndReason.OUT_OF_MEMORY if run.out_of_memory else "")
+    return CommandResult(
+        exit_code=exit_code,
+        stdout=out.content(),
+        stderr=err.content() + (f"\n[killed: {reason}]\n".encode() if reason else b""),
+        truncated=out.truncated or err.truncated,
+        timed_out=exit_code is None,
+        wall_s=wall_s,
     )
-    return CommandResult(ended, out.content(), stderr, out.truncated or err.truncated, ended is None, wall_s)

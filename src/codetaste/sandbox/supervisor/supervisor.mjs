@@ -160,7 +160,7 @@ async function ended(command, code, fault) {
   const [status, reason] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault?.code] ?? [];
   if (fault && !reason) return send("N", command.id, Buffer.from(String(fault.message).slice(0, 1000)));
   const report = { code: status ?? code, swept, memory: memoryKills() > command.memory };
-  if (reason) report.said = `${command.request.argv[0].slice(0, 1000)}: ${reason}\n`;
+  if (reason) report.message = `${command.request.argv[0].slice(0, 1000)}: ${reason}\n`;
   send("X", command.id, Buffer.from(JSON.stringify(report)));
 }
 
@@ -206,7 +206,7 @@ if (process.getuid() === 0) {
   process.setuid(settings.uid);
 }
 setTimeout(() => process.exit(3), Math.min(settings.lifetime_s * 1000, 2 ** 31 - 1));
-await Promise.all(settings.ways.map(forward));
+await Promise.all(settings.forwards.map(forward));
 control = net.connect({ path: settings.socket }, () => {
   send("H", 0, Buffer.from(settings.secret));
   listen();

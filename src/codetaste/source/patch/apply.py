@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import from_thread, to_thread
 
-from codetaste.errors import PatchDoesNotApply, UnsafeArchive
+from codetaste.core.files import storage_error
+from codetaste.errors import PatchDoesNotApply, SourceError, UnsafeArchive
 from codetaste.source.patch.check import PATCH_LIMITS, PatchCheck, check_patch
 from codetaste.source.patch.explain import (
     IndexEntries,
@@ -31,7 +32,6 @@ from codetaste.source.patch.parse import parse_patch
 from codetaste.source.scratch_repository import make_scratch_repository
 from codetaste.source.tree.export import export_tree
 from codetaste.source.tree.overlay import OverlayTree
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -88,7 +88,7 @@ def _new_folder(scratch: Path) -> Path:
         folder = Path(tempfile.mkdtemp(prefix="patched-", dir=scratch)).absolute()
         (folder / "repository").mkdir()
     except OSError as error:
-        raise storage_error(error, f"cannot write below {scratch}") from error
+        raise storage_error(error, f"cannot write below {scratch}", SourceError) from error
     return folder
 
 

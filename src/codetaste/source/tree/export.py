@@ -7,10 +7,11 @@ import subprocess
 import tempfile
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
+from codetaste.core.files import storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError, ToolMissing
 from codetaste.source.git import NO_GIT, git_command, git_environment
-from codetaste.source.tree.writer import TreeLimits, TreeWriter, storage_error
+from codetaste.source.tree.writer import TreeLimits, TreeWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +55,7 @@ def export_tree(
     try:
         into.mkdir(parents=True)
     except OSError as error:
-        raise storage_error(error, label) from error
+        raise storage_error(error, label, SourceError) from error
     writer = TreeWriter(into, label, limits, check)
     with tempfile.TemporaryFile() as object_list:
         object_list.writelines(member.object + b"\n" for member in members if member.mode != _SUBMODULE)

@@ -12,7 +12,8 @@ import secrets
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from codetaste.source.tree.writer import storage_error
+from codetaste.core.files import storage_error
+from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ def _secret(cache: Path) -> bytes:
             _make(path)
         return path.read_bytes()
     except OSError as error:
-        raise storage_error(error, f"cannot write {path}") from error
+        raise storage_error(error, f"cannot write {path}", SourceError) from error
 
 
 def _make(path: Path) -> None:

@@ -6,25 +6,23 @@ visible tree is always complete. A lock lets many jobs and processes request the
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import stat
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import locked, storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError
-from codetaste.source.tree.writer import storage_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
 _SEAL = "seal.json"
@@ -96,44 +94,12 @@ async def cached_tree(cache: Path, key: str, fill: Callable[[Path], Awaitable[No
                 await to_thread.run_sync(_sweep, home)
 
 
-@asynccontextmanager
-async def locked(path: Path) -> AsyncIterator[None]:
-    """Lock the file ``path`` against all other tasks and processes; a crash releases the lock."""
-    descriptor = await to_thread.run_sync(_open_lock, path)
-    try:
-        pause_s = 0.01
-        while not _try_lock(descriptor):
-            await anyio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.1)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _open_lock(path: Path) -> int:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise storage_error(error, f"cannot lock {path}") from error
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise SourceError(f"the cache folder cannot be locked: {error.strerror}") from error
-    return True
-
-
 def _prepare(stage: Path, key: str) -> None:
     _sweep(stage.with_name(key))
     try:
         stage.mkdir(parents=True)
     except OSError as error:
-        raise storage_error(error, f"cannot make {stage}") from error
+        raise storage_error(error, f"cannot make {stage}", SourceError) from error
 
 
 def _sweep(home: Path) -> None:
@@ -166,7 +132,7 @@ def _seal(stage: Path, home: Path) -> Tree:
             home.rename(home.with_name(f".{home.name}.changed"))
         stage.rename(home)
     except OSError as error:
-        raise storage_error(error, f"cannot write {home}") from error
+        raise storage_error(error, f"cannot write {home}", SourceError) from error
     return Tree(home / "tree", digest)
 
 

@@ -7,14 +7,14 @@ before the file system is touched.
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from codetaste.core.files import storage_error
 from codetaste.core.text import printable_name
-from codetaste.errors import SourceError, StorageFull, UnsafeArchive
+from codetaste.errors import SourceError, UnsafeArchive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,13 +64,6 @@ class _Kind(Enum):
 
 
 Parts = tuple[bytes, ...]
-
-
-def storage_error(error: OSError, what: str) -> StorageFull | SourceError:
-    """Return the error to raise for a failed write of ``what``."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return StorageFull(f"{what}: no space left on the device; free some, or name another cache folder")
-    return SourceError(f"{what}: {error.strerror or error}")
 
 
 def is_git_name(part: bytes) -> bool:
@@ -139,7 +132,7 @@ class TreeWriter:
                 os.fchmod(descriptor, 0o755 if executable else 0o644)
                 os.utime(descriptor, ns=(MTIME_NS, MTIME_NS))
         except OSError as error:
-            raise storage_error(error, f"{self._label}: {printable_name(name)}") from error
+            raise storage_error(error, f"{self._label}: {printable_name(name)}", SourceError) from error
 
     def add_copy(self, name: bytes, source: bytes) -> None:
         """Write a copy of the file ``source``: the archive holds ``name`` as a hard link to it."""
@@ -184,7 +177,8 @@ class TreeWriter:
                 path.symlink_to(os.fsdecode(target))
                 os.utime(path, ns=(MTIME_NS, MTIME_NS), follow_symlinks=False)
             except OSError as error:
-                raise storage_error(error, f"{self._label}: {printable_name(b'/'.join(parts))}") from error
+                name = printable_name(b"/".join(parts))
+                raise storage_error(error, f"{self._label}: {name}", SourceError) from error
 
     def top_entries(self) -> set[Parts]:
         """The members directly in the root."""
@@ -231,7 +225,7 @@ class TreeWriter:
             try:
                 self._path(above).mkdir(0o755)
             except OSError as error:
-                raise storage_error(error, f"{self._label}: {printable_name(name)}") from error
+                raise storage_error(error, f"{self._label}: {printable_name(name)}", SourceError) from error
 
     def _enter(self, parts: Parts, kind: _Kind, name: bytes) -> None:
         self._check()

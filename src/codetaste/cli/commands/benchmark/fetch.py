@@ -13,9 +13,9 @@ from anyio import to_thread
 from codetaste.benchmark.instances_csv import nearest_names_hint
 from codetaste.benchmark.release.fetch import RELEASES, fetch_benchmark
 from codetaste.console import notify, print_result
+from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError
-from codetaste.report.live.progress import printable
 
 if TYPE_CHECKING:
     from codetaste.benchmark.release.fetch import FetchedBenchmark

@@ -7,12 +7,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.benchmark import Track
 from codetaste.benchmark.facts.facts import describe_benchmark
+from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.console import print_result
+from codetaste.core.text import printable
 from codetaste.errors import ConfigError
-from codetaste.report.live.progress import printable
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _matches(category: str, glob: str) -> bool:
 def _row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
     rules = [benchmark.rules_path(instance, direction).is_file() for direction in Direction]
     texts = [benchmark.description_path(instance, track).is_file() for track in Track]
-    folder = benchmark.root / "instance_images" / instance.path
+    folder = environment_folder(benchmark.root, instance)
     return {
         "instance": instance.id,
         "repository": f"{instance.owner}/{instance.repo}",
@@ -113,7 +113,7 @@ def _row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
         "category": instance.category,
         "descriptions": all(texts),
         "rules": any(rules),
-        "environment": (folder / "instance_metadata.json").is_file(),
+        "environment": (folder / INSTANCE_METADATA_FILE).is_file(),
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
 from codetaste.llm.messages import (
     Message,
@@ -17,7 +18,7 @@ from codetaste.llm.messages import (
     ToolResult,
     Usage,
 )
-from codetaste.llm.wire.common.http import error_for_status, one_line, retry_after_s
+from codetaste.llm.wire.common.http import error_for_status, retry_after_s
 from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Block, Request, ToolSpec
 
 PROTOCOL = "anthropic"
+CAP_NAMES = ("max_tokens",)
+DEFAULT_HEADERS = {"anthropic-version": "2023-06-01"}
+"""Headers of a client's request that has none of that name."""
 
 _STOPS = {
     "end_turn": StopReason.END,
@@ -63,8 +67,19 @@ _NOT_CACHEABLE = frozenset({"thinking", "redacted_thinking"})
 _MOVING_BREAKPOINTS = 2
 
 
-def request_body(request: Request, model: str) -> dict[str, Any]:
-    """Return the body of a streamed request to ``model``.
+def key_headers(key: str) -> dict[str, str]:
+    """Return the header with an API key."""
+    return {"x-api-key": key}
+
+
+def request_headers(request: Request) -> dict[str, str]:
+    """Return the header with the option ``betas``, if it is set."""
+    betas = request.options.get("betas")
+    return {"anthropic-beta": ",".join(betas)} if betas else {}
+
+
+def request_body(request: Request, model: str, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+    """Return the body of a streamed request to ``model``, with the output cap by the names ``caps``.
 
     Two options are not sent as such: ``cache_control`` is the marker to put at up to four places of the
     prompt (a table, or false for none), and ``betas`` is sent in a header. Tools in the options are added to
@@ -76,7 +91,7 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     marker = request.options.get("cache_control", {"type": "ephemeral"})
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
     messages = [wired for message in request.messages if (wired := wire_message(message))["content"]]
-    body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens, "stream": True}
+    body: dict[str, Any] = {"model": model, **dict.fromkeys(caps, request.max_output_tokens), "stream": True}
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "auto"}}
     if request.system.strip():

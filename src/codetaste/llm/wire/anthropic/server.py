@@ -1,4 +1,4 @@
-"""Anthropic Messages protocol, server side: decode requests."""
+"""Anthropic Messages protocol, server side: decode requests, encode replies and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolResult, ToolSpec
-from codetaste.llm.wire.anthropic.client import PROTOCOL, STOP_REASONS, message_blocks, wire_tool, wire_usage
+from codetaste.llm.wire.anthropic.client import (
+    CAP_NAMES,
+    PROTOCOL,
+    STOP_REASONS,
+    message_blocks,
+    wire_tool,
+    wire_usage,
+)
+from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
 from codetaste.llm.wire.common.request import (
     DEFAULT_CAP,
     WireRequest,
@@ -19,19 +27,17 @@ from codetaste.llm.wire.common.request import (
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text, separately_billed_features
+from codetaste.llm.wire.common.request_cost import content_text, lowered_thinking, separately_billed_features
 from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.tool_calls import read_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Block, Reply
 
 
-CAP_NAMES = ("max_tokens",)
-
-_READ = ("model", "max_tokens", "stream", "messages", "system", "tools")
+_READ = ("model", *CAP_NAMES, "stream", "messages", "system", "tools")
 
 _WRITTEN = {"tool_choice": {"type": "auto"}}
 
@@ -131,7 +137,11 @@ def _neutral(blocks: list[dict[str, Any]], where: str) -> Iterator[Block]:
                 pass
 
 
-REQUEST_ID_HEADER = "request-id"
+def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+    """Return a client's body with its output capped at ``cap`` tokens; a thinking budget is lowered too."""
+    thinking = lowered_thinking(wire.body.get("thinking"), cap)
+    return {**wire.body, **dict.fromkeys(caps, cap), **({} if thinking is None else {"thinking": thinking})}
+
 
 PING = format_event({"type": "ping"}, name="ping")
 """A keep-alive event, valid between any two events."""
@@ -191,3 +201,25 @@ def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, 
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(text)]
             return {**block, "input": {}}, deltas
     return block, []
+
+
+ERROR_CODES = {
+    ErrorKind.BUDGET: ErrorCode(402, "permission_error"),
+    ErrorKind.RATE_LIMIT: ErrorCode(429, "rate_limit_error"),
+    ErrorKind.NOT_ALLOWED_MODEL: ErrorCode(403, "permission_error"),
+    ErrorKind.BAD_TOKEN: ErrorCode(403, "authentication_error"),
+    ErrorKind.BAD_REQUEST: ErrorCode(400, "invalid_request_error"),
+    ErrorKind.TOO_LARGE: ErrorCode(413, "request_too_large"),
+    ErrorKind.UNAVAILABLE: ErrorCode(503, "api_error"),
+    ErrorKind.GIVEN_UP: ErrorCode(403, "permission_error"),
+}
+
+
+def error_body(error: ErrorCode, message: str) -> dict[str, Any]:
+    """Return the body of an error response."""
+    return {"type": "error", "error": {"type": error.kind, "message": message}}
+
+
+def error_events(error: ErrorCode, message: str) -> bytes:
+    """Return an error as the last event of a stream."""
+    return format_event(error_body(error, message), name="error")

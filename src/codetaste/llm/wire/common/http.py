@@ -7,6 +7,7 @@ import math
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable, RateLimited
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from codetaste.errors import ModelError
 
-_QUOTED = 300
 """Characters of a provider's message that are quoted."""
 _SHOWN_OF_KEY = 4
 """Characters of an API key that may be shown; they only tell its kind."""
@@ -37,12 +37,6 @@ _HINTS = {
     413: "the conversation is too large for the provider",
     422: "the request does not suit the model; see its options",
 }
-
-
-def one_line(text: str) -> str:
-    """Return the beginning of ``text`` in one line."""
-    clean = " ".join(text.split())
-    return clean if len(clean) <= _QUOTED else clean[:_QUOTED] + "…"
 
 
 def redact(secret: str, text: str) -> str:

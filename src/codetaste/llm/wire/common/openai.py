@@ -1,4 +1,7 @@
-"""Decode the errors of OpenAI's protocols, Responses and Chat Completions, and of compatible servers."""
+"""What OpenAI's protocols, Responses and Chat Completions, share: addresses, errors and usage.
+
+Compatible servers use other forms of errors and of usage; all known forms are decoded.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,50 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from codetaste.core.text import one_line
 from codetaste.errors import ModelRefused, ModelUnavailable
 from codetaste.llm.messages import Usage
-from codetaste.llm.wire.common.http import error_for_status, one_line, retry_after_s
+from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
+from codetaste.llm.wire.common.http import error_for_status, retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.errors import ModelError
 
+
+BASE_URL = "https://api.openai.com/v1"
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+
+REQUEST_ID_HEADER = "x-request-id"
+
+DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
+"""Options for standard prices, by host.
+
+Without them, a setting of the OpenAI project could make all calls more expensive than the price table.
+"""
+
+NEWEST_CAP_ONLY = (".openai.com", ".azure.com")
+"""Hosts that accept only the newer name of the output cap, and refuse a request with both names."""
+
+PING = b": ping\n\n"
+"""A keep-alive comment, valid between any two events."""
+
+_STOP_CODE = "invalid_prompt"
+"""A code in a stream at which the pinned Codex does not retry."""
+
+ERROR_CODES = {
+    ErrorKind.BUDGET: ErrorCode(402, "insufficient_quota", "insufficient_quota"),
+    ErrorKind.RATE_LIMIT: ErrorCode(429, "rate_limit_error", "rate_limit_exceeded"),
+    ErrorKind.NOT_ALLOWED_MODEL: ErrorCode(403, "permission_error", "model_not_found"),
+    ErrorKind.BAD_TOKEN: ErrorCode(403, "authentication_error", "invalid_api_key"),
+    ErrorKind.BAD_REQUEST: ErrorCode(400, "invalid_request_error", _STOP_CODE),
+    ErrorKind.TOO_LARGE: ErrorCode(413, "invalid_request_error", "context_length_exceeded"),
+    ErrorKind.UNAVAILABLE: ErrorCode(503, "server_error", "server_error"),
+    ErrorKind.GIVEN_UP: ErrorCode(403, "permission_error", _STOP_CODE),
+}
+"""The errors that the gateway reports; Responses has other statuses for them."""
 
 _QUOTA = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached", "usage_not_included"}
@@ -58,6 +96,16 @@ _TRY_AGAIN = re.compile(rf"try again in ((?:{_DURATION.pattern})+)", re.IGNORECA
 _LONGEST_WAIT_S = 3600.0
 
 _TOO_MANY = 429
+
+
+def key_headers(key: str) -> dict[str, str]:
+    """Return the header with an API key; none without a key."""
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+def error_body(error: ErrorCode, message: str) -> dict[str, Any]:
+    """Return the body of an error response."""
+    return {"error": {"message": message, "type": error.kind, "param": None, "code": error.code}}
 
 
 @dataclass(frozen=True, slots=True)

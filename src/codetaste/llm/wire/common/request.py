@@ -11,8 +11,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, MalformedRequest
-from codetaste.llm.wire.common.http import one_line, read_json
+from codetaste.llm.wire.common.http import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

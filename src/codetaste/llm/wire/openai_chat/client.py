@@ -6,11 +6,11 @@ that they add to a reply are preserved and sent back in the place where such a s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
-from codetaste.llm.wire.common.http import one_line
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.tool_calls import (
     arguments_to_json,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Block, Request, ToolSpec
 
-PROTOCOL = "openai-chat"
+PROTOCOL: Final = "openai-chat"
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields with the reasoning, depending on the server, which expects it back in the same field."""
 LOCAL_OPTIONS = frozenset({"output_cap", "send_reasoning"})
@@ -55,7 +55,7 @@ _ABORTED = frozenset({"error", "abort", "insufficient_system_resource"})
 _SENT_BACK = ("role", "name", "content", "refusal", "tool_calls")
 
 
-def request_body(request: Request, model: str, *, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+def request_body(request: Request, model: str, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``.
 
     Two options are not sent as such: ``output_cap`` is the name of the output cap that the server accepts,

@@ -1,4 +1,4 @@
-"""Chat Completions protocol, server side: decode requests."""
+"""Chat Completions protocol, server side: decode requests, encode replies and errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolSpec
-from codetaste.llm.wire.common.openai import wire_usage
+from codetaste.llm.wire.common.openai import error_body, wire_usage
 from codetaste.llm.wire.common.request import (
     DEFAULT_CAP,
     WireRequest,
@@ -40,9 +40,10 @@ from codetaste.llm.wire.openai_chat.client import (
 from codetaste.llm.wire.openai_chat.stream import DONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Block, Reply
+    from codetaste.llm.wire.common.error_codes import ErrorCode
 
 
 _READ = ("model", *CAP_NAMES, "stream", "stream_options", "messages", "tools")
@@ -77,7 +78,7 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         options=options,
     )
     return WireRequest(
-        protocol="openai-chat",
+        protocol=PROTOCOL,
         body=body,
         request=request,
         model=require_text(body.get("model"), "model"),
@@ -148,12 +149,15 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
             yield read_call(call_id, function.get("name"), function.get("arguments"))
 
 
-REQUEST_ID_HEADER = "x-request-id"
+def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+    """Return a client's body with its output capped at ``cap`` tokens; a stream ends with its usage."""
+    body = {name: value for name, value in wire.body.items() if name not in CAP_NAMES}
+    if wire.stream:
+        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+    return {**body, **dict.fromkeys(caps, cap)}
 
-PING = b": ping\n\n"
-"""A keep-alive comment, valid between any two events."""
 
-END = f"data: {DONE}\n\n".encode()
+_END = f"data: {DONE}\n\n".encode()
 """The last event of a stream."""
 
 
@@ -184,7 +188,7 @@ def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[byte
     # A client that did not request usage may not understand a chunk without a choice.
     if wire.include_usage and reply.usage is not None:
         yield format_event({**head, "choices": [], "usage": wire_usage(reply.usage, "prompt")})
-    yield END
+    yield _END
 
 
 def _head(wire: WireRequest, name: str, kind: str) -> dict[str, Any]:
@@ -231,3 +235,8 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [begun]}
         for piece in split_text(str(function.get("arguments") or "")):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def error_events(error: ErrorCode, message: str) -> bytes:
+    """Return an error as the last events of a stream."""
+    return format_event(error_body(error, message)) + _END

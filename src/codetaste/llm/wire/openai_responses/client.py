@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
-from codetaste.llm.wire.common.http import one_line
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.tool_calls import (
     FREEFORM_INPUT,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Block, Request, ToolSpec
 
 PROTOCOL = "openai-responses"
+CAP_NAMES = ("max_output_tokens",)
 
 FREEFORM_CALL = "custom_tool_call"
 CALL_TYPES = ("function_call", FREEFORM_CALL, "local_shell_call")
@@ -32,8 +33,8 @@ CALL_TYPES = ("function_call", FREEFORM_CALL, "local_shell_call")
 INCOMPLETE_REASONS = {"max_output_tokens": StopReason.LENGTH, "content_filter": StopReason.REFUSAL}
 
 
-def request_body(request: Request, model: str) -> dict[str, Any]:
-    """Return the body of a streamed request to ``model``.
+def request_body(request: Request, model: str, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+    """Return the body of a streamed request to ``model``, with the output cap by the names ``caps``.
 
     The provider stores nothing: reasoning is returned encrypted and is sent back with the conversation. An
     empty option ``include`` is left out, since models without reasoning refuse it. Tools in the options are
@@ -43,7 +44,7 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
     body: dict[str, Any] = {
         "model": model,
-        "max_output_tokens": request.max_output_tokens,
+        **dict.fromkeys(caps, request.max_output_tokens),
         "stream": True,
         "store": False,
         "include": ["reasoning.encrypted_content"],

@@ -1,0 +1,134 @@
+"""Names and paths of the published layout: of a benchmark, and of the outputs of a run; no file is touched.
+
+::
+
+    instances.csv                                                       a benchmark
+    assets/descriptions/<owner>/<repo>/<hash8>/{description,open_description}.md
+    assets/rules/<owner>/<repo>/<hash8>/rules_{positive,negative}.yml
+    assets/diffs/<owner>/<repo>/<hash8>/golden.diff
+    baseline_results/<owner>/<repo>/<hash8>/{golden_agent,null_agent}.jsonl
+    instance_images/<owner>/<repo>/<hash8>/instance_metadata.json
+
+    outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/              a run: the first attempt of a trial
+    outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/attempt-<n>/  later attempts
+    outputs/pseudo_agents/direct/<owner>/<repo>/<hash8>/{golden_agent,null_agent}/
+    transcripts/<job key>.jsonl, events/<job key>.jsonl
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from codetaste.rules.registration import Direction
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.benchmark.instance import Instance
+
+
+class Track(StrEnum):
+    """How detailed the task description is (CodeTaste §2.1)."""
+
+    INSTRUCTED = "instructed"
+    OPEN = "open"
+
+
+class FinishReason(StrEnum):
+    """How a trial, or one agent run of it, ended; the published harness rejects metadata with any other."""
+
+    SUCCESS = "success"
+    TIMEOUT = "timeout"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    EXECUTION_ERROR = "execution_error"
+    """The agent's own fault."""
+    ERROR = "error"
+    """Something that the agent needed failed."""
+    UNKNOWN = "unknown"
+    """It still runs, was stopped, or reported no result."""
+    ERROR_PLANMODE = "error_planmode"
+    ERROR_MULTIPLAN = "error_multiplan"
+    ERROR_JUDGE = "error_judge"
+
+
+MODES = ("direct", "plan", "multiplan")
+PSEUDO_TRACK = "pseudo_agents"
+"""The folder beside the tracks for the predictions of golden and null agent."""
+TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
+
+# Files of a benchmark.
+INSTANCES_FILE = "instances.csv"
+IGNORE_FILE = "assets/default.semgrepignore"
+INSTANCE_METADATA_FILE = "instance_metadata.json"
+BASELINES_FOLDER = "baseline_results"
+RULES_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
+DESCRIPTION_FILES = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
+
+# Folders of a run.
+OUTPUTS_FOLDER = "outputs"
+TRANSCRIPTS_FOLDER = "transcripts"
+EVENTS_FOLDER = "events"
+
+# Files of a trial.
+PREDICTION_FILE = "prediction.diff"
+METADATA_FILE = "inference_metadata.json"
+AGENT_CONFIG_FILE = "agent_config.json"
+PLAN_FILE = "refactoring_plan.md"
+PLANS_FOLDER = "refactoring_plans"
+PLAN_FILES = tuple(f"{PLANS_FOLDER}/refactoring_plan{number}.md" for number in range(5))
+PLAN_METADATA_FILE = "plan_metadata.json"
+PLANS_METADATA_FILE = "multiplan_generation_metadata.json"
+JUDGE_METADATA_FILE = "multiplan_metadata.json"
+JUDGE_OUTPUT_FILE = "judge.out"
+PUBLISHED_LOG_FILE = "inference.out"
+
+# Files of a trial's evaluation.
+EVALUATION_FOLDER = "evaluation"
+RESULT_FILE = "evaluation_result.json"
+SCORES_FILE = "scores.json"
+ACTIVITY_FILE = "activity.json"
+POSITIVE_SARIF_FILE = "rules_positive.sarif"
+NEGATIVE_SARIF_FILE = "rules_negative.sarif"
+TEST_OUTPUT_FILE = "test_output.txt"
+RULE_OUTPUT_FILE = "rule_output.txt"
+
+TRIAL_FILES = (
+    *(PREDICTION_FILE, METADATA_FILE, AGENT_CONFIG_FILE, PLAN_FILE, PLAN_METADATA_FILE),
+    *(PLANS_METADATA_FILE, JUDGE_METADATA_FILE, JUDGE_OUTPUT_FILE),
+)
+EVALUATION_FILES = (
+    *(RESULT_FILE, SCORES_FILE, ACTIVITY_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE, TEST_OUTPUT_FILE),
+    *(RULE_OUTPUT_FILE, INSTANCE_METADATA_FILE, *RULES_FILES.values()),
+)
+
+
+def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
+    """Return the path of the rules of ``instance`` in the benchmark ``root``."""
+    return root / "assets/rules" / instance.path / RULES_FILES[direction]
+
+
+def description_path(root: Path, instance: Instance, track: Track) -> Path:
+    """Return the path of the task description of ``instance`` in the benchmark ``root``."""
+    return root / "assets/descriptions" / instance.path / DESCRIPTION_FILES[track]
+
+
+def golden_path(root: Path, instance: Instance) -> Path:
+    """Return the path of the golden patch of ``instance`` in the benchmark ``root``."""
+    return root / "assets/diffs" / instance.path / "golden.diff"
+
+
+def environment_folder(root: Path, instance: Instance) -> Path:
+    """Return the folder of the execution environment of ``instance`` in the benchmark ``root``."""
+    return root / "instance_images" / instance.path
+
+
+def trial_folder(outputs: Path, track: str, mode: str, path: str, agent: str, attempt: int = 1) -> Path:
+    """Return the folder of a trial at the instance with the folder ``path``."""
+    first = outputs / track / mode / path / agent
+    return first if attempt == 1 else first / f"attempt-{attempt}"
+
+
+def pseudo_trial_folder(outputs: Path, path: str, agent: str) -> Path:
+    """Return the folder of a pseudo agent's prediction, which belongs to no track."""
+    return trial_folder(outputs, PSEUDO_TRACK, "direct", path, agent)
