@@ -179,7 +179,7 @@ async def test_failures_are_retried_and_only_billable_ones_stay_charged(
     assert one_call < spent.unknown.usd < 2 * one_call
     assert len(set(provider.calls)) == 4
     waits = [line["reason"] for line in journal(tmp_path) if line["event"] == "wait_started"]
-    assert waits == ["m: rate limit (429), 1 s", "m: unavailable", "m: unavailable"]
+    assert waits == ["rate_limit", "call_retry", "call_retry"]
 
 
 @pytest.mark.anyio
