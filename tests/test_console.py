@@ -18,9 +18,9 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 def started(
     body: str, *, shell: str = "", env: dict[str, str] | None = None, as_json: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``body`` as a command under ``guarded``, with the shell's redirections ``shell``."""
-    code = "from codetaste.console import guarded, say, tell\n" + textwrap.dedent(body)
-    code += f"\nraise SystemExit(guarded(command, as_json={as_json}))\n"
+    """Run ``body`` as a command under ``run_command``, with the shell's redirections ``shell``."""
+    code = "from codetaste.console import notify, print_result, run_command\n" + textwrap.dedent(body)
+    code += f"\nraise SystemExit(run_command(command, as_json={as_json}))\n"
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", code],
         capture_output=True,
@@ -34,7 +34,7 @@ def started(
 PRINTING = """
     def command():
         print("a user's tool says something")
-        say('{"result": 1}')
+        print_result('{"result": 1}')
         return 0
 """
 
@@ -54,7 +54,7 @@ def test_the_files_of_a_command_do_not_take_the_place_of_a_closed_stream() -> No
     body = """
         import os
         def command():
-            say(str(os.open("/dev/null", os.O_RDONLY)))
+            print_result(str(os.open("/dev/null", os.O_RDONLY)))
             return 0
     """
     assert int(started(body, shell="2>&- <&-").stdout) > 2
@@ -63,8 +63,8 @@ def test_the_files_of_a_command_do_not_take_the_place_of_a_closed_stream() -> No
 def test_a_full_standard_error_stops_nothing() -> None:
     body = """
         def command():
-            tell("for the person")
-            say("done")
+            notify("for the person")
+            print_result("done")
             return 0
     """
     done = started(body, shell="2>/dev/full")
@@ -92,7 +92,7 @@ def test_a_result_that_cannot_be_written_is_one_line() -> None:
 def test_a_narrow_encoding_loses_no_result() -> None:
     body = """
         def command():
-            say("R∘X*")
+            print_result("R∘X*")
             return 0
     """
     done = started(body, env={"PYTHONIOENCODING": "ascii"})
@@ -160,12 +160,12 @@ sys.meta_path.insert(0, Interrupting())
 """
 
 
-@pytest.mark.parametrize("program", ["codetaste", "codetaste.run"])
+@pytest.mark.parametrize("program", ["codetaste run", "codetaste.run"])
 @pytest.mark.parametrize("name", ["anyio", "cyclopts", "pydantic", "codetaste.run.limits"])
 def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str, name: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(name=name))
     done = subprocess.run(
-        [sys.executable, "-m", program, "--version" if program == "codetaste" else "nofile.toml"],
+        [sys.executable, "-m", *program.split(), "nofile.toml"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -215,7 +215,7 @@ def test_under_json_what_is_wrong_is_the_result(fault: str, cause: str, code: in
 def test_json_output_after_result_is_suppressed() -> None:
     body = """
         def command():
-            say('{"result": 1}')
+            print_result('{"result": 1}')
             raise KeyboardInterrupt
     """
     done = started(body, as_json=True)

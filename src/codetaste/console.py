@@ -16,15 +16,21 @@ import os
 import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from functools import partial, wraps
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO
+
+import anyio
 
 from codetaste.core.early_interrupt import exit_on_sigint, restore_sigint
 from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from cyclopts import App
+
+_Parameters = ParamSpec("_Parameters")
 
 _DESCRIPTORS = 3
 _BAD_INPUT, _STOPPED, _NO_READER = 2, 130, 141
@@ -54,6 +60,23 @@ def launch(app: App) -> NoReturn:
                 print_result(error_to_json(Cause.CONFIG, [str(error)], _BAD_INPUT))
         sys.exit(_BAD_INPUT)
     sys.exit(0)
+
+
+def command(function: Callable[_Parameters, int | Awaitable[int]]) -> Callable[_Parameters, int]:
+    """Make a subcommand of a function, plain or async, that prints its result and returns the exit code.
+
+    Errors become messages and an exit code; they are JSON, too, if the function's argument ``json_`` is true.
+    """
+
+    @wraps(function)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> int:
+        call: Callable[[], Any] = partial(function, *args, **kwargs)
+        run_async = partial(anyio.run, call)
+        return run_command(
+            run_async if iscoroutinefunction(function) else call, as_json=bool(kwargs.get("json_", False))
+        )
+
+    return run
 
 
 def run_command(command: Callable[[], int], *, as_json: bool = False) -> int:

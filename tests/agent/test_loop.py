@@ -247,7 +247,7 @@ async def test_loop_budget_exhausted_ends_without_further_calls(tmp_path: Path) 
     ],
 )
 async def test_patience_ends_after_so_many_mistakes_in_a_row(tmp_path: Path, said: Any, end: LoopEnd) -> None:
-    played = await play(tmp_path, lambda _turn, _request: said, patience=3)
+    played = await play(tmp_path, lambda _turn, _request: said, max_mistakes_in_a_row=3)
     assert played.end is end
     assert played.conversation.turns == played.asked == 3
 
@@ -255,14 +255,14 @@ async def test_patience_ends_after_so_many_mistakes_in_a_row(tmp_path: Path, sai
 async def test_a_right_call_restores_patience(tmp_path: Path) -> None:
     wrong = "words"
     script = then_finish(wrong, wrong, call("note", text="a"), wrong, wrong, call("note", text="b"), wrong)
-    played = await play(tmp_path, script, patience=3)
+    played = await play(tmp_path, script, max_mistakes_in_a_row=3)
     assert played.end is LoopEnd.FINISHED
     assert played.conversation.mistakes == 5
 
 
 async def test_one_right_call_among_wrong_ones_is_no_mistake(tmp_path: Path) -> None:
     script = then_finish(*[[call("nowhere"), call("note", text="a")]] * 4)
-    played = await play(tmp_path, script, patience=2)
+    played = await play(tmp_path, script, max_mistakes_in_a_row=2)
     assert played.end is LoopEnd.FINISHED
     assert played.conversation.mistakes == 0
 

@@ -171,7 +171,7 @@ def test_doctor_without_containment_explains_what_to_do(tmp_path: Path) -> None:
     assert doctor.returncode == 1, doctor.stderr
     report = json.loads(doctor.stdout)
     assert report["usable"] is False
-    assert report["contained_by"] == ""
+    assert report["containment"] == ""
     ways = {way["name"]: way for way in report["sandbox"]}
     assert set(ways) == {"bubblewrap", "landlock"}
     assert all(way["needed"] and not way["ready"] and way["remedy"] for way in ways.values())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import anyio
 import pytest
 
-from codetaste.cli.commands.importing import ImportArguments, import_published_outputs
-from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialRecord
 from support.cli import invoke
@@ -167,18 +167,27 @@ def test_names_that_no_folder_should_have_become_plain_and_stay_apart(
 
 @pytest.mark.anyio
 async def test_import_concurrent_same_name_only_one_succeeds(made: Outputs, tmp_path: Path) -> None:
-    order = ImportArguments(made.root, "taken", tmp_path / "runs", "", None, score=False, json=True)
-    refused: list[ConfigError] = []
+    runs = tmp_path / "runs"
+    command = [
+        sys.executable,
+        "-m",
+        "codetaste",
+        "import",
+        str(made.root),
+        "--name",
+        "taken",
+        "--out",
+        str(runs),
+    ]
+    done: list[CompletedProcess[bytes]] = []
 
     async def one() -> None:
-        try:
-            await import_published_outputs(order)
-        except ConfigError as error:
-            refused.append(error)
+        done.append(await anyio.run_process(command, check=False))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
             tasks.start_soon(one)
-    assert ["taken" in str(error) for error in refused] == [True, True]
-    assert [path.name for path in order.out.iterdir()] == ["taken"]
-    assert len(read_outputs(order.out / "taken").records) == len(read_outputs(made.root).records)
+    assert sorted(each.returncode for each in done) == [0, 2, 2]
+    assert all(b"taken" in each.stderr for each in done if each.returncode)
+    assert [path.name for path in runs.iterdir()] == ["taken"]
+    assert len(read_outputs(runs / "taken").records) == len(read_outputs(made.root).records)

@@ -16,6 +16,7 @@ from support.system.dockerd import DockerEngine
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
+    "CONTRIBUTING.md",
     *sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "docs").glob("*.md")),
 )
 FIRST, SECOND = commands(CHECKOUT / "README.md")[:2]
@@ -24,7 +25,7 @@ STAND_INS = {
     # test_packaging_first_five_minutes.py types all of it; here its last piece, which runs the main job
     FIRST.text: pieces(FIRST.text)[-1],
     # .ci/run types it; a test cannot run all tests
-    SECOND.text: ".venv/bin/pytest --collect-only -q tests/test_imports.py",
+    SECOND.text: ".venv/bin/pytest --collect-only -q tests/test_console.py",
     # what it really does costs money
     ".venv/bin/codetaste run examples/quickstart-live.toml": (
         ".venv/bin/codetaste run examples/quickstart-live.toml --dry-run"

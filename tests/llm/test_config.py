@@ -120,7 +120,7 @@ def test_a_model_says_which_key_it_needs(fields: dict[str, Any], name: str | Non
 
 def test_reading_a_config_with_a_price_imports_no_client_and_no_table() -> None:
     program = (
-        "import sys, codetaste.llm.config, codetaste.llm.metering.metered;"
+        "import sys, codetaste.llm.config, codetaste.llm.metering.metered, codetaste.llm.price_table;"
         "import codetaste.llm.providers.replay, codetaste.llm.providers.scripted;"
         "price = {'input': 1, 'output': 1};"
         "c = codetaste.llm.config.ModelConfig(id='m', provider='openai', model='x', price=price);"

@@ -63,7 +63,7 @@ def test_the_first_command_works_for_a_normal_user_on_a_minimal_debian(
     assert system.run("command -v git || command -v bwrap || command -v rg").exit_code != 0
     report = json.loads(system.run(".venv/bin/codetaste doctor --json").output)
     assert report["usable"] is True
-    assert report["contained_by"] == "bubblewrap"
+    assert report["containment"] == "bubblewrap"
 
 
 @pytest.mark.slow

@@ -72,9 +72,9 @@ def test_the_wheel_holds_the_marker_of_types_the_licence_and_no_tests(wheel: Pat
 
 
 def test_wheel_contains_sandbox_supervisor(wheel: Path) -> None:
-    parts = list((CHECKOUT / "src/codetaste/sandbox").glob("*.mjs"))
+    parts = list((CHECKOUT / "src/codetaste/sandbox/supervisor").glob("*.mjs"))
     with zipfile.ZipFile(wheel) as archive:
-        assert [archive.read(f"codetaste/sandbox/{part.name}") for part in parts] == [
+        assert [archive.read(f"codetaste/sandbox/supervisor/{part.name}") for part in parts] == [
             part.read_bytes() for part in parts
         ]
     assert parts

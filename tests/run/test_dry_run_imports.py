@@ -60,7 +60,9 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 
 
 @pytest.mark.parametrize("example", PLANS)
-@pytest.mark.parametrize(("module", "words"), [("codetaste.cli.app", ["run"]), ("codetaste.run", [])])
+@pytest.mark.parametrize(
+    ("module", "words"), [("codetaste.cli.app", ["run"]), ("codetaste.run.__main__", [])]
+)
 def test_a_dry_run_loads_nothing_of_what_works(
     module: str, words: list[str], example: str, tmp_path: Path
 ) -> None:

@@ -18,21 +18,22 @@ from support.sandbox.providers import archive
 SCRIPT = """
 import anyio, io, json, sys, tarfile
 from pathlib import Path
-from codetaste.sandbox.base import BoxSpec
-from codetaste.sandbox.local.sandbox import local_boxes
-from codetaste.sandbox.base import Limits
+from codetaste.sandbox.base import SandboxSpec
+from codetaste.sandbox.local.sandbox import bubblewrap_provider
+from codetaste.sandbox.base import CommandLimits
 
 async def main():
     said, folder, token = {}, Path(sys.argv[1]), sys.argv[2]
-    async with local_boxes(folder).open(BoxSpec("test", processes=200, disk_bytes=50_000_000)) as box:
+    spec = SandboxSpec("test", processes=200, disk_bytes=50_000_000)
+    async with bubblewrap_provider(folder).open(spec) as box:
         await box.put(Path(sys.argv[3]).read_bytes())
         done = await box.run(["sh", "-c", "id -u; id -g; pwd; cat file; chmod 755 file; touch /tmp/x ~/y"])
         said["first"] = [done.exit_code, done.stdout.decode(), done.stderr.decode()]
         script = f"(setsid env -i sleep {token} &) ; chmod 000 locked/in; trap '' TERM; sleep {token}"
         done = await box.run(["sh", "-c", "mkdir -p locked/in; echo deep >locked/in/file;" + script],
-            limits=Limits(wall_s=0.5))
+            limits=CommandLimits(wall_s=0.5))
         said["second"] = done.timed_out
-        done = await box.run(["bash", "-c", "f() { f | f & }; f; sleep 20"], limits=Limits(wall_s=1))
+        done = await box.run(["bash", "-c", "f() { f | f & }; f; sleep 20"], limits=CommandLimits(wall_s=1))
         said["bomb"] = done.timed_out or done.exit_code
         done = await box.run(["sh", "-c", "ls /proc | grep -c '^[0-9]'"])
         said["left"] = int(done.stdout)

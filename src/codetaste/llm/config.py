@@ -120,7 +120,7 @@ class ModelConfig(Section):
     @classmethod
     def _fill_cache_write_price(cls, given: Any) -> Any:  # noqa: ANN401 - from a config
         """Providers cache prompts even if not requested, and a cache write may cost more than input."""
-        if not isinstance(given, dict) or given.get("provider") not in PROTOCOLS or "price" not in given:
+        if not isinstance(given, dict) or str(given.get("provider")) not in PROTOCOLS or "price" not in given:
             return given
         factor = cache_write_factor(given.get("options") or {})
         return {**given, "price": fill_cache_write_price(given["price"], factor)}

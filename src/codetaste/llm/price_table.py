@@ -2,8 +2,8 @@
 
 Only the table installed with the package is read; nothing is fetched. The package matches names loosely; here
 a match counts only if it certainly is the requested model, because a price that is too low breaks a budget.
-For other models the user sets ``price``, or names the table's entry with ``price_as``. Importing this module
-loads the whole table: import it only where a price is looked up.
+For other models the user sets ``price``, or names the table's entry with ``price_as``. The package is large
+and is imported when the first price is looked up in it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from genai_prices.data import providers
-from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith, ModelPrice, StartDateConstraint
-from genai_prices.types import TieredPrices as Tiered
-
 from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
 from codetaste.llm.wire.common.request_cost import separately_billed_options
 
@@ -28,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import date
 
-    from genai_prices.types import ModelInfo, Provider
+    from genai_prices.types import ModelInfo, ModelPrice, Provider
+    from genai_prices.types import TieredPrices as Tiered
 
     from codetaste.llm.config import ModelConfig
 
@@ -77,9 +74,9 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
         raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
     if config.price_as is not None:
         seller, _, model = config.price_as.partition("/")
-        sellers = [each for each in providers if each.id == seller]
+        sellers = [each for each in _known_sellers() if each.id == seller]
         if not sellers:
-            suggestion = _suggest_name(seller, {each.id for each in providers})
+            suggestion = _suggest_name(seller, {each.id for each in _known_sellers()})
             raise UnknownPrice(f"{_TABLE} knows no {seller!r}{suggestion}")
     else:
         address, model = config.address, config.model
@@ -106,13 +103,19 @@ def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
     )
 
 
+def _known_sellers() -> list[Provider]:
+    from genai_prices.data import providers  # noqa: PLC0415 - large
+
+    return providers
+
+
 def _sellers_at(address: str) -> Iterator[Provider]:
     """Yield the sellers that are known at ``address``.
 
     Addresses that the table gives as a pattern are skipped: they cover regions or user-named deployments,
     where the name of a model does not determine its price.
     """
-    for seller in providers:
+    for seller in _known_sellers():
         known = re.sub(r"\((?:\?:)?/\|\$\)$", "", seller.api_pattern).replace(r"\.", ".")
         if (address.lower() + "/").startswith(known.rstrip("/") + "/"):
             yield seller
@@ -145,6 +148,8 @@ def _names(entry: ModelInfo) -> set[str]:
 
 
 def _literal_names(clause: object) -> Iterator[str]:
+    from genai_prices.types import ClauseEquals, ClauseOr, ClauseStartsWith  # noqa: PLC0415 - large
+
     match clause:
         case ClauseOr():
             for part in clause.or_:
@@ -158,7 +163,9 @@ def _literal_names(clause: object) -> Iterator[str]:
 def _suggest_maker(config: ModelConfig) -> str:
     """Suggest the entry of the model's own maker, for a model that is reached through another provider."""
     maker, _, name = config.model.rpartition("/")
-    makers = [each for each in providers if each.id == (maker or config.provider.removesuffix("-chat"))]
+    makers = [
+        each for each in _known_sellers() if each.id == (maker or config.provider.removesuffix("-chat"))
+    ]
     found, seller = _find(makers, name)
     return f' (price_as = "{seller}/{found.id}" takes the price of {seller} itself)' if found else ""
 
@@ -197,7 +204,7 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
         tier.start
         for prices in tables
         for price in prices.values()
-        if isinstance(price, Tiered)
+        if not isinstance(price, Decimal)
         for tier in price.tiers
     }
     above = [
@@ -209,6 +216,8 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
 
 def _applicable(entry: ModelInfo, today: date) -> Iterator[ModelPrice]:
     """Yield the prices that may apply from today on; a run may take days and be resumed later."""
+    from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415 - large
+
     if isinstance(entry.prices, ModelPrice):
         yield entry.prices
         return

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from codetaste.core.early_interrupt import exit_on_sigint
+
+    exit_on_sigint()
+
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import Annotated
 
@@ -9,15 +14,9 @@ import anyio
 from cyclopts import App, Parameter
 
 from codetaste.console import launch, print_result, run_command
-from codetaste.report import dry_run as plans
-from codetaste.run.execute import RunOptions, run_and_report
+from codetaste.report.dry_run import render_dry_run
 from codetaste.run.plan import plan_run
 from codetaste.run.signals import signals_raise_keyboard_interrupt
-
-if __name__ == "__main__":
-    from codetaste.core.early_interrupt import exit_on_sigint
-
-    exit_on_sigint()
 
 app = App(name="codetaste.run", help="Run the flows of a config file.", version_flags=[])
 
@@ -48,15 +47,16 @@ def run(
         The exit code: 0 if every job has a result, 1 if one has none, 2 for bad input or a missing tool,
         130 if the run was stopped.
     """
-    options = RunOptions(only, dry_run, rerun, json_)
 
     def plan_and_run() -> int:
         with signals_raise_keyboard_interrupt():
-            planned = plan_run(config, set_, options.only)
-        if options.dry_run:  # needs no event loop
-            print_result(plans.render_dry_run(planned.dry_run, as_json=options.json))
+            planned = plan_run(config, set_, only)
+        if dry_run:  # needs no event loop
+            print_result(render_dry_run(planned.dry_run, as_json=json_))
             return 0
-        return anyio.run(run_and_report, planned, options)
+        from codetaste.run.execute import run_and_report  # noqa: PLC0415 - not for a dry run
+
+        return anyio.run(run_and_report, planned, rerun, json_)
 
     return run_command(plan_and_run, as_json=json_)
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -252,17 +252,7 @@ async def _run_jobs(session: Session, limits: RuntimeLimits, crew: DiscoveryMode
 _STOPPED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Command-line options of a run. ``only`` are globs on job keys."""
-
-    only: tuple[str, ...] = ()
-    dry_run: bool = False
-    rerun: bool = False
-    json: bool = False
-
-
-async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
+async def run_and_report(planned: RunPlan, rerun: bool, as_json: bool) -> int:
     """Execute the plan and print its summary; see ``run`` for the exit code.
 
     Raises:
@@ -277,15 +267,15 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         stop.scope = tasks.cancel_scope
         await tasks.start(listen_for_signals, stop)
         summary = await execute_run(
-            planned.resolved, planned.limits, planned.agenda, planned.dry_run, rerun=options.rerun, stop=stop
+            planned.resolved, planned.limits, planned.agenda, planned.dry_run, rerun=rerun, stop=stop
         )
         tasks.cancel_scope.cancel()
     if summary is not None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_result(
-            json.dumps(summary_to_json(summary), indent=2) if options.json else render_summary(summary, width)
+            json.dumps(summary_to_json(summary), indent=2) if as_json else render_summary(summary, width)
         )
         return summary.exit_code
-    if options.json:
+    if as_json:
         print_result(error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))
     return _STOPPED

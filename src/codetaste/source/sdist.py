@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import ssl
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -16,13 +15,15 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.files import locked, storage_error
+from codetaste.core.paths import SYSTEM_BUNDLES, trust_store
 from codetaste.core.text import one_line
 from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
 
-    import httpx
+    import httpx2
     from pypi_simple import DistributionPackage, ProjectPage
 
 
@@ -80,7 +81,7 @@ async def fetch_sdist(package: str, version: str, sha256: str, cache: Path) -> P
     return archive
 
 
-async def _download(http: httpx.AsyncClient, package: str, version: str, sha256: str, partial: Path) -> None:
+async def _download(http: httpx2.AsyncClient, package: str, version: str, sha256: str, partial: Path) -> None:
     what = f"{package} {version}"
     page = await _page(http, package)
     for found in _candidates(page, package, version, sha256):
@@ -95,7 +96,7 @@ async def _download(http: httpx.AsyncClient, package: str, version: str, sha256:
     raise SourceError(f"{what}: its sha256 is not the recorded {sha256}; it is not used")
 
 
-async def _page(http: httpx.AsyncClient, package: str) -> ProjectPage:
+async def _page(http: httpx2.AsyncClient, package: str) -> ProjectPage:
     from pypi_simple import (  # noqa: PLC0415 - heavy
         ACCEPT_JSON_PREFERRED,
         ProjectPage,
@@ -140,7 +141,7 @@ def _candidates(page: ProjectPage, package: str, version: str, sha256: str) -> l
     raise SourceError(f"{package} {version}: the package index has no source distribution of that version")
 
 
-async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what: str) -> str:
+async def _stream_to(http: httpx2.AsyncClient, address: str, partial: Path, what: str) -> str:
     """Download ``address`` to ``partial``; return its sha256."""
     digest = hashlib.sha256()
     size = 0
@@ -161,7 +162,7 @@ async def _stream_to(http: httpx.AsyncClient, address: str, partial: Path, what:
     return digest.hexdigest()
 
 
-def _check_status(response: httpx.Response, what: str) -> None:
+def _check_status(response: httpx2.Response, what: str) -> None:
     status = response.status_code
     if status in _RETRIED:
         raise _Transient(f"the server answered {status}")
@@ -173,12 +174,12 @@ def _check_status(response: httpx.Response, what: str) -> None:
 
 async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
     """Call ``do``; retry transient faults a limited number of times."""
-    import httpx  # noqa: PLC0415 - heavy
+    import httpx2  # noqa: PLC0415 - heavy
 
     for pause_s in (*_BACK_OFF_S, None):
         try:
             return await do()
-        except (httpx.TransportError, _Transient) as error:
+        except (httpx2.TransportError, _Transient) as error:
             if pause_s is None:
                 reason = one_line(error) or type(error).__name__
                 if "CERTIFICATE_VERIFY_FAILED" in reason:
@@ -187,7 +188,7 @@ async def _retried(do: Callable[[], Awaitable[_Value]], what: str) -> _Value:
                     f"{what}: no answer after {len(_BACK_OFF_S) + 1} attempts: {reason}"
                 ) from error
             await anyio.sleep(pause_s)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise SourceError(f"{what}: {one_line(error)}") from error
     raise AssertionError
 
@@ -203,13 +204,6 @@ def _digest(path: Path) -> str:
 
 _CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
-_SYSTEM_BUNDLES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
-
 
 def index_url() -> str:
     """Return the address of the simple index (PEP 503), with a trailing slash."""
@@ -223,29 +217,18 @@ def index_url() -> str:
     return address.rstrip("/") + "/"
 
 
-def trust_store() -> ssl.SSLContext:
-    """Return the TLS context for connections to the index."""
-    import certifi  # noqa: PLC0415 - comes with httpx
-
-    context = ssl.create_default_context()
-    named = [os.environ.get(name) for name in _CA_VARIABLES]
-    candidates = [certifi.where(), *_SYSTEM_BUNDLES, *named, _pip_setting("cert")]
-    bundles = {Path(name).resolve() for name in candidates if name}  # most are links to one file
-    for bundle in bundles:
-        if bundle.is_file():
-            try:
-                context.load_verify_locations(bundle)
-            except (ssl.SSLError, OSError) as error:
-                raise SourceError(f"the certificates in {bundle} cannot be read: {error}") from error
-    return context
+def index_trust_store() -> ssl.SSLContext:
+    """Return the TLS context of downloads, with the certificates that pip and the environment name."""
+    named = [os.environ.get(name, "") for name in _CA_VARIABLES]
+    return trust_store(*SYSTEM_BUNDLES, *named, _pip_setting("cert") or "")
 
 
-def make_index_client(timeout_s: float = 60.0) -> httpx.AsyncClient:
+def make_index_client(timeout_s: float = 60.0) -> httpx2.AsyncClient:
     """Return an HTTP client for the index; it uses the proxies of the environment."""
-    import httpx  # noqa: PLC0415 - heavy
+    import httpx2  # noqa: PLC0415 - heavy
 
-    return httpx.AsyncClient(
-        verify=trust_store(), follow_redirects=True, timeout=httpx.Timeout(timeout_s, connect=20.0)
+    return httpx2.AsyncClient(
+        verify=index_trust_store(), follow_redirects=True, timeout=httpx2.Timeout(timeout_s, connect=20.0)
     )
 
 

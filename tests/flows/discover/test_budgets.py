@@ -216,7 +216,7 @@ def test_a_changed_prompt_runs_again(finished: Place) -> None:
     program = (
         "import sys; from pathlib import Path; import codetaste.llm.prompts as prompts; "
         f"prompts.resource_dir = lambda name: Path({str(edited)!r}); "
-        "from codetaste.run import app; sys.exit(app(sys.argv[1:]))"
+        "from codetaste.run.__main__ import app; sys.exit(app(sys.argv[1:]))"
     )
 
     def run() -> Ended:

@@ -12,12 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
-from codetaste.cli.commands.settle import SettleArguments, settle_call
+from codetaste.cli.commands.settle import settle
 from codetaste.orchestration.job import Status
 from support.llm import bill_run
 from support.llm.bill_audit import Audit, audited, journal_of, name_of
@@ -92,7 +94,8 @@ async def test_what_was_unknown_is_recovered_from_the_bill_to_the_last_digit(
         if line["event"] == "unknown" and line["call"] not in settled:
             prices = left[line["call"].rpartition("#")[0]]
             usd = prices.pop() if prices else Decimal(0)
-            await settle_call(SettleArguments(tmp_path / "run", line["call"], format(usd, "f")))
+            amount = format(usd, "f")
+            await to_thread.run_sync(partial(settle, tmp_path / "run", line["call"], usd=amount))
     ended, after = await held(server, Plan(SEED, 0.0, ()), talk, tmp_path)
     assert after.unknown == 0
     assert after.settled == after.bill == before.bill

@@ -21,7 +21,7 @@ def key(memo: FileKeys, tree: Path, name: str = "a.py") -> bytes:
 def settle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a minute go by."""
     later_ns = time.time_ns() + 60 * 10**9
-    monkeypatch.setattr("codetaste.rules.cache_keys.time.time_ns", lambda: later_ns)
+    monkeypatch.setattr("codetaste.rules.cache.keys.time.time_ns", lambda: later_ns)
 
 
 def test_a_key_is_of_path_content_and_leave_to_execute(make_tree: MakeTree) -> None:
@@ -38,7 +38,7 @@ def test_a_file_at_rest_is_not_read_again(make_tree: MakeTree, monkeypatch: pyte
     settle(monkeypatch)
     memo = FileKeys()
     before = memo.read(tree, ["a.py"])
-    monkeypatch.setattr("codetaste.rules.cache_keys.os.open", None)
+    monkeypatch.setattr("codetaste.rules.cache.keys.os.open", None)
     assert memo.read(tree, ["a.py"]) == before
 
 

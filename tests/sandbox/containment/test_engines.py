@@ -172,8 +172,8 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
         "import sys, platform\n"
         "sys.platform = 'darwin'; platform.system = lambda: 'Darwin'; platform.machine = lambda: 'arm64'\n"
         "import codetaste.sandbox.local.shell\n"
-        "from codetaste.sandbox.containment.engine import probe, choose_engine\n"
-        "for one in probe(): print(one.kind, one.works, one.problem, one.fix)\n"
+        "from codetaste.sandbox.containment.engine import probe_engines, choose_engine\n"
+        "for one in probe_engines(): print(one.kind, one.works, one.problem, one.fix)\n"
         "try: choose_engine()\n"
         "except Exception as fault: print(type(fault).__name__, fault)\n"
     )
@@ -211,7 +211,7 @@ def test_single_files_and_what_has_vanished_can_be_hidden_too(
     view = host_view()
     file, folder = Path("/usr/bin/env").resolve(), Path("/usr/share/doc")
     hidden = tuple(sorted({*view.hidden, str(file), str(folder), "/usr/share/was-here-once"}))
-    monkeypatch.setattr(local, "system_view", lambda: dataclasses.replace(view, hidden=hidden))
+    monkeypatch.setattr(local, "host_view", lambda: dataclasses.replace(view, hidden=hidden))
     sandbox = read_only_shell(tmp_path, engine=choose_engine(kind))
     done = anyio.run(
         sandbox.run, ["sh", "-c", f"cat {file} | wc -c; ls {folder} | wc -l; env || echo hidden"]

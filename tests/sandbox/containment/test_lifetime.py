@@ -19,8 +19,8 @@ import os, subprocess, sys, time
 from codetaste.sandbox.containment.lifetime import make_guard
 guard = make_guard()
 subprocess.Popen(
-    guard.over(("/bin/sh", "-c", sys.argv[1])),
-    pass_fds=(guard.reading,),
+    guard.wrap(("/bin/sh", "-c", sys.argv[1])),
+    pass_fds=(guard.read_fd,),
     start_new_session=sys.argv[2] == "leads",
 )
 print("started", flush=True)

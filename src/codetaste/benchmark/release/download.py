@@ -18,14 +18,13 @@ from anyio import to_thread
 from codetaste.core.files import storage_error
 from codetaste.core.text import one_line
 from codetaste.errors import SourceError
-from codetaste.source.sdist import trust_store
+from codetaste.source.sdist import index_trust_store
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
     from pathlib import Path
 
-    import httpx
+    import httpx2
 
 MAX_DOWNLOAD_BYTES = 16 * 1024**3
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -34,6 +33,9 @@ _MAX_ATTEMPTS = 50
 _MAX_REDIRECTS = 10
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 _HTML_TYPES = ("text/html", "application/xhtml")
+
+_trust_store = cache(index_trust_store)
+"""Cached, as reading all bundles takes a quarter of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,14 @@ async def download(
         SourceError: the download failed; the message says why and what to do.
         StorageFull: no space left.
     """
-    import httpx  # noqa: PLC0415 - heavy
+    import httpx2  # noqa: PLC0415 - heavy
 
     if not url.startswith(("https://", "http://")):
         raise SourceError(f"{url[:200]!r} is not an http(s) address")
     fruitless = 0
-    verify = await to_thread.run_sync(_trust)
-    timeout = httpx.Timeout(60.0, connect=20.0)
-    async with httpx.AsyncClient(
+    verify = await to_thread.run_sync(_trust_store)
+    timeout = httpx2.Timeout(60.0, connect=20.0)
+    async with httpx2.AsyncClient(
         verify=verify, follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=timeout
     ) as http:
         for _ in range(_MAX_ATTEMPTS):
@@ -88,7 +90,7 @@ async def download(
                 address = await _attempt(http, url, path, progress, limit)
                 digest = await to_thread.run_sync(_sha256_of, path)
                 return DownloadedFile(path, _file_size(path), digest, address)
-            except (httpx.TransportError, _TransientError) as error:
+            except (httpx2.TransportError, _TransientError) as error:
                 fruitless = 0 if _file_size(path) > before else fruitless + 1
                 if fruitless > len(back_off_s):
                     reason = one_line(error) or type(error).__name__
@@ -97,13 +99,13 @@ async def download(
                         "the partial file stays, and the same command continues it"
                     ) from error
                 await anyio.sleep(back_off_s[fruitless - 1] if fruitless else 0)
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise SourceError(f"{url}: {one_line(error) or type(error).__name__}") from error
     raise SourceError(f"{url}: the connection broke {_MAX_ATTEMPTS} times; the partial file stays")
 
 
 async def _attempt(
-    http: httpx.AsyncClient, url: str, path: Path, progress: Callable[[int, int | None], None], limit: int
+    http: httpx2.AsyncClient, url: str, path: Path, progress: Callable[[int, int | None], None], limit: int
 ) -> str:
     """Request the missing bytes once; return the final address when the file is complete."""
     have, mark = await to_thread.run_sync(_partial, url, path)
@@ -131,7 +133,7 @@ async def _attempt(
 
 
 async def _read_body(
-    response: httpx.Response,
+    response: httpx2.Response,
     url: str,
     path: Path,
     have: int,
@@ -160,12 +162,12 @@ async def _read_body(
         raise _TransientError(f"it ended after {have:,} of {total:,} bytes")
 
 
-def _check_encryption(response: httpx.Response, url: str) -> None:
+def _check_encryption(response: httpx2.Response, url: str) -> None:
     if url.startswith("https:") and any(each.url.scheme != "https" for each in (*response.history, response)):
         raise SourceError(f"{url}: redirected to an address without encryption, which is not followed")
 
 
-def _check_response(response: httpx.Response, url: str) -> None:
+def _check_response(response: httpx2.Response, url: str) -> None:
     status = response.status_code
     if status in _RETRIED_STATUS:
         raise _TransientError(f"the server answered {status}")
@@ -179,18 +181,18 @@ def _check_response(response: httpx.Response, url: str) -> None:
         )
 
 
-def _content_range(response: httpx.Response) -> tuple[int | None, int | None]:
+def _content_range(response: httpx2.Response) -> tuple[int | None, int | None]:
     """Return the first byte of a part, and the size of the whole file."""
     found = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", ""))
     return (None, None) if found is None else (int(found[1]) if found[1] else None, int(found[2]))
 
 
-def _content_length(response: httpx.Response) -> int | None:
+def _content_length(response: httpx2.Response) -> int | None:
     text = response.headers.get("content-length", "")
     return int(text) if text.isdecimal() else None
 
 
-def _version_mark(response: httpx.Response) -> str:
+def _version_mark(response: httpx2.Response) -> str:
     """Return a mark that distinguishes file versions at one address, "" if there is no reliable one."""
     tag = response.headers.get("etag", "")
     if tag and not tag.startswith("W/"):
@@ -232,9 +234,3 @@ def _file_size(path: Path) -> int:
 def _sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """Return the trust store; cached, as reading all bundles takes a quarter of a second."""
-    return trust_store()

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
+from cyclopts import App
 
-from codetaste.console import notify, print_result
+from codetaste.cli.options import AsJson
+from codetaste.console import command, notify, print_result
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter
@@ -25,16 +27,31 @@ if TYPE_CHECKING:
 _MB = 1_000_000
 
 
-def print_agents(*, as_json: bool) -> int:
-    """Print the agents that are shipped with codetaste; returns the exit code."""
+agents = App(name="agents")
+
+
+@agents.default
+@command
+def list_agents(*, json_: AsJson = False) -> int:
+    """List the command-line agents that a config can name, their releases and options.
+
+    Args:
+        json_: Print the result as JSON.
+    """
     cache = cache_dir(notify)
-    agents = [_agent_to_json(load_adapter(name, Path()), cache) for name in adapter_names()]
-    print_result(json.dumps(agents, indent=2) if as_json else "\n".join(_agent_lines(agents)))
+    data = [_agent_to_json(load_adapter(name, Path()), cache) for name in adapter_names()]
+    print_result(json.dumps(data, indent=2) if json_ else "\n".join(_agent_lines(data)))
     return 0
 
 
-async def install_agents(names: Sequence[str], *, as_json: bool) -> int:
-    """Install agents, named as NAME or NAME@VERSION, one after the other; returns the exit code.
+@agents.command
+@command
+async def install(*names: str, json_: AsJson = False) -> int:
+    """Install agents now; a run installs missing agents itself.
+
+    Args:
+        names: NAME or NAME@VERSION, or the folder of your own agent; default all, in their default releases.
+        json_: Print the result as JSON.
 
     Raises:
         ConfigError: one line for each name that does not exist.
@@ -45,9 +62,9 @@ async def install_agents(names: Sequence[str], *, as_json: bool) -> int:
     trees: list[InstalledAgent] = []
     for adapter, version in releases:
         trees.append(await install_agent(adapter, version, cache, notify))
-        if not as_json:
+        if not json_:
             print_result(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
-    if as_json:
+    if json_:
         data = [{"name": each.adapter.name, **_release_to_json(each)} for each in trees]
         print_result(json.dumps(data, indent=2))
     return 0

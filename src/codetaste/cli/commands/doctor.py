@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
+from codetaste.cli.options import AsJson
+from codetaste.console import command, print_result
 from codetaste.core.paths import resource_dir
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.rules.engine.install import find_rule_engine
@@ -95,6 +97,21 @@ class DoctorReport:
         return next((finding.name for finding in self.sandbox if finding.ready), "")
 
 
+@command
+async def doctor(*, json_: AsJson = False) -> int:
+    """Print what works on this machine.
+
+    Args:
+        json_: Print the result as JSON.
+
+    Returns:
+        The exit code, 1 if the main job cannot run on this machine.
+    """
+    report = await examine_machine()
+    print_result(doctor_to_json(report) if json_ else render_doctor_report(report))
+    return 0 if report.usable else 1
+
+
 async def examine_machine(configs: Sequence[Path] = ()) -> DoctorReport:
     """Check this machine.
 
@@ -117,8 +134,8 @@ async def examine_machine(configs: Sequence[Path] = ()) -> DoctorReport:
 
 def doctor_to_json(report: DoctorReport) -> str:
     """Return the report as JSON."""
-    summary = {"usable": report.usable, "contained_by": report.containment}
-    return json.dumps({**summary, **asdict(report), "elsewhere": list(OTHER_PLATFORMS)}, indent=2)
+    summary = {"usable": report.usable, "containment": report.containment}
+    return json.dumps({**summary, **asdict(report), "other_platforms": list(OTHER_PLATFORMS)}, indent=2)
 
 
 def render_doctor_report(report: DoctorReport) -> str:

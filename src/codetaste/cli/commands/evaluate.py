@@ -1,18 +1,91 @@
-"""Arguments of ``codetaste evaluate``."""
+"""``codetaste evaluate``: evaluate one patch, print its scores, and write them in the published layout."""
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
-from typing import Annotated
+import json
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import anyio
-from cyclopts import Parameter
+from anyio import to_thread
 
-from codetaste.console import run_command
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE, METADATA_FILE
+from codetaste.cli.arguments import resolve_benchmark, resolve_instance
+from codetaste.cli.options import AsJson
+from codetaste.console import command, notify, print_result
+from codetaste.core.paths import cache_dir
+from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
+from codetaste.evaluation.baseline import (
+    compare_with_baseline,
+    read_baseline,
+    read_pseudo_agent_tests,
+    read_test_results,
+)
 from codetaste.evaluation.changed_lines import Exclusions
+from codetaste.evaluation.evaluate import evaluate as evaluate_patch
+from codetaste.evaluation.evaluate import too_large_evaluation
+from codetaste.evaluation.output.location import check_results_folder, results_folder
+from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
+from codetaste.evaluation.output.scores_json import scores_to_json
+from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
+from codetaste.evaluation.rule_set import read_rule_set
+from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.report.evaluation import render_evaluation
+from codetaste.rules.config import RulesConfig
+from codetaste.run.services import open_scanner
+from codetaste.source.checkout import checkout_trees
+from codetaste.source.patch.parse import read_patch
+
+if TYPE_CHECKING:
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.baseline import PassResult
+    from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.metrics import TestCounts
+    from codetaste.evaluation.rule_set import RuleSet
+
+_PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
+"""Values of ``--patch`` that are not files; a file of that name is ``./golden``."""
+_MAX_BYTES = 16 * 1024**2
 
 
-def evaluate(
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The inputs of one evaluation.
+
+    Attributes:
+        benchmark: the benchmark of the instance.
+        instance: the evaluated instance.
+        source: of the patch: a file, "golden" or "null".
+        patch: None if it is too large, or golden, which may need the trees.
+        oversize: why the patch is not read, "" if it is.
+        rules: the instance's rules.
+        tests: a file with test results, None if they are not given.
+        correctness: PASS.
+        folder: folder of the results, None if they are not written.
+    """
+
+    benchmark: Benchmark
+    instance: Instance
+    source: str
+    patch: bytes | None
+    oversize: str
+    rules: RuleSet
+    tests: Path | None
+    correctness: PassResult
+    folder: Path | None
+
+    @property
+    def pseudo_agent(self) -> str:
+        """The id of the pseudo agent whose patch this is, "" for a file."""
+        return _PSEUDO_AGENTS.get(self.source, "")
+
+
+@command
+async def evaluate(
     *,
     benchmark: str = "quickstart",
     repos: Path | None = None,
@@ -21,11 +94,9 @@ def evaluate(
     tests: Path | None = None,
     out: Path | None = None,
     exclusions: Exclusions = Exclusions.PUBLISHED,
-    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    json_: AsJson = False,
 ) -> int:
-    """Evaluate one patch: IFR and precision from the rules, PASS from recorded test results.
-
-    Exit code 1 if it has no score: it is not a valid patch, does not apply, or a scan is partial.
+    """Evaluate the patch, write and print the results.
 
     Args:
         benchmark: A folder in the published layout, or "quickstart".
@@ -39,8 +110,144 @@ def evaluate(
         exclusions: Which files do not count for precision: those that the published harness excludes, or
             none.
         json_: Print the result as JSON.
-    """
-    from codetaste.cli.commands import scoring  # noqa: PLC0415 - only here
 
-    arguments = scoring.EvaluateArguments(benchmark, repos, instance, patch, tests, out, exclusions, json_)
-    return run_command(lambda: anyio.run(scoring.score_patch, arguments), as_json=json_)
+    Returns:
+        The exit code, 1 if the patch has no score.
+
+    Raises:
+        ConfigError: an argument names something missing or invalid.
+        SourceError: the trees are unavailable.
+        EngineError: the rule engine could not be run at all.
+        ToolMissing: there is no rule engine, or no git.
+        JournalError: results cannot be written.
+    """
+
+    def read_inputs() -> _Task:
+        """Find and read all inputs, so that problems are reported before anything runs."""
+        opened = resolve_benchmark(benchmark, repos)
+        chosen = resolve_instance(opened, instance)
+        if missing := opened.describe_missing_clone(chosen):
+            raise ConfigError(f"--repos: {missing}")
+        content, oversize = _read_given_patch(patch)
+        try:
+            rules = read_rule_set(opened, chosen)
+        except RuleError as error:
+            raise ConfigError(*str(error).splitlines()) from None
+        counts = (
+            _recorded_tests(opened, chosen, patch, content) if tests is None else read_test_results(tests)
+        )
+        correctness = compare_with_baseline(counts, read_baseline(opened, chosen))
+        folder = out if patch in _PSEUDO_AGENTS or out is not None else results_folder(Path(patch))
+        return _Task(opened, chosen, patch, content, oversize, rules, tests, correctness, folder)
+
+    task = await to_thread.run_sync(read_inputs)
+    evaluation = await _evaluate_task(task, exclusions)
+    if task.folder is not None:
+        await to_thread.run_sync(_write_results, task, task.folder, evaluation)
+    print_result(_evaluation_to_json(task, evaluation) if json_ else _format_evaluation(task, evaluation))
+    return 1 if evaluation.rule_counts is None else 0
+
+
+def _read_given_patch(source: str) -> tuple[bytes | None, str]:
+    """Return the patch, None for a golden or too large one, and why a too large patch is not read."""
+    if source in _PSEUDO_AGENTS:
+        return (NULL_PATCH if _PSEUDO_AGENTS[source] == NULL else None), ""
+    path = Path(source)
+    if not path.is_file():
+        raise ConfigError(f"--patch: {path} is not a file (nor one of the words golden, null)")
+    try:
+        return read_patch(path), ""
+    except PatchTooLarge as error:
+        return None, str(error)
+    except SourceError as error:
+        raise ConfigError(f"--patch: {error}") from None
+
+
+def _recorded_tests(
+    benchmark: Benchmark, instance: Instance, source: str, patch: bytes | None
+) -> TestCounts | None:
+    if source in _PSEUDO_AGENTS:
+        return read_pseudo_agent_tests(benchmark, instance, _PSEUDO_AGENTS[source])
+    return read_recorded_tests(results_folder(Path(source)), sha256(patch or b"").hexdigest())
+
+
+async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
+    if task.oversize:
+        size = await to_thread.run_sync(lambda: Path(task.source).stat().st_size)
+        await to_thread.run_sync(_check_folder, task, "")
+        return too_large_evaluation(task.rules, size, task.oversize, task.correctness)
+    cache = await to_thread.run_sync(cache_dir, notify)
+    scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), notify, cache=cache)
+    if engine.warning:
+        notify(engine.warning)
+    trees = await checkout_trees(task.benchmark.origin(task.instance), cache)
+    with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as folder_name:
+        scratch, patch = Path(folder_name), task.patch
+        if patch is None:
+            patch = await golden_patch(task.benchmark, task.instance, trees, scratch)
+        await to_thread.run_sync(_check_folder, task, sha256(patch).hexdigest())
+        return await evaluate_patch(
+            task.rules,
+            trees.base,
+            patch,
+            scanner,
+            scratch=scratch,
+            exclusions=exclusions,
+            pass_result=task.correctness,
+            engine=engine.label,
+        )
+
+
+def _check_folder(task: _Task, patch_sha256: str) -> None:
+    if task.folder is not None:
+        check_results_folder(task.folder, task.instance.id, patch_sha256)
+
+
+def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
+    metadata = {} if task.pseudo_agent else _read_metadata_files(Path(task.source).parent)
+    unknown = {"name": "unknown", "version": None, "provider": "unknown", "additional": None}
+    default = {"id": Path(task.source).stem, "agent": unknown, "model": {**unknown, "name": "unknown"}}
+    write_evaluation(
+        folder,
+        evaluation,
+        instance=task.instance,
+        agent_config=pseudo_agent_config(task.pseudo_agent)
+        if task.pseudo_agent
+        else metadata.get(AGENT_CONFIG_FILE, default),
+        inference_metadata=metadata.get(METADATA_FILE),
+        instance_metadata=task.benchmark.metadata(task.instance),
+        timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        test_output=task.tests.read_bytes()[-_MAX_BYTES:] if task.tests is not None else None,
+    )
+
+
+def _read_metadata_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read the agent's metadata files next to its prediction; unreadable ones are left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in (AGENT_CONFIG_FILE, METADATA_FILE):
+        try:
+            with (folder / name).open("rb") as file:
+                data = json.loads(file.read(_MAX_BYTES))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, RecursionError) as error:
+            notify(f"{folder / name}: not read: {error}")
+            continue
+        if isinstance(data, dict):
+            found[name] = data
+    return found
+
+
+def _format_evaluation(task: _Task, evaluation: Evaluation) -> str:
+    patch = f"{task.source} patch" if task.pseudo_agent else task.source
+    text = render_evaluation(evaluation, f"{task.instance.id}: {patch}")
+    return text if task.folder is None else f"{text}\nwritten to {task.folder}"
+
+
+def _evaluation_to_json(task: _Task, evaluation: Evaluation) -> str:
+    data = {
+        "instance": task.instance.id,
+        "patch": task.source,
+        "directory": None if task.folder is None else str(task.folder),
+    }
+    return json.dumps({**data, **scores_to_json(evaluation)}, indent=2)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.console import print_result
+from codetaste.cli.options import AsJson, Flag, Several
+from codetaste.console import command, print_result
 from codetaste.core.section import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.run_lock import lock_owner
@@ -28,50 +29,64 @@ from codetaste.run.limits import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _APPLY_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.1
 _OPTIONS = {BUDGET: "--budget-usd", TIME: "--time-limit", JOBS: "--jobs", SANDBOXES: "--sandboxes"}
 
 
-@dataclass(frozen=True, slots=True)
-class LimitArguments:
-    """Arguments of ``codetaste limit``; "" leaves a limit unchanged. ``models`` are like ``ID=8``."""
+@command
+def limit(
+    run: Path,
+    /,
+    *,
+    budget_usd: str = "",
+    time_limit: str = "",
+    jobs: str = "",
+    sandboxes: str = "",
+    model: Several = (),
+    reset: Flag = False,
+    json_: AsJson = False,
+) -> int:
+    """Change the limits of a run, and print the effective ones.
 
-    run: Path
-    budget_usd: str = ""
-    time_limit: str = ""
-    jobs: str = ""
-    sandboxes: str = ""
-    models: Sequence[str] = ()
-    reset: bool = False
-    json: bool = False
+    Args:
+        run: The run's folder (runs/NAME), or its name.
+        budget_usd: US dollars for the whole run, or "none".
+        time_limit: Wall time of the whole run, such as 2h, or "none".
+        jobs: Maximum number of running jobs.
+        sandboxes: Maximum number of sandboxes.
+        model: Maximum number of requests in flight to a model, as ID=8. May be given several times.
+        reset: Return to the limits of the config, except for those given with this option.
+        json_: Print the result as JSON.
 
-
-def change_limits(arguments: LimitArguments) -> int:
-    """Change the limits of a run, and print the effective ones; returns the exit code, 0.
+    Returns:
+        The exit code, 0.
 
     Raises:
         ConfigError: the run or a model does not exist, or a value is invalid; nothing is changed.
         JournalError: the run's folder cannot be read or written.
     """
-    watcher = RunWatcher(arguments.run)
+    texts = {BUDGET: budget_usd, TIME: time_limit, JOBS: jobs, SANDBOXES: sandboxes}
+    watcher = RunWatcher(run)
     watcher.poll()
     configured = _read_configured(watcher.directory)
-    requested = _parse_requested(arguments, configured)
+    requested = _parse_requested(texts, model, configured)
     _check_prices(requested, watcher)
-    changes = {} if arguments.reset else read_changes(watcher.directory)
+    changes = {} if reset else read_changes(watcher.directory)
     changes = {name: changes[name] for name in effective_changes(configured, changes)}
     for name, value in requested.items():
         changes[name] = LimitChange(limit_to_json(name, value), limit_to_json(name, configured[name]))
         if value == configured[name]:
             del changes[name]
-    if requested or arguments.reset:
+    if requested or reset:
         write_changes(watcher.directory, changes)
     effective = configured | effective_changes(configured, changes)
     applied = _wait_until_applied(watcher, effective)
-    _print_limits(arguments, watcher, configured, effective, applied)
+    if json_:
+        print_result(_limits_to_json(watcher, configured, effective, applied))
+    else:
+        print_result(_format_limits(watcher, configured, effective, applied))
     return 0
 
 
@@ -90,18 +105,14 @@ def _read_configured(directory: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not the config of a run; repeat the run's command") from error
 
 
-def _parse_requested(arguments: LimitArguments, configured: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse the limits on the command line; all problems are reported together."""
-    texts = {
-        BUDGET: arguments.budget_usd,
-        TIME: arguments.time_limit,
-        JOBS: arguments.jobs,
-        SANDBOXES: arguments.sandboxes,
-    }
+def _parse_requested(
+    texts: Mapping[str, str], models: Sequence[str], configured: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Parse the limits on the command line, "" for no change; all problems are reported together."""
     given = [(name, _OPTIONS[name], text) for name, text in texts.items() if text]
     problems: list[str] = []
     known = [name.split(".", 1)[1].removesuffix(".max_concurrency") for name in _models(configured)]
-    for text in arguments.models:
+    for text in models:
         model_id, separator, count = text.rpartition("=")
         if not separator:
             problems.append(f"--model {text}: write it as ID=8")
@@ -149,33 +160,34 @@ def _wait_until_applied(watcher: RunWatcher, effective: Mapping[str, Any]) -> bo
     return False
 
 
-def _print_limits(
-    arguments: LimitArguments,
-    watcher: RunWatcher,
-    configured: Mapping[str, Any],
-    effective: Mapping[str, Any],
-    applied: bool,
-) -> None:
-    owner = lock_owner(watcher.directory)
-    if arguments.json:
-        limits = {
-            name: {"value": limit_to_json(name, value), "configured": limit_to_json(name, configured[name])}
-            for name, value in effective.items()
-        }
-        run = {"directory": str(watcher.directory), "owner": owner or None, "applied": applied}
-        print_result(json.dumps({**run, "limits": limits}, indent=2))
-        return
+def _limits_to_json(
+    watcher: RunWatcher, configured: Mapping[str, Any], effective: Mapping[str, Any], applied: bool
+) -> str:
+    limits = {
+        name: {"value": limit_to_json(name, value), "configured": limit_to_json(name, configured[name])}
+        for name, value in effective.items()
+    }
+    owner = lock_owner(watcher.directory) or None
+    run = {"directory": str(watcher.directory), "owner": owner, "applied": applied}
+    return json.dumps({**run, "limits": limits}, indent=2)
+
+
+def _format_limits(
+    watcher: RunWatcher, configured: Mapping[str, Any], effective: Mapping[str, Any], applied: bool
+) -> str:
+    lines = []
     for name, value in effective.items():
         changed = value != configured[name]
         suffix = f" (the config says {format_limit(name, configured[name])})" if changed else ""
-        print_result(f"{name:<24} {format_limit(name, value)}{suffix}")
+        lines.append(f"{name:<24} {format_limit(name, value)}{suffix}")
+    owner = lock_owner(watcher.directory)
     if applied:
-        print_result(f"in force in {owner}")
+        lines.append(f"in force in {owner}")
     elif owner:
-        print_result(
-            f"{owner} has not applied them yet; `codetaste status {arguments.run}` shows the limits in force"
-        )
+        status = f"codetaste status {watcher.directory}"
+        lines.append(f"{owner} has not applied them yet; `{status}` shows the limits in force")
     else:
-        print_result(
+        lines.append(
             "no process is running it: these apply to the next session, unless its config changes them"
         )
+    return "\n".join(lines)

@@ -1,34 +1,65 @@
-"""Arguments of ``codetaste report``."""
+"""``codetaste report``: read runs and published outputs, and print their tables."""
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
-from typing import Annotated, Literal
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from codetaste.console import run_command
+from codetaste.benchmark.facts.facts import describe_benchmark
+from codetaste.cli.arguments import resolve_benchmark
+from codetaste.cli.options import AsJson
+from codetaste.console import command, notify, print_result, result_stream
+from codetaste.core.files import write_atomically
+from codetaste.core.text import printable
+from codetaste.errors import ConfigError
+from codetaste.evaluation.trials.read import merge_records, read_outputs
+from codetaste.report.render.csv import render_csv
+from codetaste.report.render.json import problem_to_json, table_to_json
+from codetaste.report.render.latex import render_latex
+from codetaste.report.render.markdown import render_markdown
+from codetaste.report.render.text import render_text
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.tables.comparison import comparison_to_json as comparison_json
+from codetaste.report.tables.groups import GroupBy
+from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, make_report, problems_table
 
-_Table = Literal[
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.evaluation.trials.records import TrialRecords
+    from codetaste.report.table import Table
+    from codetaste.report.tables.report import TrialReport
+
+_SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
+
+
+_TableName = Literal[
     "1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts", "all"
 ]
 _By = Literal["agent", "track", "mode", "language", "category", "repository", "instance"]
+_Format = Literal["text", "markdown", "latex", "csv"]
 
 
+@command
 def report(
     *runs: Path,
     benchmark: str = "",
     repos: Path | None = None,
-    format_: Annotated[Literal["text", "markdown", "latex", "csv"], Parameter(name="--format")] = "text",
-    table: Annotated[tuple[_Table, ...], Parameter(negative=())] = (),
+    format_: Annotated[_Format, Parameter(name="--format")] = "text",
+    table: Annotated[tuple[_TableName, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[_By, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
     out: Path | None = None,
-    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    json_: AsJson = False,
 ) -> int:
-    """Print tables of runs and published outputs: comparison, the paper's tables, costs, activity of agents.
-
-    Several runs are merged. Exit code 1 if they have no trial.
+    """Print or write the tables of runs.
 
     Args:
         runs: Run folders or their names, or folders in the published layout of outputs.
@@ -41,8 +72,135 @@ def report(
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
         out: A folder for one file per table; default standard output.
         json_: Print the result as JSON.
-    """
-    from codetaste.cli.commands import reporting  # noqa: PLC0415 - only here
 
-    arguments = reporting.ReportArguments(runs, benchmark, repos, format_, table, by, aggregation, out, json_)
-    return run_command(lambda: reporting.print_report(arguments), as_json=json_)
+    Returns:
+        The exit code, 1 if there is no trial in the runs.
+
+    Raises:
+        ConfigError: a folder does not exist or is not a run, or no run is given.
+        JournalError: a file cannot be written.
+    """
+    if not runs and not benchmark:
+        raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
+    roots = _run_folders(runs)
+    opened = _find_benchmark(benchmark, repos, roots)
+    records = _read_runs(roots, opened)
+    trials = merge_runs(records.records)
+    default = () if by else (*(("1",) if benchmark else ()), *DEFAULT_TABLES)
+    names: Sequence[str] = TABLE_NAMES if "all" in table else table or default
+    facts = None
+    if opened is not None and {"1", "2"} & set(names):
+        facts = describe_benchmark(opened)
+    elif {"1", "2"} & set(table):
+        raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
+    aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
+    groups = [GroupBy(each) for each in by]
+    made = make_report(trials, facts, names, groups, aggregations, merge=format_ != "csv" and not json_)
+    problem = problems_table(records.problems, trials.notes, listed=format_ == "csv")
+    tables = [*made.tables, *([problem] if problem else [])]
+    files = _write_tables(tables, format_, out) if out is not None else []
+    if json_:
+        print_result(json.dumps(_report_to_json(records, made, trials.notes, files), indent=2))
+    elif out is None and tables:
+        print_result(_render_tables(tables, format_).removesuffix("\n"))
+    elif files:
+        print_result("\n".join(files))
+    if not trials.agents and (roots or not tables):
+        notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}")
+        return 1
+    return 0
+
+
+def _run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return the folder of each run once: paths as given, or names below ``runs/``."""
+    folders: dict[Path, Path] = {}
+    for run in runs:
+        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
+        folders.setdefault(folder.resolve(), folder)
+    return list(folders.values())
+
+
+def _find_benchmark(name: str, repos: Path | None, roots: Sequence[Path]) -> Benchmark | None:
+    """Open the benchmark ``name``, or else the one that all runs name, if it can be opened."""
+    if repos is not None and not repos.is_dir():
+        raise ConfigError(f"--repos: {repos} is not a folder")
+    if name:
+        return resolve_benchmark(name, repos)
+    names = {_benchmark_of_run(root) for root in roots}
+    name = names.pop() if len(names) == 1 else ""
+    try:
+        return resolve_benchmark(name, repos) if name else None
+    except ConfigError:
+        return None
+
+
+def _benchmark_of_run(root: Path) -> str:
+    """Return the benchmark in a run's frozen config, "" if there is none."""
+    for folder in (root, root.parent):
+        try:
+            config = json.loads((folder / "config.json").read_bytes())
+            return str(config["benchmark"]["path"])
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            continue
+    return ""
+
+
+def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
+    """Read every folder; runs of the same name are labelled by their paths."""
+    readings: list[TrialRecords] = []
+    names: set[str] = set()
+    for root in roots:
+        found = read_outputs(root, benchmark)
+        own = {record.run for record in found.records}
+        if own & names:
+            label = printable(str(root))
+            found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
+            own = {label}
+        if len(roots) > 1:
+            placed = [
+                replace(each, location=f"{printable(str(root))}: {each.location}") for each in found.problems
+            ]
+            found = replace(found, problems=tuple(placed))
+        names |= own
+        readings.append(found)
+    return readings[0] if len(readings) == 1 else merge_records(readings)
+
+
+def _render_tables(tables: Sequence[Table], format_: str) -> str:
+    if format_ == "csv":
+        return render_csv(tables)
+    stream = result_stream()
+    width = shutil.get_terminal_size().columns if format_ == "text" and stream.isatty() else None
+    render = {"markdown": render_markdown, "latex": render_latex}.get(format_)
+    between = "\n\n\n" if format_ == "text" else "\n\n"
+    return between.join(render_text(table, width) if render is None else render(table) for table in tables)
+
+
+def _write_tables(tables: Sequence[Table], format_: str, out: Path) -> list[str]:
+    """Write a file for each table; returns their paths."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out: {out} cannot be created: {error.strerror}") from None
+    written = []
+    for table in tables:
+        suffix = f"-{table.aggregation}" if table.aggregation in set(Aggregation) else ""
+        name = f"table-{table.name}" if table.name.isdecimal() else table.name
+        path = out / f"{name}{suffix}.{_SUFFIXES[format_]}"
+        text = _render_tables([table], format_)
+        write_atomically(path, text if format_ == "csv" else f"{text}\n")
+        written.append(str(path))
+    return written
+
+
+def _report_to_json(
+    records: TrialRecords, made: TrialReport, notes: Sequence[str], files: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "trials": len(records.records),
+        "comparisons": [comparison_json(each) for each in made.comparisons],
+        "tables": [table_to_json(each) for each in made.tables],
+        "problems": [problem_to_json(each) for each in records.problems],
+        "notes": list(notes),
+        "files": list(files),
+    }

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
+from cyclopts import App
 
 from codetaste.benchmark.benchmark import open_benchmark
-from codetaste.console import notify, print_result
+from codetaste.cli.options import AsJson, Several
+from codetaste.console import command, notify, print_result
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
 from codetaste.flows.check_rules import check_published_rules, format_rule_check, rule_checks_to_json
@@ -20,8 +22,23 @@ if TYPE_CHECKING:
     from codetaste.flows.check_rules import RuleCheckResult
 
 
-async def rules_check(folder: Path, repos: Path | None, globs: tuple[str, ...], as_json_data: bool) -> int:
-    """Check the rules of the benchmark in ``folder``; returns the exit code, 1 if any differs.
+rules = App(name="rules")
+
+
+@rules.command
+@command
+async def check(
+    *, benchmark: Path, repos: Path | None = None, instance: Several = (), json_: AsJson = False
+) -> int:
+    """Count the matches of every published rule in R and in R∘X*, and list rules whose metadata differ.
+
+    Instances without rules or clone are listed as skipped. Exit code 1 if any rule differs.
+
+    Args:
+        benchmark: A folder in the published layout.
+        repos: A folder of clones OWNER/REPO; otherwise each instance's own origin is used.
+        instance: Globs on instance ids; default all.
+        json_: Print the result as JSON.
 
     Raises:
         ConfigError: a folder does not exist, a glob matches nothing, or the benchmark's table is invalid.
@@ -29,19 +46,19 @@ async def rules_check(folder: Path, repos: Path | None, globs: tuple[str, ...], 
     """
     if repos is not None and not await to_thread.run_sync(Path.is_dir, repos):
         raise ConfigError(f"--repos: {repos} is not a folder")
-    benchmark = open_benchmark(folder, repos=repos)
-    instances = benchmark.select(globs)
+    opened = open_benchmark(benchmark, repos=repos)
+    instances = opened.select(instance)
     cache = await to_thread.run_sync(cache_dir, notify)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), notify, cache=cache)
+    scanner, engine = await open_scanner(RulesConfig(), opened.ignore_text(), notify, cache=cache)
     if engine.warning:
         notify(engine.warning)
 
     def report(checked: RuleCheckResult) -> None:
-        if not as_json_data:
+        if not json_:
             print_result(format_rule_check(checked))
 
-    checked = await check_published_rules(benchmark, instances, scanner, cache, report)
-    if as_json_data:
+    checked = await check_published_rules(opened, instances, scanner, cache, report)
+    if json_:
         print_result(json.dumps({"engine": engine.version, **rule_checks_to_json(checked)}, indent=2))
     else:
         print_result(_format_total(checked))
@@ -50,9 +67,9 @@ async def rules_check(folder: Path, repos: Path | None, globs: tuple[str, ...], 
 
 def _format_total(checked: list[RuleCheckResult]) -> str:
     reports = [each.report for each in checked if each.report is not None]
-    rules = sum(report.rule_count for report in reports)
+    total = sum(report.rule_count for report in reports)
     wrong = sum(len(report.mismatches) for report in reports)
     failed = sum(1 for each in checked if each.error)
     skipped = sum(1 for each in checked if each.skip_reason)
-    text = f"{rules - wrong} of {rules} rules agree in {len(reports)} instances; {skipped} skipped"
+    text = f"{total - wrong} of {total} rules agree in {len(reports)} instances; {skipped} skipped"
     return f"{text}, {failed} failed" if failed else text

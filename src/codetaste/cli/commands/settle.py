@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.console import notify, print_result
+from codetaste.cli.options import AsJson
+from codetaste.console import command, notify, print_result
 from codetaste.core.section import did_you_mean
 from codetaste.core.text import printable
 from codetaste.core.units import format_usd, parse_usd
@@ -19,47 +20,46 @@ from codetaste.orchestration.journal.journal import open_journal
 from codetaste.report.status.status import find_run, model_of_call
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from codetaste.orchestration.journal.history import CallRecord
     from codetaste.orchestration.journal.lines import SettledLine
 
 _UNKNOWN = {CallState.IN_FLIGHT, CallState.UNKNOWN}
 
 
-@dataclass(frozen=True, slots=True)
-class SettleArguments:
-    """Arguments of ``codetaste settle``; without ``call`` the calls of unknown cost are listed."""
+@command
+async def settle(run: Path, call: str = "", /, *, usd: str = "", json_: AsJson = False) -> int:
+    """Settle a call, or list the calls of unknown cost.
 
-    run: Path
-    call: str = ""
-    usd: str = ""
-    json: bool = False
+    Args:
+        run: The run's folder (runs/NAME), or its name; no process may be working on it.
+        call: The call's name; without it the calls of unknown cost are listed.
+        usd: The cost in US dollars; 0 if the call was not billed.
+        json_: Print the result as JSON.
 
-
-async def settle_call(arguments: SettleArguments) -> int:
-    """Settle a call, or list the calls of unknown cost; returns the exit code, 0.
+    Returns:
+        The exit code, 0.
 
     Raises:
         ConfigError: the run or call does not exist, its cost is known, or the amount is invalid.
         RunBusy: another process is working on the run.
         JournalError: the journal is damaged or cannot be written.
     """
-    directory, history = find_run(arguments.run), History()
-    if bool(arguments.call) != bool(arguments.usd):
+    directory, history = find_run(run), History()
+    if bool(call) != bool(usd):
         raise ConfigError("give a call and its cost: codetaste settle RUN CALL --usd 0.0123")
     async with open_journal(directory, history.apply) as journal:
-        unknown = {name: call for name, call in history.calls.items() if call.state in _UNKNOWN}
+        unknown = {name: each for name, each in history.calls.items() if each.state in _UNKNOWN}
         settled: CallRecord | None = None
-        if arguments.call:
-            settled, usd = _find_unknown_call(arguments.call, history, unknown), _parse_amount(arguments.usd)
-            if usd > (most := settled.granted.usd):
-                notify(f"{format_usd(usd)} is more than the reserved maximum of {format_usd(most)}")
-            line = _settled_line(settled, usd)
+        if call:
+            settled, cost = _find_unknown_call(call, history, unknown), _parse_amount(usd)
+            if cost > (most := settled.granted.usd):
+                notify(f"{format_usd(cost)} is more than the reserved maximum of {format_usd(most)}")
+            line = _settled_line(settled, cost)
             await journal.append(line)
             history.apply(line)
             del unknown[settled.call]
-    _print_result(arguments, history, settled, list(unknown.values()))
+    to_text = _result_to_json if json_ else _format_result
+    print_result(to_text(history, settled, list(unknown.values())))
     return 0
 
 
@@ -92,31 +92,34 @@ def _parse_amount(text: str) -> Decimal:
         raise ConfigError(f"--usd: {error}") from None
 
 
-def _print_result(
-    arguments: SettleArguments, history: History, settled: CallRecord | None, unknown: list[CallRecord]
-) -> None:
-    total = sum((call.granted.usd for call in unknown), Decimal(0))
-    if arguments.json:
-        data: dict[str, Any] = {
-            "settled": settled and {"call": settled.call, "usd": format(settled.cost.usd, "f")},
-            "unknown": [
-                {
-                    "call": call.call,
-                    "model": model_of_call(call, history.job(call.key).lane),
-                    "usd": format(call.granted.usd, "f"),
-                }
-                for call in unknown
-            ],
-            "unknown_usd": format(total, "f"),
-        }
-        print_result(json.dumps(data, indent=2))
-        return
+def _result_to_json(history: History, settled: CallRecord | None, unknown: list[CallRecord]) -> str:
+    data: dict[str, Any] = {
+        "settled": settled and {"call": settled.call, "usd": format(settled.cost.usd, "f")},
+        "unknown": [
+            {
+                "call": call.call,
+                "model": model_of_call(call, history.job(call.key).lane),
+                "usd": format(call.granted.usd, "f"),
+            }
+            for call in unknown
+        ],
+        "unknown_usd": format(_total(unknown), "f"),
+    }
+    return json.dumps(data, indent=2)
+
+
+def _format_result(history: History, settled: CallRecord | None, unknown: list[CallRecord]) -> str:
     if settled is not None:
-        print_result(printable(f"settled: {settled.call} cost {format_usd(settled.cost.usd)}"))
+        lines = [printable(f"settled: {settled.call} cost {format_usd(settled.cost.usd)}")]
     else:
-        for call in unknown:
-            model = model_of_call(call, history.job(call.key).lane)
-            print_result(printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500))
-    print_result(
-        f"{len(unknown)} calls of unknown cost, {format_usd(total)} at most, count against the budget"
-    )
+        models = [model_of_call(call, history.job(call.key).lane) for call in unknown]
+        lines = [
+            printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500)
+            for call, model in zip(unknown, models, strict=True)
+        ]
+    total = f"{format_usd(_total(unknown))} at most, count against the budget"
+    return "\n".join([*lines, f"{len(unknown)} calls of unknown cost, {total}"])
+
+
+def _total(calls: list[CallRecord]) -> Decimal:
+    return sum((call.granted.usd for call in calls), Decimal(0))

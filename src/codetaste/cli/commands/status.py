@@ -6,10 +6,13 @@ import gc
 import json
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from codetaste.console import print_result, result_stream
+from cyclopts import Parameter
+
+from codetaste.cli.options import AsJson, Flag
+from codetaste.console import command, print_result, result_stream
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.status import RunWatcher
@@ -17,64 +20,69 @@ from codetaste.report.status.text import render_job_details, render_status
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from codetaste.report.status.model import RunStatus
 
 REFRESH_INTERVAL_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class StatusArguments:
-    """Arguments of ``codetaste status``; ``everything`` lists all jobs, the glob ``job`` shows details."""
+@command
+def status(
+    run: Path,
+    /,
+    *,
+    all_: Annotated[Flag, Parameter(name="--all")] = False,
+    job: str = "",
+    watch: Flag = False,
+    json_: AsJson = False,
+) -> int:
+    """Print the progress of a run once, or until it ends.
 
-    run: Path
-    everything: bool = False
-    job: str = ""
-    watch: bool = False
-    json: bool = False
+    Args:
+        run: The run's folder (runs/NAME), or its name.
+        all_: List all jobs.
+        job: Show all details of the jobs whose key matches this glob: calls, waits, notes, log.
+        watch: Refresh every second until the run ends; without a terminal, only wait for the end.
+        json_: Print the result as JSON.
 
-
-def show_status(arguments: StatusArguments) -> int:
-    """Print the progress of a run; returns the exit code, 0.
+    Returns:
+        The exit code, 0.
 
     Raises:
         ConfigError: the run or job does not exist.
         JournalError: the run's journal is damaged.
     """
-    watcher = RunWatcher(arguments.run)
+    watcher = RunWatcher(run)
     gc.disable()  # reading a journal creates many objects, all of which stay alive
-    status = watcher.poll()
+    current = watcher.poll()
     gc.freeze()
     gc.enable()
-    text = _render_status(arguments, watcher, status)
-    if arguments.watch:
-        with _screen(arguments) as screen:
-            while status.owner:
+
+    def render() -> str:
+        if job:
+            chosen = job_details(watcher, current, job)
+            if json_:
+                return json.dumps(job_details_to_json(chosen), indent=2)
+            return render_job_details(chosen, current.at)
+        return (
+            json.dumps(status_to_json(current), indent=2) if json_ else render_status(current, all_jobs=all_)
+        )
+
+    text = render()
+    if watch:
+        with nullcontext() if json_ else _screen() as screen:
+            while current.owner:
                 if screen is not None:
                     screen.update(_rich_text(text), refresh=True)
                 time.sleep(REFRESH_INTERVAL_S)
-                status = watcher.poll()
-                text = _render_status(arguments, watcher, status)
+                current = watcher.poll()
+                text = render()
     print_result(text)
     return 0
 
 
-def _render_status(arguments: StatusArguments, watcher: RunWatcher, status: RunStatus) -> str:
-    if arguments.job:
-        chosen = job_details(watcher, status, arguments.job)
-        if arguments.json:
-            return json.dumps(job_details_to_json(chosen), indent=2)
-        return render_job_details(chosen, status.at)
-    if arguments.json:
-        return json.dumps(status_to_json(status), indent=2)
-    return render_status(status, all_jobs=arguments.everything)
-
-
-def _screen(arguments: StatusArguments) -> AbstractContextManager[Any]:
-    """Return a live display on the terminal, or an empty context for JSON or without a terminal."""
+def _screen() -> AbstractContextManager[Any]:
+    """Return a live display on the terminal, or an empty context without a terminal."""
     stream = result_stream()
-    if arguments.json or not stream.isatty():
+    if not stream.isatty():
         return nullcontext()
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
     from rich.live import Live  # noqa: PLC0415

@@ -5,92 +5,101 @@ from __future__ import annotations
 import json
 import tempfile
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cyclopts import App
+
 from codetaste.agent.tool import load_tools
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
-from codetaste.console import notify, print_result
+from codetaste.cli.options import AsJson
+from codetaste.console import command, notify, print_result
 from codetaste.core.section import did_you_mean
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover.jobs import open_rule_context
 from codetaste.flows.discover.plan import DEFAULT_TOOLS
 from codetaste.rules.config import RulesConfig
+from codetaste.rules.registration import Direction
 from codetaste.run.services import open_discovery_context
 from codetaste.sandbox.config import SandboxConfig
 
 if TYPE_CHECKING:
     from codetaste.agent.tool import Tool
-    from codetaste.rules.registration import Direction
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallArguments:
-    """Arguments of ``codetaste tool call``; ``arguments`` is the text of a JSON object."""
-
-    tool: str
-    instance: str
-    arguments: str
-    benchmark: str
-    repos: Path | None
-    direction: Direction
-    as_json: bool = False
+tool = App(name="tool")
 
 
-def print_tools(*, as_json: bool) -> int:
-    """Print the rule agent's own tools, one per line."""
+@tool.command(name="list")
+@command
+def print_tools(*, json_: AsJson = False) -> int:
+    """List the rule agent's own tools.
+
+    Args:
+        json_: Print the result as JSON.
+    """
     tools = load_tools(DEFAULT_TOOLS, base_dir=Path())
-    if as_json:
-        print_result(json.dumps([_tool_to_json(tool) for tool in tools], indent=2))
+    if json_:
+        print_result(json.dumps([_tool_to_json(each) for each in tools], indent=2))
         return 0
-    for tool, path in zip(tools, DEFAULT_TOOLS, strict=True):
-        print_result(f"{tool.spec.name:<14} {tool.spec.description.splitlines()[0]}  ({path})")
+    for each, path in zip(tools, DEFAULT_TOOLS, strict=True):
+        print_result(f"{each.spec.name:<14} {each.spec.description.splitlines()[0]}  ({path})")
     return 0
 
 
-def print_schema(name: str) -> int:
-    """Print the description of a tool as a model receives it.
+@tool.command
+@command
+def schema(name: str, /, *, json_: AsJson = False) -> int:  # noqa: ARG001 - ``command`` reads it
+    """Print a tool's name, description and JSON schema, as a model sees them.
+
+    Args:
+        name: A tool of the rule agent, an import path, or file.py:name.
+        json_: Print errors as JSON, too; the schema is JSON in any case.
 
     Raises:
         ConfigError: the tool does not exist.
     """
-    print_result(json.dumps(_tool_to_json(find_tool(name)), indent=2))
+    print_result(json.dumps(_tool_to_json(_find_tool(name)), indent=2))
     return 0
 
 
-def find_tool(name: str) -> Tool:
-    """Return the tool ``name``: one of the rule agent's, an import path, or ``file.py:name``.
+@tool.command
+@command
+async def call(
+    name: str,
+    /,
+    *,
+    instance: str,
+    args: str = "{}",
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    direction: Direction = Direction.ADDITIVE,
+    json_: AsJson = False,
+) -> int:
+    """Call a tool on a real instance, without any model, and print its answer.
 
-    Raises:
-        ConfigError: the tool does not exist; the closest name is suggested.
-    """
-    own = {path.rpartition(":")[2]: path for path in DEFAULT_TOOLS}
-    if ":" not in name and name not in own:
-        raise ConfigError(
-            f"there is no tool {name!r}{did_you_mean(name, list(own))}; name others module:name"
-        )
-    (tool,) = load_tools([own.get(name, name)], base_dir=Path())
-    return tool
-
-
-async def call_tool(call: ToolCallArguments) -> int:
-    """Call the tool and print its answer; returns the exit code, 0.
+    Args:
+        name: A tool of the rule agent, an import path, or file.py:name.
+        instance: The instance's id, or a glob that matches exactly one.
+        args: The tool's arguments as a JSON object.
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO.
+        direction: Direction of the discovery pass that the tool runs in.
+        json_: Print the answer and the facts as JSON.
 
     Raises:
         ToolError: the tool refuses.
         ConfigError: the tool or instance does not exist, or the arguments are invalid.
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
     """
-    tool = find_tool(call.tool)
-    arguments = _parse_arguments(call.arguments)
-    benchmark = resolve_benchmark(call.benchmark, call.repos)
-    instance = resolve_instance(benchmark, call.instance)
+    called, arguments = _find_tool(name), _parse_arguments(args)
+    opened = resolve_benchmark(benchmark, repos)
+    chosen = resolve_instance(opened, instance)
     with tempfile.TemporaryDirectory(prefix="codetaste-tool-") as out:
-        discovery = await open_discovery_context(benchmark, Path(out), RulesConfig(), SandboxConfig(), notify)
-        async with open_rule_context(instance, call.direction, discovery, notify) as context:
+        discovery = await open_discovery_context(opened, Path(out), RulesConfig(), SandboxConfig(), notify)
+        async with open_rule_context(chosen, direction, discovery, notify) as context:
             try:
-                answer = await tool.call(context, arguments)
+                answer = await called.call(context, arguments)
             except ToolError as error:
                 raise ToolError(f"the tool refuses: {error}") from error
             except CodetasteError:
@@ -101,11 +110,24 @@ async def call_tool(call: ToolCallArguments) -> int:
                 message = f"the tool failed: {type(error).__name__}: {error}{origin}"
                 raise CodetasteError(message) from error
             facts = context.facts.take_pending()
-    if call.as_json:
-        print_result(json.dumps({"answer": answer.text, "finish": answer.finish, "facts": facts}, indent=2))
-    else:
-        print_result(answer.text)
+    data = {"answer": answer.text, "finish": answer.finish, "facts": facts}
+    print_result(json.dumps(data, indent=2) if json_ else answer.text)
     return 0
+
+
+def _find_tool(name: str) -> Tool:
+    """Return the tool ``name``: one of the rule agent's, an import path, or ``file.py:name``.
+
+    Raises:
+        ConfigError: the tool does not exist; the closest name is suggested.
+    """
+    own = {path.rpartition(":")[2]: path for path in DEFAULT_TOOLS}
+    if ":" not in name and name not in own:
+        raise ConfigError(
+            f"there is no tool {name!r}{did_you_mean(name, list(own))}; name others module:name"
+        )
+    (found,) = load_tools([own.get(name, name)], base_dir=Path())
+    return found
 
 
 def _parse_arguments(text: str) -> dict[str, Any]:
@@ -118,6 +140,6 @@ def _parse_arguments(text: str) -> dict[str, Any]:
     return arguments
 
 
-def _tool_to_json(tool: Tool) -> dict[str, Any]:
-    spec = tool.spec
+def _tool_to_json(described: Tool) -> dict[str, Any]:
+    spec = described.spec
     return {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}

@@ -51,7 +51,7 @@ async def derive_base_image(engine: ContainerEngine, image: str, run: str) -> st
         SandboxError: the engine cannot create a container from it.
     """
     with engine_errors(engine, f"create sandboxes from {image}"):
-        found = await engine.call("GET", f"images/{image}/json")
+        found = await engine.client.images.inspect(image)
         if (found["Config"].get("Labels") or {}).get(IMAGE_LABEL) == LEAN_KIND:
             return image
     async with _unstarted_container(engine, image, run) as name:
@@ -75,9 +75,7 @@ async def derive_base_image(engine: ContainerEngine, image: str, run: str) -> st
                 "PUT", path, params={"path": "/"}, data=ArchiveUpload(_tar_of(missing))
             ) as answer:
                 await answer.read()
-            derived: dict[str, Any] = await engine.call(
-                "POST", "commit", {"container": name, "pause": "0"}, {}
-            )
+            derived = await engine.client.containers.container(name).commit(pause=False)
         return str(derived["Id"])
 
 

@@ -73,10 +73,10 @@ class DiskWatch:
     async def _written(self) -> Mapping[str, int]:
         own_labels = {"label": [f"{RUN_LABEL}={self._run}", f"{OWNER_LABEL}={process_identity()}"]}
         with engine_errors(self._engine, "measure the disk usage of its containers", _WITHIN_S):
-            found = await self._engine.call(
-                "GET", "containers/json", {"size": "1", "filters": json.dumps(own_labels)}
-            )
-            sizes = {one["Id"]: int(one.get("SizeRw") or 0) for one in found}
+            containers = self._engine.client.containers
+            found = await containers.list(size=True, filters=json.dumps(own_labels))
+            # The engine leaves out a size of 0.
+            sizes = {one["Id"]: int(one["SizeRw"]) if "SizeRw" in one else 0 for one in found}
             if not self._volumes:
                 return sizes
             usage = await self._engine.call("GET", "system/df", {"type": "volume"})
@@ -85,6 +85,6 @@ class DiskWatch:
         }
         return {
             one["Id"]: sizes[one["Id"]]
-            + sum(max(0, volumes.get(mount.get("Name", ""), 0)) for mount in one.get("Mounts") or ())
+            + sum(max(0, volumes.get(mount.get("Name", ""), 0)) for mount in one["Mounts"] or ())
             for one in found
         }

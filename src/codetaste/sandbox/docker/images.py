@@ -98,10 +98,10 @@ async def commit_container(engine: ContainerEngine, container: str, name: str, w
     labels = {**empty_labels(), IMAGE_LABEL: what}
     changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root"]
     changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
-    params = [("container", container), ("repo", repository), ("tag", tag), ("pause", "1")]
-    params += [("changes", change) for change in changes]
     with engine_errors(engine, f"commit a sandbox as {name}", _COMMIT_S):
-        return str((await engine.call("POST", "commit", params, {}))["Id"])
+        source = engine.client.containers.container(container)
+        committed = await source.commit(repository=repository, tag=tag, changes=changes)
+        return str(committed["Id"])
 
 
 async def list_images(engine: ContainerEngine) -> Sequence[Image]:
@@ -111,7 +111,7 @@ async def list_images(engine: ContainerEngine) -> Sequence[Image]:
         SandboxError: the engine does not answer.
     """
     with engine_errors(engine, "list images"):
-        found = await engine.call("GET", "images/json", {"filters": json.dumps({"label": [IMAGE_LABEL]})})
+        found = await engine.client.images.list(filters={"label": [IMAGE_LABEL]})
         images = [
             Image(
                 _without_registry(name),
@@ -134,12 +134,12 @@ async def remove_image(engine: ContainerEngine, name: str) -> None:
         SandboxError: it does not exist, or is in use.
     """
     with engine_errors(engine, f"remove {name}"):
-        await engine.call("DELETE", f"images/{name}")
+        await engine.client.images.delete(name)
 
 
 async def image_id(engine: ContainerEngine, name: str) -> str:
     """Return the id of an image. Use it within ``engine_errors``."""
-    return str((await engine.call("GET", f"images/{name}/json"))["Id"])
+    return str((await engine.client.images.inspect(name))["Id"])
 
 
 async def require_image(engine: ContainerEngine, name: str) -> None:

@@ -19,7 +19,7 @@ from codetaste.sandbox.docker.engine import delete_resource, engine_errors
 from codetaste.sandbox.docker.spec import OWNER_LABEL, is_expired
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from codetaste.sandbox.docker.engine import ContainerEngine
 
@@ -48,12 +48,12 @@ async def remove_orphans(engine: ContainerEngine) -> ReapedCounts:
     Raises:
         SandboxError: the engine does not answer, or could not remove one.
     """
-    owned = json.dumps({"label": [OWNER_LABEL]})
+    owned, client = {"label": [OWNER_LABEL]}, engine.client
     with engine_errors(engine, "list leftovers of earlier runs"):
-        containers = await engine.call("GET", "containers/json", {"all": "1", "filters": owned})
-        networks = await engine.call("GET", "networks", {"filters": owned})
-        volumes = (await engine.call("GET", "volumes", {"filters": owned}))["Volumes"] or []
-        images = await engine.call("GET", "images/json", {"filters": owned})
+        containers = await client.containers.list(all=True, filters=json.dumps(owned))
+        networks = await client.networks.list(filters=owned)
+        volumes = (await client.volumes.list(filters=owned))["Volumes"] or []  # type: ignore[no-untyped-call]
+        images = await client.images.list(filters=owned)
     # In this order: a network or a volume cannot be removed before the containers that use it.
     return ReapedCounts(
         await _remove(engine, "containers", _orphans(containers, "Id"), {"force": "1", "v": "1"}),
@@ -63,8 +63,8 @@ async def remove_orphans(engine: ContainerEngine) -> ReapedCounts:
     )
 
 
-def _orphans(found: Sequence[Mapping[str, Any]], name: str) -> list[str]:
-    return [str(one[name]) for one in found if _is_orphan(one.get("Labels") or {})]
+def _orphans(found: Iterable[Any], name: str) -> list[str]:
+    return [str(one[name]) for one in found if _is_orphan(one["Labels"] or {})]
 
 
 def _is_orphan(found_labels: Mapping[str, str]) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.cli.arguments import resolve_benchmark
-from codetaste.console import notify, print_result
+from codetaste.cli.options import AsJson, Several
+from codetaste.console import command, notify, print_result
 from codetaste.core.paths import cache_dir
 from codetaste.evaluation.validation import ValidationContext, validate_instances
 from codetaste.report.validation import all_sound, render_validation, validations_to_json
@@ -21,28 +22,44 @@ if TYPE_CHECKING:
     from codetaste.evaluation.validation import InstanceValidation
 
 
-async def check_benchmark(name: str, repos: Path | None, globs: tuple[str, ...], as_json_data: bool) -> int:
-    """Check the benchmark ``name``; returns the exit code, 1 if an instance is not sound or none was checked.
+@command
+async def check(
+    *,
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    instance: Several = (),
+    json_: AsJson = False,
+) -> int:
+    """Check the instances, and print each as soon as it is checked.
+
+    Args:
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO; otherwise each instance's own origin is used.
+        instance: Globs on instance ids; default all.
+        json_: Print the result as JSON.
+
+    Returns:
+        The exit code, 1 if an instance is not sound or none was checked.
 
     Raises:
         ConfigError: a folder does not exist, a glob matches nothing, or the benchmark's table is invalid.
         ToolMissing: there is no rule engine.
     """
-    benchmark = await to_thread.run_sync(resolve_benchmark, name, repos)
-    instances = benchmark.select(globs)
+    opened = await to_thread.run_sync(resolve_benchmark, benchmark, repos)
+    instances = opened.select(instance)
     cache = await to_thread.run_sync(cache_dir, notify)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), notify, cache=cache)
+    scanner, engine = await open_scanner(RulesConfig(), opened.ignore_text(), notify, cache=cache)
     if engine.warning:
         notify(engine.warning)
 
     def report(checked: InstanceValidation) -> None:
-        if not as_json_data:
+        if not json_:
             print_result(render_validation(checked))
 
     with tempfile.TemporaryDirectory(prefix="codetaste-check-") as scratch:
-        bench = ValidationContext(benchmark, scanner, cache, Path(scratch), engine.label)
+        bench = ValidationContext(opened, scanner, cache, Path(scratch), engine.label)
         checked = await validate_instances(bench, instances, report)
-    if as_json_data:
+    if json_:
         print_result(json.dumps({"engine": engine.version, **validations_to_json(checked)}, indent=2))
     else:
         print_result(_format_total(checked))

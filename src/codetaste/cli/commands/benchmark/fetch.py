@@ -6,13 +6,15 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from anyio import to_thread
+from cyclopts import Parameter
 
 from codetaste.benchmark.instances_csv import nearest_names_hint
 from codetaste.benchmark.release.fetch import RELEASES, fetch_benchmark
-from codetaste.console import notify, print_result
+from codetaste.cli.options import AsJson, Flag
+from codetaste.console import command, notify, print_result
 from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError
@@ -24,8 +26,27 @@ _PROGRESS_INTERVAL_S = 2.0
 _MAX_LISTED = 5
 
 
-async def fetch_release(name: str, to: Path | None, source: str, *, incomplete: bool, as_json: bool) -> int:
-    """Download the benchmark ``name`` to ``to``, and print its inventory; returns the exit code.
+@command
+async def fetch(
+    name: str = "codetaste100",
+    /,
+    *,
+    to: Path | None = None,
+    from_: Annotated[str, Parameter(name="--from")] = "",
+    incomplete: Flag = False,
+    json_: AsJson = False,
+) -> int:
+    """Download a benchmark, and print its inventory.
+
+    Args:
+        name: The benchmark: codetaste100.
+        to: The folder to create; default ./NAME.
+        from_: A URL, an archive or a folder to use instead of the published release.
+        incomplete: Accept it although files of some instances are missing.
+        json_: Print the result as JSON.
+
+    Returns:
+        The exit code, 0.
 
     Raises:
         ConfigError: the name is unknown, or the source is not this benchmark.
@@ -40,9 +61,9 @@ async def fetch_release(name: str, to: Path | None, source: str, *, incomplete: 
         )
     folder = await to_thread.run_sync(Path.expanduser, to or Path(name))
     fetched = await fetch_benchmark(
-        release, folder, source=source, incomplete=incomplete, progress=DownloadProgress(name)
+        release, folder, source=from_, incomplete=incomplete, progress=DownloadProgress(name)
     )
-    print_result(json.dumps(_fetched_to_json(fetched), indent=2) if as_json else _format_fetched(fetched))
+    print_result(json.dumps(_fetched_to_json(fetched), indent=2) if json_ else _format_fetched(fetched))
     return 0
 
 
@@ -77,13 +98,13 @@ def _fetched_to_json(fetched: FetchedBenchmark) -> dict[str, Any]:
     inventory = fetched.inventory
     return {
         "folder": str(fetched.folder),
-        "new": fetched.new,
+        "created": fetched.new,
         "source": fetched.source,
         "sha256": fetched.sha256,
         "verified": fetched.verified,
         "instances": inventory.instances,
         "missing": list(inventory.missing),
-        "lacking": list(inventory.missing_for_tests),
+        "missing_for_tests": list(inventory.missing_for_tests),
     }
 
 

@@ -1,52 +1,58 @@
-"""``codetaste benchmark list`` and ``show``: list a benchmark's instances, or show one in detail."""
+"""``codetaste benchmark list``: list a benchmark's instances."""
 
 from __future__ import annotations
 
 import fnmatch
 import json
-from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
-from codetaste.cli.arguments import resolve_benchmark, resolve_instance
-from codetaste.console import print_result
+from codetaste.cli.arguments import resolve_benchmark
+from codetaste.cli.options import AsJson, Several
+from codetaste.console import command, print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.benchmark.facts.facts import InstanceFacts
     from codetaste.benchmark.instance import Instance
 
-_UNKNOWN = "?"
-_MAX_LINE = 20_000
 
+@command
+def print_instances(
+    *,
+    benchmark: str = "quickstart",
+    repos: Path | None = None,
+    instance: Several = (),
+    language: Several = (),
+    category: Several = (),
+    json_: AsJson = False,
+) -> int:
+    """Print a line for each instance.
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkListArguments:
-    """Arguments of ``codetaste benchmark list``."""
+    Args:
+        benchmark: A folder in the published layout, or "quickstart".
+        repos: A folder of clones OWNER/REPO.
+        instance: Globs on instance ids; default all.
+        language: Only those in one of these languages.
+        category: Only those whose category matches one of these globs.
+        json_: Print the result as JSON.
 
-    benchmark: str
-    repos: Path | None = None
-    instances: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    json: bool = False
-
-
-def print_instances(arguments: BenchmarkListArguments) -> int:
-    """Print a line for each instance; returns the exit code.
+    Returns:
+        The exit code, 0.
 
     Raises:
         ConfigError: the benchmark does not exist, or no instance matches.
     """
-    benchmark = resolve_benchmark(arguments.benchmark, arguments.repos)
-    rows = [_row(benchmark, each) for each in _chosen(benchmark, arguments)]
-    if arguments.json:
+    opened = resolve_benchmark(benchmark, repos)
+    rows = [
+        instance_row(opened, each) for each in _filter(opened, opened.select(instance), language, category)
+    ]
+    if json_:
         print_result(json.dumps(rows, indent=2))
         return 0
     width = max(len(row["instance"]) for row in rows)
@@ -56,26 +62,15 @@ def print_instances(arguments: BenchmarkListArguments) -> int:
         print_result(
             printable(f"{row['instance']:<{width}}  {row['language']:<10}  {row['category']}{lacking}")
         )
-    print_result(f"{len(rows)} of {len(benchmark.instances)} instances")
+    print_result(f"{len(rows)} of {len(opened.instances)} instances")
     return 0
 
 
-def print_instance(name: str, benchmark_name: str, repos: Path | None, *, as_json: bool) -> int:
-    """Print the details of one instance; returns the exit code.
-
-    Raises:
-        ConfigError: the benchmark or instance does not exist, or the glob matches several.
-        ToolMissing: there is a clone, but no git.
-    """
-    benchmark = resolve_benchmark(benchmark_name, repos)
-    (facts,) = describe_benchmark(benchmark, [resolve_instance(benchmark, name)]).instances
-    data = _instance_to_json(benchmark, facts)
-    print_result(json.dumps(data, indent=2) if as_json else _format_instance(data))
-    return 0
-
-
-def _chosen(benchmark: Benchmark, arguments: BenchmarkListArguments) -> list[Instance]:
-    languages = {each.lower() for each in arguments.languages}
+def _filter(
+    benchmark: Benchmark, instances: Sequence[Instance], names: Sequence[str], globs: Sequence[str]
+) -> list[Instance]:
+    """Return the instances in one of the languages ``names`` whose category matches one of ``globs``."""
+    languages = {each.lower() for each in names}
     known = {each.language for each in benchmark.instances}
     unknown = sorted(languages - {language.lower() for language in known})
     if unknown:
@@ -87,9 +82,9 @@ def _chosen(benchmark: Benchmark, arguments: BenchmarkListArguments) -> list[Ins
         )
     found = [
         each
-        for each in benchmark.select(arguments.instances)
+        for each in instances
         if (not languages or each.language.lower() in languages)
-        and (not arguments.categories or any(_matches(each.category, glob) for glob in arguments.categories))
+        and (not globs or any(_matches(each.category, glob) for glob in globs))
     ]
     if not found:
         raise ConfigError(f"no instance of {benchmark.root} matches all of these filters")
@@ -100,7 +95,8 @@ def _matches(category: str, glob: str) -> bool:
     return fnmatch.fnmatchcase(category.lower(), glob.lower())
 
 
-def _row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
+def instance_row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
+    """Return the JSON data of an instance in the list."""
     rules = [benchmark.rules_path(instance, direction).is_file() for direction in Direction]
     texts = [benchmark.description_path(instance, track).is_file() for track in Track]
     folder = environment_folder(benchmark.root, instance)
@@ -115,70 +111,3 @@ def _row(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
         "rules": any(rules),
         "environment": (folder / INSTANCE_METADATA_FILE).is_file(),
     }
-
-
-def _instance_to_json(benchmark: Benchmark, facts: InstanceFacts) -> dict[str, Any]:
-    instance = facts.instance
-    return {
-        **_row(benchmark, instance),
-        "folder": str(benchmark.root),
-        "clone": None if facts.clone is None else str(facts.clone),
-        "licence": facts.licence,
-        "descriptions": {track.value: _description(benchmark, instance, track) for track in Track},
-        "rules": {"additive": facts.additive_rules, "reductive": facts.reductive_rules},
-        "golden_patch": None if facts.golden is None else asdict(facts.golden),
-        "baseline": {
-            "base_tests": _test_counts(facts.base_tests),
-            "golden_tests": _test_counts(facts.golden_tests),
-        },
-        "problems": list(facts.problems),
-    }
-
-
-def _description(benchmark: Benchmark, instance: Instance, track: Track) -> str | None:
-    try:
-        return benchmark.description(instance, track).strip()
-    except ConfigError:
-        return None
-
-
-def _test_counts(metrics: Any) -> dict[str, int] | None:  # noqa: ANN401 - JSON
-    if metrics is None:
-        return None
-    names = ("passed", "failed", "skipped", "total")
-    return {name: metrics[name] for name in names if type(metrics.get(name)) is int}
-
-
-def _format_instance(data: dict[str, Any]) -> str:
-    golden = data["golden_patch"]
-    size = f"{golden['files']} files, +{golden['added']} -{golden['removed']} lines" if golden else _UNKNOWN
-    additive, reductive = (_format_count(data["rules"][each]) for each in ("additive", "reductive"))
-    runs = [_format_tests(which, data["baseline"][f"{which}_tests"]) for which in ("base", "golden")]
-    lines = [
-        data["instance"],
-        f"  repository    {data['repository']}, licence {data['licence']}",
-        f"  kind          {data['language']}; {data['category']}",
-        f"  base          {data['base']}",
-        f"  golden        {data['golden']}",
-        f"  golden patch  {size}",
-        f"  rules         {additive} additive, {reductive} reductive",
-        f"  tests         {'; '.join(runs)}",
-        f"  clone         {data['clone'] or 'none here'}",
-        *(f"  problem       {problem}" for problem in data["problems"]),
-    ]
-    for track, text in data["descriptions"].items():
-        lines += ["", f"{track}: {'there is no description' if text is None else ''}".rstrip()]
-        lines += [] if text is None else [f"  {line}".rstrip() for line in text.splitlines()]
-    return "\n".join(printable(line, _MAX_LINE) for line in lines)
-
-
-def _format_tests(which: str, counts: dict[str, int] | None) -> str:
-    if not counts:
-        return f"{which} {_UNKNOWN}"
-    return (
-        f"{which} {_format_count(counts.get('passed'))} passed, {_format_count(counts.get('failed'))} failed"
-    )
-
-
-def _format_count(number: int | None) -> str:
-    return _UNKNOWN if number is None else str(number)
