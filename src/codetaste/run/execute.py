@@ -155,7 +155,9 @@ async def _open_session(
     await limits.apply_initial(session, models)
     session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpu_count()})
     for name, price in plans.prices_to_json(planned.dry_run.prices).items():
-        session.record.note({"event": "price", "model": name, **price})
+        session.record.note(
+            {"event": "price", "model": name, "price": price["price"], "source": price["source"]}
+        )
     progress.limiter_summary = partial(limiter_summary, models)
     progress.root = session.budget.snapshot()
     progress.earlier_wall_s = progress.root.wall_s
