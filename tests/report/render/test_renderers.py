@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.core.text import printable
-from codetaste.evaluation.trials.records import GOLDEN, NULL
 from codetaste.report.render.csv import HEADER, render_csv, spreadsheet_safe
 from codetaste.report.render.latex import escape as latex_escape
 from codetaste.report.render.latex import render_latex
