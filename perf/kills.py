@@ -21,7 +21,7 @@ from measure import Report, arguments, machine, versions
 
 from codetaste.orchestration.budget.cost import Cost
 from codetaste.orchestration.journal.history import History
-from codetaste.orchestration.journal.journal import read_journal
+from codetaste.orchestration.journal.journal import read_lines
 
 PROGRAM = Path(__file__).with_name("killed_jobs.py")
 KILLS, JOBS = 100, 1000
@@ -93,7 +93,7 @@ class Run:
     def check(self) -> None:
         """Look at everything that the session has left."""
         journal = self.folder / "journal.jsonl"
-        lines = list(read_journal(journal)) if journal.exists() else []
+        lines = [line for _end, line in read_lines(journal)] if journal.exists() else []
         self.tally.sessions = sum(line["event"] == "session" for line in lines)
         witnessed = self.witnessed()
         begun = {line.partition(" ")[2] for line in witnessed[self._seen :]}

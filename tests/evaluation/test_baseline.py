@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
+from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import (
     compare_with_baseline,
@@ -21,7 +22,6 @@ from codetaste.evaluation.baseline import (
     read_test_results,
 )
 from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts
-from codetaste.evaluation.trials.records import GOLDEN, NULL
 
 INSTANCE = Instance("o", "r", "a" * 40, "b" * 40)
 

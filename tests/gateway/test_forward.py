@@ -209,8 +209,8 @@ async def test_failure_before_first_byte_is_retried_unseen_by_client(
     assert outcome.value == [200, 1, 1]
     assert len(server.bodies) == 4
     assert spent.settled.usd == server.billed_usd
-    assert sum(line["event"] == "again" for line in journal(tmp_path)) == 3
-    assert any(line["event"] == "waited" for line in journal(tmp_path))
+    assert sum(line["event"] == "call_retry" for line in journal(tmp_path)) == 3
+    assert any(line["event"] == "wait_ended" for line in journal(tmp_path))
 
 
 @pytest.mark.anyio

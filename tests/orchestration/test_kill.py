@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codetaste.orchestration.journal.history import History
-from codetaste.orchestration.journal.journal import read_journal
+from support.orchestration.journal_lines import read_journal
 
 PROGRAM = Path(__file__).parents[1] / "support" / "orchestration" / "killed_run.py"
 JOBS, TURNS, PRICE, BUDGET = 6, 4, Decimal("0.05"), Decimal("1.50")

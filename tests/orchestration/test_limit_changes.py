@@ -19,9 +19,10 @@ from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext, Status
 from codetaste.orchestration.journal.history import History
-from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.scheduler.fair_queue import FairQueue
 from codetaste.orchestration.session import Session, open_session
+from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import BudgetExceeded, EngineError, JournalError, SandboxError
+from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 INFRASTRUCTURE_ERRORS = (BudgetExceeded, EngineError, JournalError, SandboxError)
 """Errors that a model cannot correct: they are not recorded as answers, and the job is retried."""
-REPLAY_WAIT = "the box to be as it was"
 
 
 async def replay_tool_call(
@@ -34,7 +34,7 @@ async def replay_tool_call(
         SandboxError: the new sandbox has ended, too; likewise for the other ``INFRASTRUCTURE_ERRORS``.
     """
     failed = False
-    with job.waiting(REPLAY_WAIT):
+    with job.waiting(Wait(WaitReason.REPLAY)):
         try:
             await tool.call(context, call.arguments)
         except INFRASTRUCTURE_ERRORS:

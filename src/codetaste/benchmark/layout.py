@@ -55,6 +55,8 @@ class FinishReason(StrEnum):
 MODES = ("direct", "plan", "multiplan")
 PSEUDO_TRACK = "pseudo_agents"
 """The folder beside the tracks for the predictions of golden and null agent."""
+GOLDEN, NULL = "golden_agent", "null_agent"
+"""Ids of the pseudo agents, which submit X* and an empty patch."""
 TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
 
 # Files of a benchmark.

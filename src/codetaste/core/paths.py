@@ -1,6 +1,7 @@
-"""Locate the folders of data files: ``prompts/``, ``agents/`` and ``examples/``.
+"""Locate what is outside the code: data folders, the cache folder, certificate authorities.
 
-They are at the top of a checkout, and inside the package in an installation from a wheel.
+The data folders (``prompts/``, ``agents/``, ``examples/``) are at the top of a checkout, and inside the
+package in an installation from a wheel.
 """
 
 from __future__ import annotations
@@ -10,13 +11,24 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.errors import SourceError
+
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 _CHECKOUT = _PACKAGE.parent.parent
+
+SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Gentoo
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/cert.pem",  # Alpine
+)
+"""Where systems have the certificates of the authorities that they trust."""
 
 
 def resource_dir(name: str) -> Path:
@@ -70,3 +82,24 @@ def private_temporary_folder() -> Path | None:
         return None
     safe = state.st_uid == os.getuid() and not private.is_symlink() and not state.st_mode & 0o022
     return private if safe else None
+
+
+def trust_store(*bundles: str) -> ssl.SSLContext:
+    """Return a TLS context that trusts the authorities of the system, certifi and ``bundles``.
+
+    Raises:
+        SourceError: one of ``bundles`` is a file, but without certificates.
+    """
+    import ssl  # noqa: PLC0415 - only for https
+
+    import certifi  # noqa: PLC0415 - only for https
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    for bundle in {Path(name).resolve() for name in bundles if name}:  # most are links to one file
+        if bundle.is_file():
+            try:
+                context.load_verify_locations(bundle)
+            except (ssl.SSLError, OSError) as error:
+                raise SourceError(f"the certificates in {bundle} cannot be read: {error}") from error
+    return context

@@ -11,10 +11,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.layout import BASELINES_FOLDER, INSTANCE_METADATA_FILE
+from codetaste.benchmark.layout import BASELINES_FOLDER, GOLDEN, INSTANCE_METADATA_FILE, NULL
 from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
-from codetaste.evaluation.trials.records import GOLDEN, NULL
 
 if TYPE_CHECKING:
     from pathlib import Path

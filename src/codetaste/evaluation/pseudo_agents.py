@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.source.patch.diff import diff_trees
 from codetaste.source.patch.parse import read_patch
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.benchmark.layout import Track
+from codetaste.benchmark.layout import GOLDEN, NULL, Track
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.evaluation.baseline import compare_with_baseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.metrics import MIN_PASS_RATE, MIN_TESTS, ifr
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch
 from codetaste.evaluation.rule_set import read_rule_set
-from codetaste.evaluation.trials.records import GOLDEN, NULL
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:

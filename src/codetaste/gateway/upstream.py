@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.paths import trust_store
 from codetaste.gateway.prompt import TokenCounts
 from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
-from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for, trust_store
+from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from codetaste.errors import Cause
     from codetaste.orchestration.budget.cost import BudgetSnapshot
+    from codetaste.orchestration.wait import Wait
 
 _log = logging.getLogger(__name__)
 
@@ -63,18 +64,18 @@ class JobFinished:
 
 @dataclass(frozen=True, slots=True)
 class WaitStarted:
-    """A job waits for ``what``."""
+    """A job waits."""
 
     key: str
-    what: str
+    wait: Wait
 
 
 @dataclass(frozen=True, slots=True)
 class WaitEnded:
-    """A job has waited ``waited_s`` seconds for ``what`` and continues."""
+    """A job has waited ``waited_s`` seconds and continues."""
 
     key: str
-    what: str
+    wait: Wait
     waited_s: float
 
 

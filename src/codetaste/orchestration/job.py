@@ -16,9 +16,10 @@ import anyio
 
 from codetaste.errors import Cause, CodetasteError
 from codetaste.orchestration.budget.cost import BudgetSnapshot
-from codetaste.orchestration.events import CallRetrying, Note, WaitEnded, WaitStarted
+from codetaste.orchestration.events import CallRetrying
 from codetaste.orchestration.journal.journal import Json, json_copy
 from codetaste.orchestration.paid_call import PaidCall
+from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -184,7 +185,8 @@ class JobContext:
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
         """
-        return await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting("budget"))
+        wait = Wait(WaitReason.BUDGET)
+        return await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting(wait))
 
     def try_hold(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
         """Reserve money like ``hold`` if that needs no waiting; return None otherwise.
@@ -204,21 +206,18 @@ class JobContext:
         return await PaidCall.start(self._record, effect, reservation, note)
 
     @contextmanager
-    def waiting(self, what: str, *, keep_clock_running: bool = False) -> Iterator[None]:
-        """Report that the job waits for ``what`` (a permit, a rate limit), and stop its working clock.
+    def waiting(self, wait: Wait, *, keep_clock_running: bool = False) -> Iterator[None]:
+        """Report that the job waits, and stop its working clock.
 
         ``keep_clock_running`` lets the clock run: time lost to an outage counts as the job's own.
         """
         started_s = anyio.current_time()
-        self._record.note({"event": "wait", "key": self.key, "what": what})
-        self.publish(WaitStarted(self.key, what))
+        self._record.start_wait(self.key, wait)
         try:
             with nullcontext() if keep_clock_running else self.budget.waiting():
                 yield
         finally:
-            waited_s = round(anyio.current_time() - started_s, 3)
-            self._record.note({"event": "waited", "key": self.key, "what": what, "waited_s": waited_s})
-            self.publish(WaitEnded(self.key, what, waited_s))
+            self._record.end_wait(self.key, wait, anyio.current_time() - started_s)
 
     def cleanup_scope(self) -> AbstractContextManager[anyio.CancelScope]:
         """Open a shielded cancel scope for clean-up, bounded by the run's grace period.
@@ -243,8 +242,7 @@ class JobContext:
 
     def note(self, text: str) -> None:
         """Show a line of text to all observers and write it to the journal."""
-        self._record.note({"event": "note", "key": self.key, "text": text})
-        self.publish(Note(self.key, text))
+        self._record.note_text(self.key, text)
 
     def note_capacity(self, resource: str, amount: float) -> None:
         """Journal the current capacity of ``resource``, for ``codetaste status``."""
@@ -252,9 +250,17 @@ class JobContext:
 
     def note_retry(self, model: str, error: CodetasteError, delay_s: float) -> None:
         """Publish and journal that a call of ``model`` failed and is repeated in ``delay_s`` seconds."""
-        line: dict[str, Json] = {"event": "again", "key": self.key, "model": model}
         cause, text = error.cause, str(error)
-        self._record.note({**line, "cause": cause.value, "error": text, "delay_s": round(delay_s, 3)})
+        self._record.note(
+            {
+                "event": "call_retry",
+                "key": self.key,
+                "model": model,
+                "cause": cause.value,
+                "error": text,
+                "delay_s": round(delay_s, 3),
+            }
+        )
         self.publish(CallRetrying(self.key, model, cause, text, delay_s))
 
     async def store_text(self, text: str) -> str:

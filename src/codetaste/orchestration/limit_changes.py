@@ -45,7 +45,7 @@ def read_changes(directory: Path) -> dict[str, LimitChange]:
     path = directory / LIMITS_FILE
     try:
         data = json.loads(path.read_text("utf-8"))
-        return {str(name): LimitChange(each["value"], each["instead_of"]) for name, each in data.items()}
+        return {str(name): LimitChange(each["value"], each["replaces"]) for name, each in data.items()}
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -68,9 +68,7 @@ def write_changes(directory: Path, changes: Mapping[str, LimitChange]) -> None:
         except OSError as error:
             raise JournalError(f"{directory / LIMITS_FILE}: cannot be removed: {error.strerror}") from error
         return
-    data = {
-        name: {"value": each.value, "instead_of": each.replaces} for name, each in sorted(changes.items())
-    }
+    data = {name: {"value": each.value, "replaces": each.replaces} for name, each in sorted(changes.items())}
     write_atomically(directory / LIMITS_FILE, json.dumps(data, indent=2) + "\n")
 
 

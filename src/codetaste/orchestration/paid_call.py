@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget.cost import Cost
     from codetaste.orchestration.budget.reservation import Reservation
     from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.journal.lines import ReservedLine, SettledLine
     from codetaste.orchestration.journal.recorder import RunRecorder
 
 
@@ -43,7 +44,7 @@ class PaidCall:
         key, fingerprint, name = effect
         granted = reservation.granted
         paid = cls(record, key, record.history.next_call_name(key, name), reservation, note)
-        line: dict[str, Json] = {
+        line: ReservedLine = {
             "event": "reserved",
             "call": paid.call,
             "key": key,
@@ -102,7 +103,7 @@ class PaidCall:
         """
         value = json_copy(value)
         self._reservation.settle(cost)
-        line: dict[str, Json] = {
+        line: SettledLine = {
             "event": "settled",
             "call": self.call,
             "usd": str(cost.usd),

@@ -22,7 +22,7 @@ import anyio.to_thread
 from codetaste.core.files import remove_stale_files
 from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.events import FanOut, Note
+from codetaste.orchestration.events import FanOut
 from codetaste.orchestration.grace import Grace
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.orchestration.journal.history import History
@@ -89,8 +89,7 @@ class Session:
 
     def note(self, text: str) -> None:
         """Show a line of text about the whole run to all observers and write it to the journal."""
-        self.record.note({"event": "note", "key": "", "text": text})
-        self.record.publish(Note("", text))
+        self.record.note_text("", text)
 
     def resize(self, resource: str, capacity: float) -> None:
         """Set the capacity of ``resource`` for the rest of this session; see ``Scheduler.resize``.
@@ -131,7 +130,7 @@ async def open_session(
 
     Raises:
         RunBusy: another process works on the directory.
-        JournalError: the journal is damaged or from a newer codetaste.
+        JournalError: the journal is damaged or has another format.
     """
     history = History()
     async with open_journal(directory, history.apply) as journal:
@@ -149,8 +148,7 @@ async def open_session(
         row = limits_to_json(budget.limits)
         await record.write({"event": "session", "pid": pid, "host": host, "limits": row})
         if journal.repaired:
-            record.note({"event": "note", "key": "", "text": journal.repaired})
-            record.publish(Note("", journal.repaired))
+            record.note_text("", journal.repaired)
         chance = rng or random.Random()  # noqa: S311  # jitter, not a secret
         scheduler = Scheduler(record, budget, capacities or {}, rerun=rerun, retries=retries, rng=chance)
         with budget.clock.at_work():

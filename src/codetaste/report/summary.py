@@ -10,7 +10,9 @@ from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.job import Status
 from codetaste.report.dry_run import prices_to_json
 from codetaste.report.live.display import format_spend
-from codetaste.report.tables import comparison
+from codetaste.report.render.text import render_text
+from codetaste.report.table import collapse_equal
+from codetaste.report.tables.comparison import comparison_table, comparison_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,8 +102,17 @@ def render_summary(summary: Summary, width: int | None = None) -> str:
     output.extend(f"{what}: {folder}" for what, folder in summary.products.items())
     output.append(f"everything else: {summary.directory}")
     if summary.comparison is not None:
-        output.extend(["", comparison.render_comparison(summary.comparison, width)])
+        output.extend(["", render_comparison(summary.comparison, width)])
     return "\n".join(output)
+
+
+def render_comparison(comparison: Comparison, width: int | None = None) -> str:
+    """Render a comparison as plain text, at most ``width`` columns wide where possible."""
+    if not comparison.systems:
+        return "There are no trials to compare."
+    both = [comparison] if comparison.published is None else [comparison, comparison.published]
+    tables = collapse_equal([comparison_table(each) for each in both])
+    return "\n\n".join(render_text(table, width) for table in tables)
 
 
 def _job_line(line: SummaryLine, width: int) -> str:
@@ -126,9 +137,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "money": money_to_json(summary.money),
         "scripted_models": list(summary.scripted),
         "prices": prices_to_json(summary.prices),
-        "comparison": None
-        if summary.comparison is None
-        else comparison.comparison_to_json(summary.comparison),
+        "comparison": None if summary.comparison is None else comparison_to_json(summary.comparison),
         "notes": list(summary.notes),
         "jobs": [
             {

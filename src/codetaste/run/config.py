@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.core.section import Section, did_you_mean, validation_messages
 from codetaste.core.text import quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.errors import ConfigError
 from codetaste.evaluation.config import EvaluateConfig
-from codetaste.evaluation.trials.records import GOLDEN, NULL
 from codetaste.flows.discover.plan import DiscoverConfig
 from codetaste.flows.infer.plan import TrackConfig
 from codetaste.harness.config import AgentConfig

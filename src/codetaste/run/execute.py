@@ -204,7 +204,9 @@ def _journal_start(session: Session, plan: DryRun, progress: RunProgress, crew: 
     """Journal the CPUs and prices of this session, and give ``progress`` the totals of earlier sessions."""
     session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpu_count()})
     for name, price in plans.prices_to_json(plan.prices).items():
-        session.record.note({"event": "price", "model": name, **price})
+        session.record.note(
+            {"event": "price", "model": name, "price": price["price"], "source": price["source"]}
+        )
     progress.limiter_summary = partial(limiter_summary, crew.models)
     progress.root = session.budget.snapshot()
     progress.earlier_wall_s = progress.root.wall_s

@@ -200,7 +200,7 @@ class RuntimeLimits:
         limits = {
             name: limit_to_json(name, value) for name, value in self.in_force.items() if name not in unused
         }
-        session.record.note({"event": "obeyed", "limits": limits})
+        session.record.note({"event": "limits_applied", "limits": limits})
         for model_id, model in models.items():
             if (most := model.limiter.maximum) != self.in_force[model_limit_name(model_id)]:
                 # It shares a limiter with a model whose limit is lower.

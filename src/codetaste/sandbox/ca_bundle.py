@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from codetaste.core.paths import SYSTEM_BUNDLES
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,12 +28,6 @@ _VARIABLES = (
     "AWS_CA_BUNDLE",
     "DENO_CERT",
 )
-_USUAL_PATHS = (
-    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Gentoo
-    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
-    "/etc/ssl/ca-bundle.pem",  # openSUSE
-    "/etc/ssl/cert.pem",  # Alpine
-)
 
 
 def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
@@ -44,7 +39,7 @@ def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
     if setting is False:
         return None
     if setting == "auto":
-        candidates = (os.environ.get("SSL_CERT_FILE", ""), *_USUAL_PATHS)
+        candidates = (os.environ.get("SSL_CERT_FILE", ""), *SYSTEM_BUNDLES)
         return next((Path(path).resolve() for path in candidates if path and Path(path).is_file()), None)
     path = Path(setting)
     if not path.is_file():

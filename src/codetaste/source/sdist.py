@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import ssl
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -16,10 +15,12 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.files import locked, storage_error
+from codetaste.core.paths import SYSTEM_BUNDLES, trust_store
 from codetaste.core.text import one_line
 from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
 
     import httpx2
@@ -203,13 +204,6 @@ def _digest(path: Path) -> str:
 
 _CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
-_SYSTEM_BUNDLES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
-
 
 def index_url() -> str:
     """Return the address of the simple index (PEP 503), with a trailing slash."""
@@ -223,21 +217,10 @@ def index_url() -> str:
     return address.rstrip("/") + "/"
 
 
-def trust_store() -> ssl.SSLContext:
-    """Return the TLS context for connections to the index."""
-    import certifi  # noqa: PLC0415 - only for https
-
-    context = ssl.create_default_context()
-    named = [os.environ.get(name) for name in _CA_VARIABLES]
-    candidates = [certifi.where(), *_SYSTEM_BUNDLES, *named, _pip_setting("cert")]
-    bundles = {Path(name).resolve() for name in candidates if name}  # most are links to one file
-    for bundle in bundles:
-        if bundle.is_file():
-            try:
-                context.load_verify_locations(bundle)
-            except (ssl.SSLError, OSError) as error:
-                raise SourceError(f"the certificates in {bundle} cannot be read: {error}") from error
-    return context
+def index_trust_store() -> ssl.SSLContext:
+    """Return the TLS context of downloads, with the certificates that pip and the environment name."""
+    named = [os.environ.get(name, "") for name in _CA_VARIABLES]
+    return trust_store(*SYSTEM_BUNDLES, *named, _pip_setting("cert") or "")
 
 
 def make_index_client(timeout_s: float = 60.0) -> httpx2.AsyncClient:
@@ -245,7 +228,7 @@ def make_index_client(timeout_s: float = 60.0) -> httpx2.AsyncClient:
     import httpx2  # noqa: PLC0415 - heavy
 
     return httpx2.AsyncClient(
-        verify=trust_store(), follow_redirects=True, timeout=httpx2.Timeout(timeout_s, connect=20.0)
+        verify=index_trust_store(), follow_redirects=True, timeout=httpx2.Timeout(timeout_s, connect=20.0)
     )
 
 

@@ -231,7 +231,7 @@ def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
     made.null()
     run = made.root.parent
     key = f"infer/a/open/{{}}/{ID}/{{}}"
-    journal: list[dict[str, Any]] = [{"event": "journal", "format": 1}, {"event": "session"}]
+    journal: list[dict[str, Any]] = [{"event": "journal", "format": 2}, {"event": "session"}]
 
     def job(key: str, status: str = "", cause: str = "", attempts: int = 1) -> None:
         journal.append({"event": "job", "key": key, "title": "", "lane": "", "needs": [], "path": []})

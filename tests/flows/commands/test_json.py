@@ -148,7 +148,7 @@ def test_both_programs_that_run_a_config_say_errors_alike(here: Place) -> None:
     assert (one.code, document(one)) == (two.code, document(two))
 
 
-BY_NAME = {"at_once", "statuses", "models", "options", "prices", "limits", "retries", "waited_s"}
+BY_NAME = {"concurrency", "statuses", "models", "options", "prices", "limits", "retries", "waited_s"}
 """Objects whose keys are names from the config."""
 OTHERS = {"price", "value", "parameters", "facts"}
 """What is inside is somebody else's."""

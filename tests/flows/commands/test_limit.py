@@ -53,17 +53,17 @@ def test_raised_and_lowered_job_and_permit_limits_apply_at_once(tmp_path: Path, 
         assert states(where) == ["queued", "running"]
         changed = where.cli("limit", "r", "--jobs", "5", "--json")
         assert changed.code == 0
-        assert changed.json["in_force"] is True
+        assert changed.json["applied"] is True
         assert changed.json["limits"]["run.concurrency"] == {"value": 5, "configured": 1}
         until(lambda: states(where) == ["running", "running"])
-        until(lambda: status(where)["at_once"]["model m"] == {"limit": 1, "taken": 1, "waiting": 1})
+        until(lambda: status(where)["concurrency"]["model m"] == {"limit": 1, "in_use": 1, "waiting": 1})
         assert "in force in process" in where.cli("limit", "r", "--model", "m=2").out
-        until(lambda: status(where)["at_once"]["model m"] == {"limit": 2, "taken": 2, "waiting": 0})
+        until(lambda: status(where)["concurrency"]["model m"] == {"limit": 2, "in_use": 2, "waiting": 0})
         assert where.cli("limit", "r", "--sandboxes", "1", "--jobs", "1").code == 0
-        at_once = status(where)["at_once"]
+        at_once = status(where)["concurrency"]
         # What runs goes on; nothing new is begun.
         for resource in ("jobs", "sandbox"):
-            assert at_once[resource] == {"limit": 1, "taken": 2, "waiting": 0}
+            assert at_once[resource] == {"limit": 1, "in_use": 2, "waiting": 0}
     said = [line["text"] for line in where.journal() if line["event"] == "note" and not line["key"]]
     assert "run.concurrency is 5 now, was 1" in said
     assert "models.m.max_concurrency is 2 now, was 1" in said
@@ -90,14 +90,14 @@ def test_an_amount_that_is_in_force_already_is_so_however_it_is_written(tmp_path
     where = alpha.place(tmp_path, {"m": "lingering"})
     with running(where):
         for said in ("8", "8.00"):
-            assert where.cli("limit", "r", "--budget-usd", said, "--json").json["in_force"] is True
+            assert where.cli("limit", "r", "--budget-usd", said, "--json").json["applied"] is True
 
 
 def test_job_waiting_for_budget_continues_when_raised(tmp_path: Path, alpha: Tiny) -> None:
     where = alpha.place(tmp_path, {"m": "long"}, run="budget_usd = 0.11")
     process = where.start("--json")
     try:
-        until(lambda: any(line.get("what") == "budget" for line in where.journal()))
+        until(lambda: any(line.get("reason") == "budget" for line in where.journal()))
         assert where.cli("limit", "r", "--budget-usd", "5").code == 0
         events = [line["event"] for line in where.journal() if line["event"] in {"reserved", "settled"}]
         assert events == ["reserved", "reserved"]  # the first has not been answered yet
@@ -163,7 +163,7 @@ def test_budget_changed_before_kill_applies_in_next_session(tmp_path: Path, alph
 
 def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha: Tiny) -> None:
     where = alpha.place(tmp_path, {"m": "lingering"})
-    texts = ["{", '{"run.budget_usd": {"value": "-3", "instead_of": "2.0"}}', "[]"]
+    texts = ["{", '{"run.budget_usd": {"value": "-3", "replaces": "2.0"}}', "[]"]
     with running(where):
         for number, text in enumerate(texts, 1):
             (where.out / "limits.json").write_text(text)
@@ -186,10 +186,10 @@ def test_models_sharing_a_limiter_show_smallest_limit(tmp_path: Path, alpha: Tin
     where = alpha.place(tmp_path, models)
     process = where.start()
     try:
-        until(lambda: "model n" in status(where)["at_once"] if where.journal() else False)
-        at_once = status(where)["at_once"]
+        until(lambda: "model n" in status(where)["concurrency"] if where.journal() else False)
+        at_once = status(where)["concurrency"]
         assert (at_once["model m"]["limit"], at_once["model n"]["limit"]) == (3, 3)
         assert where.cli("limit", "r", "--model", "n=2").code == 0
-        assert status(where)["at_once"]["model m"]["limit"] == 2
+        assert status(where)["concurrency"]["model m"]["limit"] == 2
     finally:
         tiny_benchmark.kill(process)

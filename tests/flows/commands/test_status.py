@@ -53,9 +53,9 @@ def test_status_follows_live_run_and_killed_calls_are_unknown(tmp_path: Path, al
         assert f"process {process.pid} " in told["owner"]
         assert told["models"]["m"]["calls"]["in_flight"] == 2
         assert float(told["models"]["m"]["in_flight_usd"]) > 0
-        assert told["at_once"]["model m"] == {"limit": 16, "taken": 2, "waiting": 0}
-        assert told["at_once"]["jobs"] == {"limit": 64, "taken": 2, "waiting": 0}
-        assert told["at_once"]["sandbox"] == {"limit": 8, "taken": 2, "waiting": 0}
+        assert told["concurrency"]["model m"] == {"limit": 16, "in_use": 2, "waiting": 0}
+        assert told["concurrency"]["jobs"] == {"limit": 64, "in_use": 2, "waiting": 0}
+        assert told["concurrency"]["sandbox"] == {"limit": 8, "in_use": 2, "waiting": 0}
         assert told["models"]["m"]["price_source"] == "config"
         assert told["limits"]["run.budget_usd"] == "2.0"
         said = where.cli("status", "r").out
@@ -65,7 +65,7 @@ def test_status_follows_live_run_and_killed_calls_are_unknown(tmp_path: Path, al
         tiny_benchmark.kill(process)
     after = status(where)
     assert after["owner"] is None
-    assert after["at_once"] == {}
+    assert after["concurrency"] == {}
     assert after["models"]["m"]["calls"] == {"settled": 0, "unknown": 2, "in_flight": 0, "released": 0}
     assert after["models"]["m"]["unknown_usd"] == told["models"]["m"]["in_flight_usd"]
     assert Counter(job["state"] for job in after["jobs"]) == {"interrupted": 2, "done": 1}

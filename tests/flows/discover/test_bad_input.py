@@ -226,14 +226,21 @@ def test_a_run_directory_that_cannot_be_written_is_one_line(
     assert done.err.splitlines()[-1].startswith("codetaste: ")
 
 
-def test_a_journal_of_a_newer_codetaste_is_not_touched(tmp_path: Path, alpha: tiny_benchmark.Tiny) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_journal_of_another_format_is_refused_by_every_command(
+    tmp_path: Path, alpha: tiny_benchmark.Tiny, version: int
+) -> None:
     where = alpha.place(tmp_path, {"m": "quick"})
-    where.out.mkdir(parents=True)
-    text = '{"event": "journal", "format": 99}\n'
+    (where.out / "outputs" / "open" / "direct").mkdir(parents=True)
+    text = f'{{"event": "journal", "format": {version}, "t": 1}}\n{{"event": "obeyed", "limits": {{}}}}\n'
     (where.out / "journal.jsonl").write_text(text)
-    done = where.run()
-    assert done.code == 1
-    assert "newer" in done.err
+    run = str(where.out)
+    commands = (["status", run], ["limit", run, "--jobs", "2"], ["settle", run], ["report", run])
+    for done in (where.run(), *(where.cli(*words) for words in (*commands, ["import", run, "--name", "x"]))):
+        assert done.code == 1
+        (line,) = [line for line in done.err.splitlines() if line.startswith("codetaste: ")]
+        assert f"journal.jsonl has journal format {version}, this codetaste reads and writes format 2" in line
+        assert "use the version of codetaste that made the run, or start a new run" in line
     assert (where.out / "journal.jsonl").read_text() == text
 
 

@@ -178,8 +178,8 @@ async def test_failures_are_retried_and_only_billable_ones_stay_charged(
     one_call = PRICE.bound_usd(0, 2000)
     assert one_call < spent.unknown.usd < 2 * one_call
     assert len(set(provider.calls)) == 4
-    waits = [line["what"] for line in journal(tmp_path) if line["event"] == "wait"]
-    assert waits == ["m: rate limit (429), 1 s", "m: unavailable", "m: unavailable"]
+    waits = [line["reason"] for line in journal(tmp_path) if line["event"] == "wait_started"]
+    assert waits == ["rate_limit", "call_retry", "call_retry"]
 
 
 @pytest.mark.anyio
@@ -322,7 +322,7 @@ async def test_permit_covers_request_but_not_back_off(tmp_path: Path) -> None:
     assert outcome.status is Status.DONE, outcome.error
     assert provider.most_at_once == 1
     assert sum(at < 0.5 for at in done_at) == 11  # all but the one that backs off
-    assert any(line.get("what") == "a permit of m" for line in journal(tmp_path))
+    assert any(line.get("reason") == "permit" for line in journal(tmp_path))
 
 
 @pytest.mark.anyio

@@ -125,12 +125,12 @@ async def test_retry_after_pauses_all_calls_of_one_model_only(
     assert (len(in_pause), len(limited.asked)) == (0, 21)
     assert max(at for at, _ in free.asked) < min(at for at, _ in limited.asked if at > refused_at[0])
     lines = journal(tmp_path)
-    assert {line["what"] for line in lines if line["event"] == "wait"} >= {
-        "a permit of limited",
+    assert {line["reason"] for line in lines if line["event"] == "wait_started"} >= {
+        "permit",
     }
-    assert any("limited: rate limit (429), " in line.get("what", "") for line in lines)
+    assert any(line.get("reason") == "rate_limit" and line["delay_s"] for line in lines if "delay_s" in line)
     assert any("limited: rate limit (429); all calls wait" in line.get("text", "") for line in lines)
-    assert [line["cause"] for line in lines if line["event"] == "again"] == ["rate_limit"]
+    assert [line["cause"] for line in lines if line["event"] == "call_retry"] == ["rate_limit"]
     assert waited_s > 0.9
     most = first.limiter.maximum
     told = [line["capacity"] for line in lines if line["event"] == "capacity"]

@@ -155,7 +155,7 @@ async def test_retry_after_pauses_all_callers_and_preserves_order() -> None:
     begun = anyio.current_time()
     said = first.refused(limited(0.1), RULE)
     assert said.startswith("m: rate limit (429); all calls wait 0.1 s, 2 instead of 4")
-    assert limiter.wait_reason == "rate limit (429), 1 s"
+    assert str(limiter.wait_of("m")) == "m: rate limit (429), 1 s"
     times: list[float] = []
     order: list[int] = []
 

@@ -11,9 +11,10 @@ from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits, PriorCharges
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.history import History
-from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.scheduler import scheduler as upkeep
 from codetaste.orchestration.session import open_session
+from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -128,7 +129,7 @@ async def test_clock_journals_only_time_that_a_limit_uses(
     async def work(_: JobContext) -> Json:
         await anyio.sleep(0.1)
         lines = list(read_journal(tmp_path / "journal.jsonl"))
-        return [path for line in lines if line["event"] == "clock" for path, *_ in line["nodes"]]
+        return [path for line in lines if line["event"] == "clocks" for path, *_ in line["nodes"]]
 
     async with open_session(tmp_path) as session:
         node = session.budget.child("discover").child("koa", BudgetLimits(working_s=60))

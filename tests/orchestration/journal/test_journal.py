@@ -13,8 +13,9 @@ import pytest
 
 from codetaste.errors import JournalError, RunBusy
 from codetaste.orchestration.journal.blobs import Blobs
-from codetaste.orchestration.journal.journal import Journal, open_journal, read_journal
+from codetaste.orchestration.journal.journal import Journal, open_journal
 from codetaste.orchestration.journal.run_lock import lock_owner
+from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -84,12 +85,16 @@ async def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: 
     assert path.read_bytes() == b"".join(rows)
 
 
-async def test_a_journal_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+async def test_journal_of_another_format_is_refused_and_unchanged(tmp_path: Path, version: int) -> None:
     path = tmp_path / "journal.jsonl"
-    path.write_text('{"event":"journal","format":99}\n{"event":"from the future"}\n')
+    path.write_text(f'{{"event":"journal","format":{version}}}\n{{"event":"another kind"}}\n')
     before = path.read_bytes()
-    with pytest.raises(JournalError, match="format 99, this codetaste reads up to 1; use a newer codetaste"):
+    message = rf"journal\.jsonl has journal format {version}, this codetaste reads and writes format 2; use "
+    with pytest.raises(JournalError, match=message):
         await write(tmp_path)
+    with pytest.raises(JournalError, match=message):
+        list(read_journal(path))
     assert path.read_bytes() == before
 
 
@@ -243,7 +248,7 @@ async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Pa
 
 def test_a_line_nested_beyond_reason_is_a_damaged_one(tmp_path: Path) -> None:
     deep = '{"event":"note","key":' + "[" * 100_000 + "]" * 100_000 + "}"
-    header = '{"event":"journal","format":1,"t":1}'
+    header = '{"event":"journal","format":2,"t":1}'
     (tmp_path / "journal.jsonl").write_text(f'{header}\n{deep}\n{{"event":"drain"}}\n')
     with pytest.raises(JournalError, match="line 2: not a journal line"):
         list(read_journal(tmp_path / "journal.jsonl"))

@@ -20,10 +20,11 @@ from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.budget.reservation import Reservation, ReservationRequest
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
-from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.scheduler.earmarks import Earmarks, missing_funds
 from codetaste.orchestration.scheduler.scheduled_job import ScheduledJob
 from codetaste.orchestration.session import Session, open_session
+from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
 Run = Callable[[JobContext], Awaitable[Json]]
@@ -115,16 +116,21 @@ async def test_job_with_funds_in_flight_waits_without_permit_then_starts(
 
     async def look(context: JobContext) -> Json:
         order.append(context.key)
-        return [[session.history.job(key).state, list(session.history.job(key).waits)] for key in "abc"]
+        return [session.history.job(key).state for key in "abc"]
 
     order: list[str] = []
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 2}) as session:
         outcomes = await session.run([job(session, "first", costs_less)])
     assert order == ["free", "settles", "a", "b", "c"]
-    assert outcomes["free"].value == [["queued", ["budget"]]] * 3
+    assert outcomes["free"].value == ["queued"] * 3
     assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}
-    lines = [line for line in read_journal(tmp_path / "journal.jsonl") if line["event"] in {"wait", "waited"}]
-    assert [line["event"] for line in lines] == ["wait"] * 3 + ["waited"] * 3
+    lines = [
+        line
+        for line in read_journal(tmp_path / "journal.jsonl")
+        if line["event"] in {"wait_started", "wait_ended"}
+    ]
+    assert [line["event"] for line in lines] == ["wait_started"] * 3 + ["wait_ended"] * 3
+    assert {line["reason"] for line in lines} == {"budget"}
 
 
 async def test_job_with_recorded_progress_continues_without_earmark(tmp_path: Path) -> None:

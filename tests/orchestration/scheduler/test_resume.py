@@ -15,9 +15,10 @@ from codetaste.errors import BudgetExceeded, Cause, DeadlineExceeded, JournalErr
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext, Outcome, Status
 from codetaste.orchestration.journal.history import History
-from codetaste.orchestration.journal.journal import Json, read_journal
+from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
+from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
 Run = Callable[[JobContext], Awaitable[Json]]
@@ -416,7 +417,7 @@ async def test_next_session_shows_live_jobs_as_interrupted(bench: Bench) -> None
         | {"usd": "much", "tokens": 0},
         {"event": "job", "key": ["a"]},
         {"event": "settled", "call": "never reserved", "usd": "1", "tokens": 1},
-        {"event": "clock", "nodes": 7},
+        {"event": "clocks", "nodes": 7},
     ],
 )
 async def test_a_line_of_json_that_makes_no_sense_is_an_error_that_shows_it(

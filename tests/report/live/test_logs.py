@@ -24,6 +24,7 @@ from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
+from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.live.logs import MAX_PENDING_LINES, LogWriter, log_name, run_logs
 
 KEY = "discover/m/tiny/additive"
@@ -49,7 +50,7 @@ async def run_with_logs(directory: Path, *jobs: tuple[str, Any], warn: Any = Non
 @pytest.mark.anyio
 async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order(tmp_path: Path) -> None:
     async def work(ctx: JobContext) -> Json:
-        with ctx.waiting("a permit of m"):
+        with ctx.waiting(Wait(WaitReason.PERMIT, "m")):
             await anyio.sleep(0.01)
         ctx.publish(CallSent(ctx.key, "call#1", "m"))
         ctx.publish(CallFailed(ctx.key, "call#1", "m", 0.1, Cause.UNAVAILABLE, "reset\nby peer"))
@@ -66,10 +67,10 @@ async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order
 
     assert await run_with_logs(tmp_path, (KEY, work)) == []
     told = lines(tmp_path / "logs" / f"{KEY}.jsonl")
-    once = ["wait_began", "wait_ended", "call_sent", "call_failed", "call_retrying", "call_answered"]
+    once = ["wait_started", "wait_ended", "call_sent", "call_failed", "call_retrying", "call_answered"]
     attempt = ["started", *once, "tool_called", "note"]
     back_off = [line["event"] for line in told if line["event"].startswith("wait") and line["attempt"] == 1]
-    assert back_off[:2] == ["wait_began", "wait_ended"]
+    assert back_off[:2] == ["wait_started", "wait_ended"]
     events = [line["event"] for line in told]
     assert events[: len(attempt)] == attempt
     assert events[-len(attempt) - 1 :] == [*attempt, "finished"]

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.core.text import printable
 from codetaste.report.render.csv import HEADER, render_csv, spreadsheet_safe
 from codetaste.report.render.latex import escape as latex_escape
 from codetaste.report.render.latex import render_latex
@@ -173,7 +174,7 @@ def test_markdown_reads_nothing_in_a_name_as_markup() -> None:
         kinds = {child.type for token in tokens for child in token.children or []}
         assert kinds <= {"text", "text_special"}, name
         shown = "".join(child.content for token in tokens for child in token.children or [])
-        assert shown == f"x {''.join(char if char.isprintable() else ' ' for char in name)} x"
+        assert shown == f"x {printable(name)} x"
     for link in ("www.example.org", "https://example.org", "@someone"):
         assert link not in markdown_escape(link)
 

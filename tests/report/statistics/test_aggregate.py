@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from codetaste.evaluation.trials.records import GOLDEN, TrialRecord, TrialStatus
+from codetaste.benchmark.layout import GOLDEN
+from codetaste.evaluation.trials.records import TrialRecord, TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure

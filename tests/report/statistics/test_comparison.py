@@ -7,9 +7,11 @@ import random
 
 import pytest
 
-from codetaste.evaluation.trials.records import GOLDEN, NULL, TrialRecord
+from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.evaluation.trials.records import TrialRecord
 from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS
-from codetaste.report.tables.comparison import compare, comparison_to_json, render_comparison
+from codetaste.report.summary import render_comparison
+from codetaste.report.tables.comparison import compare, comparison_to_json
 from support.evaluation.records import several, trial
 
 

@@ -17,13 +17,14 @@ from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
+from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.model import RunStatus
 from codetaste.report.status.status import RunWatcher
 from codetaste.report.status.text import render_job_details, render_status
 
-HEADER = {"event": "journal", "format": 1}
+HEADER = {"event": "journal", "format": 2}
 SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}
 
 
@@ -68,7 +69,7 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
         async with await ctx.reserve_call(
             "turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}
         ) as paid:
-            with ctx.waiting("a permit of m"):
+            with ctx.waiting(Wait(WaitReason.PERMIT, "m")):
                 await anyio.sleep(0.1)
                 seen.append(await anyio.to_thread.run_sync(look, tmp_path))
             await paid.settle(Cost(Decimal("0.1"), 50), {"usage": {"input": 40, "output": 10}})
@@ -94,11 +95,11 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
         "second": "queued",
         "third": "queued",
     }
-    assert [wait.what for wait in jobs["first"].waits] == ["a permit of m"]
+    assert [str(each.wait) for each in jobs["first"].waits] == ["a permit of m"]
     assert 0 <= status.at - jobs["first"].waits[0].since < 5
-    assert [wait.what for wait in jobs["second"].waits] == ["first"]
+    assert [str(each.wait) for each in jobs["second"].waits] == ["first"]
     assert jobs["second"].needs == ("first",)
-    assert [wait.what for wait in jobs["third"].waits] == ["a place among the jobs"]
+    assert [str(each.wait) for each in jobs["third"].waits] == ["a job permit"]
     assert (status.spend.in_flight_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
     said = render_status(status)
     assert "waits for a permit of m (" in said
@@ -127,7 +128,7 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
         tmp_path, BudgetLimits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}
     ) as session:
         # A change of a running run says what there is; the session of a run does it with its first line.
-        session.record.note({"event": "obeyed", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
+        session.record.note({"event": "limits_applied", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
         await session.run(
             [
                 Job("first", first, session.budget, "f", resources={"sandbox": 1}),
@@ -135,7 +136,7 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
             ]
         )
     (status,) = seen
-    assert [wait.what for wait in status.jobs[1].waits] == ["a sandbox"]
+    assert [str(each.wait) for each in status.jobs[1].waits] == ["a sandbox"]
     at_once = {each.resource: (each.in_use, each.waiting) for each in status.capacities}
     assert at_once == {"jobs": (1, 0), "sandbox": (1, 1)}
 
@@ -163,7 +164,14 @@ def test_status_groups_calls_by_model_id_or_job_lane(tmp_path: Path) -> None:
 
 def test_retries_are_counted_by_cause_for_jobs_models_and_in_all(tmp_path: Path) -> None:
     def again(key: str, model: str, cause: str) -> dict[str, Any]:
-        return {"event": "again", "key": key, "model": model, "cause": cause, "error": "e", "delay_s": 1.0}
+        return {
+            "event": "call_retry",
+            "key": key,
+            "model": model,
+            "cause": cause,
+            "error": "e",
+            "delay_s": 1.0,
+        }
 
     retry = {"event": "retry", "key": "a", "attempt": 1, "cause": "sandbox", "error": "e", "delay_s": 1.0}
     lines = [
@@ -217,11 +225,11 @@ def test_untrusted_text_is_printable_and_stays_in_its_line(tmp_path: Path) -> No
     lines = [
         {**SESSION, "host": nasty},
         job(nasty, lane=nasty),
-        {"event": "wait", "key": nasty, "what": nasty},
+        {"event": "wait_started", "key": nasty, "reason": "permit", "detail": nasty, "delay_s": None},
         {"event": "note", "key": nasty, "text": nasty},
         reserved(nasty, nasty, "0.1", {"model": nasty}),
-        {"event": "again", "key": nasty, "model": nasty, "cause": nasty, "error": nasty, "delay_s": 1.0},
-        {"event": "obeyed", "limits": {f"models.{nasty}.max_concurrency": 3, "run.concurrency": 4}},
+        {"event": "call_retry", "key": nasty, "model": nasty, "cause": nasty, "error": nasty, "delay_s": 1.0},
+        {"event": "limits_applied", "limits": {f"models.{nasty}.max_concurrency": 3, "run.concurrency": 4}},
         {"event": "price", "model": nasty, "price": {}, "source": nasty},
         ended(nasty, "failed", cause=nasty, error=nasty),
     ]
@@ -238,7 +246,7 @@ def test_a_damaged_journal_is_one_line_that_says_where(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "{nonsense\n" + json.dumps({**job("b"), "t": 1.0}) + "\n")
     with pytest.raises(JournalError, match=r"journal\.jsonl, line 4: not a journal line"):
         look(tmp_path)
-    for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "waited", "key": "a"}):
+    for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "wait_ended", "key": "a"}):
         with pytest.raises(JournalError):
             look(write(tmp_path, [SESSION, bad]))
 
@@ -276,10 +284,10 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
         job("a/b", lane="m"),
         {"event": "started", "key": "a/b", "attempt": 1},
         reserved("a/b", "turn-1", "0.5", {"model": "m"}),
-        {"event": "wait", "key": "a/b", "what": "m: rate limit"},
-        {"event": "waited", "key": "a/b", "what": "m: rate limit", "waited_s": 12.5},
-        {"event": "wait", "key": "a/b", "what": "m: rate limit, 7 s"},
-        {"event": "waited", "key": "a/b", "what": "m: rate limit, 7 s", "waited_s": 7.5},
+        {"event": "wait_started", "key": "a/b", "reason": "rate_limit", "detail": "m", "delay_s": None},
+        {"event": "wait_ended", "key": "a/b", "reason": "rate_limit", "detail": "m", "waited_s": 12.5},
+        {"event": "wait_started", "key": "a/b", "reason": "rate_limit", "detail": "m", "delay_s": 7},
+        {"event": "wait_ended", "key": "a/b", "reason": "rate_limit", "detail": "m", "waited_s": 7.5},
         settled("a/b", "turn-1", "0.2", {"usage": {"input": 7, "output": 1}}),
         {"event": "note", "key": "a/b", "text": "looks around"},
     ]
@@ -292,7 +300,7 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
     (call,) = each["calls"]
     assert (call["state"], call["usd"], call["tokens"]) == ("settled", "0.2", {"input": 7, "output": 1})
     assert call["duration_s"] == 5.0
-    assert each["waited_s"] == {"m: rate limit": 20.0}
+    assert each["waited_s"] == {"m: rate limit (429)": 20.0}
     assert each["notes"] == ["looks around"]
     assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
     with pytest.raises(ConfigError, match="matches no job of this run"):

@@ -18,10 +18,9 @@ from anyio import to_thread
 from codetaste.core.files import storage_error
 from codetaste.core.text import one_line
 from codetaste.errors import SourceError
-from codetaste.source.sdist import trust_store
+from codetaste.source.sdist import index_trust_store
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
     from pathlib import Path
 
@@ -34,6 +33,9 @@ _MAX_ATTEMPTS = 50
 _MAX_REDIRECTS = 10
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 _HTML_TYPES = ("text/html", "application/xhtml")
+
+_trust_store = cache(index_trust_store)
+"""Cached, as reading all bundles takes a quarter of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ async def download(
     if not url.startswith(("https://", "http://")):
         raise SourceError(f"{url[:200]!r} is not an http(s) address")
     fruitless = 0
-    verify = await to_thread.run_sync(_trust)
+    verify = await to_thread.run_sync(_trust_store)
     timeout = httpx2.Timeout(60.0, connect=20.0)
     async with httpx2.AsyncClient(
         verify=verify, follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=timeout
@@ -232,9 +234,3 @@ def _file_size(path: Path) -> int:
 def _sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """Return the trust store; cached, as reading all bundles takes a quarter of a second."""
-    return trust_store()

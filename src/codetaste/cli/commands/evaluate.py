@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.benchmark.layout import AGENT_CONFIG_FILE, METADATA_FILE
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE, GOLDEN, METADATA_FILE, NULL
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson
 from codetaste.console import command, notify, print_result
@@ -32,7 +32,6 @@ from codetaste.evaluation.output.result_files import read_recorded_tests, write_
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import read_rule_set
-from codetaste.evaluation.trials.records import GOLDEN, NULL
 from codetaste.report.evaluation import render_evaluation
 from codetaste.rules.config import RulesConfig
 from codetaste.run.services import open_scanner

@@ -168,7 +168,7 @@ def _limits_to_json(
         for name, value in effective.items()
     }
     owner = lock_owner(watcher.directory) or None
-    run = {"directory": str(watcher.directory), "owner": owner, "in_force": applied}
+    run = {"directory": str(watcher.directory), "owner": owner, "applied": applied}
     return json.dumps({**run, "limits": limits}, indent=2)
 
 

@@ -25,7 +25,7 @@ from codetaste.report.render.markdown import render_markdown
 from codetaste.report.render.text import render_text
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.merge import merge_runs
-from codetaste.report.tables.comparison import comparison_to_json as comparison_json
+from codetaste.report.tables.comparison import comparison_to_json
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, make_report, problems_table
 
@@ -198,7 +198,7 @@ def _report_to_json(
 ) -> dict[str, object]:
     return {
         "trials": len(records.records),
-        "comparisons": [comparison_json(each) for each in made.comparisons],
+        "comparisons": [comparison_to_json(each) for each in made.comparisons],
         "tables": [table_to_json(each) for each in made.tables],
         "problems": [problem_to_json(each) for each in records.problems],
         "notes": list(notes),

@@ -14,15 +14,16 @@ from codetaste.core.section import did_you_mean
 from codetaste.core.text import printable
 from codetaste.core.units import format_usd, parse_usd
 from codetaste.errors import ConfigError
+from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import open_journal
 from codetaste.report.status.status import find_run, model_of_call
 
 if TYPE_CHECKING:
     from codetaste.orchestration.journal.history import CallRecord
-    from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.journal.lines import SettledLine
 
-_UNKNOWN = {"reserved", "unknown"}
+_UNKNOWN = {CallState.IN_FLIGHT, CallState.UNKNOWN}
 
 
 @command
@@ -67,15 +68,21 @@ def _find_unknown_call(name: str, history: History, unknown: dict[str, CallRecor
     if call is None:
         raise ConfigError(f"the run made no call {name!r}{did_you_mean(name, list(unknown)[:100])}")
     if name not in unknown:
-        cost = "was not billed" if call.state == "released" else f"cost {format_usd(call.cost.usd)}"
+        cost = "was not billed" if call.state is CallState.RELEASED else f"cost {format_usd(call.cost.usd)}"
         raise ConfigError(f"{name}: nothing to settle, the call {cost}")
     return call
 
 
-def _settled_line(call: CallRecord, usd: Decimal) -> dict[str, Json]:
+def _settled_line(call: CallRecord, usd: Decimal) -> SettledLine:
     """Return the journal line of the settlement; tokens stay at their maximum: a bill has only dollars."""
-    line: dict[str, Json] = {"event": "settled", "call": call.call, "usd": str(usd)}
-    return {**line, "tokens": call.granted.tokens, "by": "codetaste settle", "t": round(time.time(), 3)}
+    return {
+        "event": "settled",
+        "call": call.call,
+        "usd": str(usd),
+        "tokens": call.granted.tokens,
+        "by": "codetaste settle",
+        "t": round(time.time(), 3),
+    }
 
 
 def _parse_amount(text: str) -> Decimal:

@@ -11,6 +11,7 @@ from codetaste.benchmark.layout import (
     BASELINES_FOLDER,
     EVALUATION_FOLDER,
     NEGATIVE_SARIF_FILE,
+    NULL,
     PSEUDO_TRACK,
     pseudo_trial_folder,
 )
@@ -18,7 +19,7 @@ from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_coverage
-from codetaste.evaluation.trials.records import NULL, ProblemKind, ReadProblem
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
 from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder
 
 if TYPE_CHECKING:

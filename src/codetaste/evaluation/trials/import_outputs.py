@@ -32,7 +32,7 @@ from codetaste.evaluation.activity.transcripts import activity_of_log
 from codetaste.evaluation.trials.read import read_trials
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
 from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link
-from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +61,10 @@ def check_source(source: Path) -> None:
 
     Raises:
         ConfigError: it is a codetaste run.
+        JournalError: it is a codetaste run whose journal has another format.
     """
     if (source / JOURNAL_FILE).is_file():
+        check_format(source / JOURNAL_FILE)
         raise ConfigError(
             f"{source} is already a codetaste run: report it directly, or import its outputs/ folder"
         )

@@ -15,7 +15,7 @@ from codetaste.errors import Cause, JournalError
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem
 from codetaste.orchestration.journal.history import History
-from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,11 +43,15 @@ def reconcile_with_journal(
     """Return ``known`` corrected by the journal of ``run``, and records of the planned trials missing there.
 
     An interrupted trial may still continue; where the journal shows that it ended, its status becomes final.
+
+    Raises:
+        JournalError: the journal has another format.
     """
     path = run / JOURNAL_FILE
     if not path.is_file():
         return list(known), []
     causes: dict[str, str] = {}
+    check_format(path)
     try:
         history = History(_lines(path, causes))
     except (OSError, JournalError) as error:

@@ -11,8 +11,10 @@ from codetaste.benchmark.layout import (
     AGENT_CONFIG_FILE,
     BASELINES_FOLDER,
     EVALUATION_FOLDER,
+    GOLDEN,
     METADATA_FILE,
     MODES,
+    NULL,
     PREDICTION_FILE,
     RESULT_FILE,
     SCORES_FILE,
@@ -25,8 +27,6 @@ from codetaste.evaluation.metrics import passes
 from codetaste.evaluation.trials.metadata import read_metadata
 from codetaste.evaluation.trials.published import scores_of_evaluation, scores_without_evaluation
 from codetaste.evaluation.trials.records import (
-    GOLDEN,
-    NULL,
     ProblemKind,
     PublishedScores,
     TrialRecord,

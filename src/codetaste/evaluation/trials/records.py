@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import GOLDEN, NULL
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.activity.counts import Activity
     from codetaste.evaluation.metrics import TestCounts
-
-GOLDEN, NULL = "golden_agent", "null_agent"
-"""Published ids of the pseudo agents, which submit X* and an empty patch."""
 
 
 class TrialStatus(StrEnum):

@@ -13,6 +13,7 @@ from anyio import to_thread
 from codetaste.benchmark.layout import (
     AGENT_CONFIG_FILE,
     EVALUATION_FOLDER,
+    GOLDEN,
     METADATA_FILE,
     OUTPUTS_FOLDER,
     PREDICTION_FILE,
@@ -30,7 +31,6 @@ from codetaste.evaluation.output.result_files import read_recorded_tests, write_
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import RuleSet
-from codetaste.evaluation.trials.records import GOLDEN
 from codetaste.flows.infer.outputs import (
     agent_config,
     output_folder,

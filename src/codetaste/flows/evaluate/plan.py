@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.flows.infer.plan import StepKind
 from codetaste.rules.registration import Direction
 

@@ -28,6 +28,7 @@ from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.ratelimit.retries import CallRetries
 from codetaste.orchestration.budget.cost import Cost
 from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_up
+from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,8 +164,8 @@ class MeteredModel:
                     raise mark_given_up(error) from error.__cause__
                 ctx.note_retry(self.id, error, wait_s or self.limiter.statistics().paused_s)
                 if wait_s:
-                    why = error.cause.value.replace("_", " ")
-                    with ctx.waiting(f"{self.id}: {why}", keep_clock_running=not error.overloaded):
+                    wait = Wait(WaitReason.CALL_RETRY, self.id, wait_s)
+                    with ctx.waiting(wait, keep_clock_running=not error.overloaded):
                         await anyio.sleep(wait_s)
             if (reply := await self._recover(ctx, name)) is not None:
                 return reply
@@ -220,8 +221,7 @@ class MeteredModel:
             raise
 
     def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
-        why = self.limiter.wait_reason
-        return ctx.waiting(f"{self.id}: {why}" if why else f"a permit of {self.id}")
+        return ctx.waiting(self.limiter.wait_of(self.id))
 
     async def _ask(self, request: Request, ctx: JobContext, paid: PaidCall, permit: Permit) -> Reply:
         """Send the request, and report the outcome to the limiter and the budget."""

@@ -2,7 +2,7 @@
 
 A short reply is stored in the journal line, a long one under its hash beside the journal. In both cases
 ``usage`` is at the top level, so that readers of the journal need not load replies: the tokens by kind, or
-null if the provider's count is unknown or implausible. Older journals without ``usage`` can be read too.
+null if the provider's count is unknown or implausible.
 """
 
 from __future__ import annotations

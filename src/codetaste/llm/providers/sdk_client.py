@@ -6,14 +6,13 @@ No key, address, header, proxy or log setting comes from the environment unless 
 from __future__ import annotations
 
 import os
-import ssl
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import certifi
 import httpx2
 
+from codetaste.core.paths import trust_store
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -136,13 +135,6 @@ def http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
         event_hooks={"response": [limit_error_body]},
         verify=trust_store() if secure else False,
     )
-
-
-def trust_store() -> ssl.SSLContext:
-    """Return a TLS context that trusts the system's CAs (SSL_CERT_FILE included) and certifi's bundle."""
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    return context
 
 
 async def limit_error_body(response: httpx2.Response) -> None:

@@ -24,6 +24,7 @@ import anyio
 from codetaste.errors import RateLimited
 from codetaste.llm.ratelimit.adaptive import STEP_S, AdaptiveLimit
 from codetaste.orchestration.retry import mark_given_up, wait_s
+from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +140,7 @@ class RateLimiter:
         self.adaptive_limit = AdaptiveLimit(maximum, patience_s=patience_s, step_s=step_s)
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._waiters: OrderedDict[_Waiter, None] = OrderedDict()
-        self._pause_reason = ""
+        self._pause_reason = WaitReason.RATE_LIMIT
         self._gave_up = 0
         # The limit in the last message, so that its rise is not reported step by step.
         self._reported_limit = maximum
@@ -175,11 +176,12 @@ class RateLimiter:
             gave_up=self._gave_up,
         )
 
-    @property
-    def wait_reason(self) -> str:
-        """Why a new caller must wait: the rate limit with the seconds left, or "" without a pause."""
+    def wait_of(self, model_id: str) -> Wait:
+        """Return what a caller of model ``model_id`` waits for now: the end of a pause, or a permit."""
         paused_s = self._paused_s()
-        return f"{self._pause_reason}, {math.ceil(paused_s)} s" if paused_s else ""
+        if not paused_s:
+            return Wait(WaitReason.PERMIT, model_id)
+        return Wait(self._pause_reason, model_id, math.ceil(paused_s))
 
     def acquire_nowait(self) -> Permit | None:
         """Return a permit if one is free and no other caller waits for it."""
@@ -264,14 +266,16 @@ class RateLimiter:
             requested_s,
             lambda times: wait_s(rule, times, requested_s, self._rng),
         )
-        self._pause_reason = "rate limit (429)" if isinstance(error, RateLimited) else "overloaded"
+        self._pause_reason = (
+            WaitReason.RATE_LIMIT if isinstance(error, RateLimited) else WaitReason.OVERLOADED
+        )
         if backoff.gave_up:
             raise self._give_up(backoff, error)
         self.hand_out()
         if not backoff.new_round:
             return ""
         self._reported_limit = backoff.limit_after
-        message = f"{self.name}: {self._pause_reason}; all calls wait {backoff.pause_s:.1f} s"
+        message = f"{Wait(self._pause_reason, self.name)}; all calls wait {backoff.pause_s:.1f} s"
         if backoff.limit_after < backoff.limit_before:
             message += f", {backoff.limit_after} instead of {backoff.limit_before} at once after that"
         return message

@@ -9,23 +9,61 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from codetaste.errors import JournalError
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
+from codetaste.orchestration.budget.node import CallState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.journal.lines import (
+        ClocksLine,
+        DrainLine,
+        EffectLine,
+        EndedLine,
+        JobLine,
+        LimitsLine,
+        ReleasedLine,
+        RerunLine,
+        ReservedLine,
+        ResumedLine,
+        RetryLine,
+        SessionLine,
+        SettledLine,
+        StartedLine,
+        UnknownLine,
+    )
 
 _K = TypeVar("_K")
-_LIVE = {"queued", "running", "retrying"}
+
+
+class JobState(StrEnum):
+    """State of a job: on its way, or how it ended (the values of ``Status``)."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    INTERRUPTED = "interrupted"
+    DONE = "done"
+    FAILED = "failed"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+
+
+LIVE_STATES = frozenset({JobState.QUEUED, JobState.RUNNING, JobState.RETRYING})
+"""States of a job that its process has not ended; without the process the job is interrupted."""
+_RECORDED_STATES = frozenset({JobState.DONE, JobState.BUDGET_EXCEEDED, JobState.TIMEOUT})
 
 
 @dataclass(slots=True)
 class CallRecord:
-    """One reserved call. Its ``state`` is reserved, unknown, released or settled."""
+    """One reserved call."""
 
     call: str
     key: str
@@ -34,7 +72,7 @@ class CallRecord:
     path: tuple[str, ...]
     granted: Cost
     note: Json = None
-    state: str = "reserved"
+    state: CallState = CallState.IN_FLIGHT
     cost: Cost = field(default_factory=Cost)
     session: int = 0
 
@@ -43,7 +81,7 @@ class CallRecord:
 class RecordedEnd:
     """How an attempt at (key, fingerprint) ended; ``limits`` are those of the budget chain at that time."""
 
-    status: str
+    status: JobState
     value: Json
     cause: str | None
     error: str
@@ -52,17 +90,16 @@ class RecordedEnd:
 
 @dataclass(slots=True)
 class JobHistory:
-    """One job over all sessions. ``state`` is queued, running, retrying, interrupted or a ``Status``."""
+    """One job over all sessions."""
 
     title: str = ""
     lane: str = ""
     needs: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
-    state: str = "queued"
+    state: JobState = JobState.QUEUED
     attempts: int = 0
     error: str = ""
     retries: Counter[str] = field(default_factory=Counter)
-    waits: Counter[str] = field(default_factory=Counter)
     effects: dict[str, dict[str, Json]] = field(default_factory=dict)
     recorded_ends: dict[str, RecordedEnd] = field(default_factory=dict)
 
@@ -89,7 +126,7 @@ class History:
         Raises:
             JournalError: the line is malformed.
         """
-        fold = _FOLDS.get(line["event"])
+        fold = self._FOLDS.get(line["event"])
         if fold is None:
             return
         try:
@@ -129,9 +166,9 @@ class History:
         unknown: dict[_K, Cost] = {}
         for call in self.calls.values():
             key = by(call)
-            if call.state == "settled":
+            if call.state is CallState.SETTLED:
                 settled[key] = settled.get(key, Cost()) + call.cost
-            elif call.state != "released":
+            elif call.state is not CallState.RELEASED:
                 unknown[key] = unknown.get(key, Cost()) + call.granted
         return settled, unknown
 
@@ -145,24 +182,23 @@ class History:
             for path in {*settled, *unknown, *self.clocks}
         }
 
-    def _session(self, line: Mapping[str, Any]) -> None:
+    def _session(self, line: SessionLine) -> None:
         self.sessions += 1
         self.limits = _limits(line.get("limits"))
         self.draining = False
         for job in self.jobs.values():
-            job.waits.clear()
-            if job.state in _LIVE:
-                job.state = "interrupted"
+            if job.state in LIVE_STATES:
+                job.state = JobState.INTERRUPTED
 
-    def _limits(self, line: Mapping[str, Any]) -> None:
+    def _limits(self, line: LimitsLine) -> None:
         self.limits = _limits(line["limits"])
 
-    def _job(self, line: Mapping[str, Any]) -> None:
+    def _job(self, line: JobLine) -> None:
         job = self.job(line["key"])
         job.title, job.lane, job.needs = line["title"], line["lane"], tuple(line["needs"])
-        job.path, job.state = tuple(line["path"]), "queued"
+        job.path, job.state = tuple(line["path"]), JobState.QUEUED
 
-    def _rerun(self, line: Mapping[str, Any]) -> None:
+    def _rerun(self, line: RerunLine) -> None:
         """Discard what was recorded of the job; its costs still count."""
         job = self.job(line["key"])
         job.effects.clear()
@@ -170,44 +206,33 @@ class History:
         for at in [at for at in self._open if at[0] == line["key"]]:
             del self._open[at]
 
-    def _started(self, line: Mapping[str, Any]) -> None:
+    def _started(self, line: StartedLine) -> None:
         job = self.job(line["key"])
-        job.state, job.attempts = "running", line["attempt"]
+        job.state, job.attempts = JobState.RUNNING, line["attempt"]
 
-    def _retry(self, line: Mapping[str, Any]) -> None:
+    def _retry(self, line: RetryLine) -> None:
         job = self.job(line["key"])
-        job.state, job.error = "retrying", line["error"]
+        job.state, job.error = JobState.RETRYING, line["error"]
         job.retries[line["cause"]] += 1
-        job.waits.clear()
 
-    def _wait(self, line: Mapping[str, Any]) -> None:
-        self.job(line["key"]).waits[line["what"]] += 1
+    def _resumed(self, line: ResumedLine) -> None:
+        self.job(line["key"]).state = JobState(line["status"])
 
-    def _waited(self, line: Mapping[str, Any]) -> None:
-        waits = self.job(line["key"]).waits
-        waits[line["what"]] -= 1
-        if waits[line["what"]] <= 0:
-            del waits[line["what"]]
-
-    def _resumed(self, line: Mapping[str, Any]) -> None:
-        self.job(line["key"]).state = line["status"]
-
-    def _ended(self, line: Mapping[str, Any]) -> None:
-        key, fingerprint, status = line["key"], line["fingerprint"], line["status"]
+    def _ended(self, line: EndedLine) -> None:
+        key, fingerprint, status = line["key"], line["fingerprint"], JobState(line["status"])
         job = self.job(key)
         job.state, job.error = status, line.get("error", "")
-        job.waits.clear()
-        if status in {"done", "budget_exceeded", "timeout"}:
+        if status in _RECORDED_STATES:
             value, cause = line.get("value"), line.get("cause")
             job.recorded_ends[fingerprint] = RecordedEnd(status, value, cause, job.error, line.get("limits"))
-        if status == "done":
+        if status is JobState.DONE:
             job.effects.pop(fingerprint, None)
 
-    def _effect(self, line: Mapping[str, Any]) -> None:
+    def _effect(self, line: EffectLine) -> None:
         effects = self.job(line["key"]).effects.setdefault(line["fingerprint"], {})
         effects.setdefault(line["name"], line["value"])
 
-    def _reserved(self, line: Mapping[str, Any]) -> None:
+    def _reserved(self, line: ReservedLine) -> None:
         key, fingerprint, effect, name = line["key"], line["fingerprint"], line["effect"], line["call"]
         granted = Cost(Decimal(line["usd"]), line["tokens"])
         call = CallRecord(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
@@ -216,32 +241,32 @@ class History:
         self._serials[f"{key}/{effect}"] += 1
         self._open.setdefault((key, fingerprint), {}).setdefault(effect, {})[name] = call
 
-    def _settled(self, line: Mapping[str, Any]) -> None:
+    def _settled(self, line: SettledLine) -> None:
         call = self.calls[line["call"]]
-        if call.state == "settled":
+        if call.state is CallState.SETTLED:
             return
         current = self._close(call)
-        call.state, call.cost = "settled", Cost(Decimal(line["usd"]), line["tokens"])
+        call.state, call.cost = CallState.SETTLED, Cost(Decimal(line["usd"]), line["tokens"])
         if "value" in line and current:
             effects = self.job(call.key).effects.setdefault(call.fingerprint, {})
             effects.setdefault(call.effect, line["value"])
 
-    def _released(self, line: Mapping[str, Any]) -> None:
+    def _released(self, line: ReleasedLine) -> None:
         call = self.calls[line["call"]]
-        if call.state != "settled":
+        if call.state is not CallState.SETTLED:
             self._close(call)
-            call.state = "released"
+            call.state = CallState.RELEASED
 
-    def _unknown(self, line: Mapping[str, Any]) -> None:
+    def _unknown(self, line: UnknownLine) -> None:
         call = self.calls[line["call"]]
-        if call.state == "reserved":
-            call.state = "unknown"
+        if call.state is CallState.IN_FLIGHT:
+            call.state = CallState.UNKNOWN
 
-    def _clock(self, line: Mapping[str, Any]) -> None:
+    def _clocks(self, line: ClocksLine) -> None:
         for path, wall_s, working_s in line["nodes"]:
             self.clocks[tuple(path)] = (wall_s, working_s)
 
-    def _drain(self, _line: Mapping[str, Any]) -> None:
+    def _drain(self, _line: DrainLine) -> None:
         self.draining = True
 
     def _close(self, call: CallRecord) -> bool:
@@ -255,17 +280,26 @@ class History:
             del self._open[call.key, call.fingerprint]
         return current
 
+    _FOLDS: ClassVar[dict[str, Callable[[History, Any], None]]] = {
+        "session": _session,
+        "limits": _limits,
+        "job": _job,
+        "rerun": _rerun,
+        "started": _started,
+        "retry": _retry,
+        "resumed": _resumed,
+        "ended": _ended,
+        "effect": _effect,
+        "reserved": _reserved,
+        "settled": _settled,
+        "released": _released,
+        "unknown": _unknown,
+        "clocks": _clocks,
+        "drain": _drain,
+    }
+
 
 def _limits(row: Any) -> BudgetLimits:  # noqa: ANN401 - JSON
     """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
     usd, tokens, wall_s, working_s = row or (None,) * 4
     return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
-
-
-_EVENTS = (
-    "session limits job rerun started retry wait waited resumed ended effect "
-    "reserved settled released unknown clock drain"
-)
-_FOLDS: dict[str, Callable[[History, Mapping[str, Any]], None]] = {
-    event: getattr(History, f"_{event}") for event in _EVENTS.split()
-}

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
+"""Version of the lines in ``journal/lines.py``."""
 JOURNAL_FILE = "journal.jsonl"
 _GROUPING_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-Line: TypeAlias = "Mapping[str, Json]"
 
 encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -104,7 +104,7 @@ class Journal:
         """Return the counts of written lines and groups, and the file's durable size in bytes."""
         return JournalStatistics(self._lines, self._groups, self._size)
 
-    def queue(self, line: Line, *, deferrable: bool = False) -> CommitGroup:
+    def queue(self, line: Mapping[str, object], *, deferrable: bool = False) -> CommitGroup:
         """Add one line to the next group and return the group; a ``deferrable`` line triggers no write.
 
         Raises:
@@ -122,7 +122,7 @@ class Journal:
             self._wake.set()
         return self._group
 
-    async def append(self, line: Line) -> None:
+    async def append(self, line: Mapping[str, object]) -> None:
         """Write one line; it is durable on return. The line of a cancelled append is still written.
 
         Raises:
@@ -185,7 +185,7 @@ async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]
 
     Raises:
         RunBusy: another process owns the directory.
-        JournalError: a line in the middle is damaged, or a newer codetaste wrote it.
+        JournalError: a line in the middle is damaged, or it has another format.
         StorageFull: no space left.
     """
     path = directory / JOURNAL_FILE
@@ -210,21 +210,12 @@ async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]
         os.close(lock)
 
 
-def read_journal(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a journal that a process may be writing; an unfinished last line is left out.
-
-    Raises:
-        JournalError: the file is missing, a line in the middle is damaged, or a newer codetaste wrote it.
-    """
-    for _end, line in read_lines(path):
-        yield line
-
-
 def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the end offset and the content of each whole line from offset ``start``, up to a torn last line.
 
     Raises:
-        JournalError: as in ``read_journal``; lines are counted from ``start``.
+        JournalError: the file is missing, a line in the middle is damaged (lines are counted from
+            ``start``), or it has another format.
     """
     end, broken = start, 0
     try:
@@ -251,6 +242,21 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
         raise storage_error(error, path, JournalError) from error
 
 
+def check_format(path: Path) -> None:
+    """Check the first line of the journal at ``path``, for a reader that does not use ``read_lines``.
+
+    Raises:
+        JournalError: it has another format or cannot be read; a damaged first line passes.
+    """
+    try:
+        with path.open("rb") as file:
+            line = _parse(file.readline())
+    except OSError as error:
+        raise storage_error(error, path, JournalError) from error
+    if line is not None and line["event"] == "journal":
+        _check_format(path, line)
+
+
 def _parse(raw: bytes) -> dict[str, Any] | None:
     try:
         line = json.loads(raw)
@@ -263,9 +269,10 @@ def _check_format(path: Path, line: Mapping[str, Any]) -> None:
     written = line.get("format")
     if line["event"] != "journal" or not isinstance(written, int):
         raise JournalError(f"{path} does not start like a codetaste journal; use another run directory")
-    if written > FORMAT:
+    if written != FORMAT:
         raise JournalError(
-            f"{path} has format {written}, this codetaste reads up to {FORMAT}; use a newer codetaste"
+            f"{path} has journal format {written}, this codetaste reads and writes format {FORMAT}; "
+            "use the version of codetaste that made the run, or start a new run under another name"
         )
 
 

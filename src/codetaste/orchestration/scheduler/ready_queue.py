@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import Cause, ConfigError
-from codetaste.orchestration.events import WaitEnded, WaitStarted
 from codetaste.orchestration.job import Status
 from codetaste.orchestration.scheduler.attempt import exhausted_by, has_progress, unaffordable
 from codetaste.orchestration.scheduler.earmarks import Earmarks
 from codetaste.orchestration.scheduler.fair_queue import FairQueue
 from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
+from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.journal.recorder import RunRecorder
 
-_MONEY = "budget"  # name of the wait for money that is in flight elsewhere
+_MONEY = Wait(WaitReason.BUDGET)  # money that is in flight elsewhere
 
 
 class ReadyQueue:
@@ -98,8 +98,7 @@ class ReadyQueue:
         """Whether the job has progress or its minimum cost is earmarked; otherwise it waits for money."""
         if entry.job.min_cost is None or has_progress(entry, self._record) or self._earmarks.earmark(entry):
             return True
-        self._record.note({"event": "wait", "key": entry.job.key, "what": _MONEY})
-        self._record.publish(WaitStarted(entry.job.key, _MONEY))
+        self._record.start_wait(entry.job.key, _MONEY)
         entry.waiting_since = anyio.current_time()
         return False
 
@@ -120,9 +119,6 @@ class ReadyQueue:
     def _requeue(self, entries: list[ScheduledJob]) -> None:
         """Put jobs that have waited for money at the head of their lanes: they had their turn already."""
         for entry in reversed(entries):
-            waited_s = round(anyio.current_time() - entry.waiting_since, 3)
-            key = entry.job.key
-            self._record.note({"event": "waited", "key": key, "what": _MONEY, "waited_s": waited_s})
-            self._record.publish(WaitEnded(key, _MONEY, waited_s))
+            self._record.end_wait(entry.job.key, _MONEY, anyio.current_time() - entry.waiting_since)
             self._fair_queue.push_first(entry, entry.job.lane, entry.resources)
         self._wake()

@@ -6,8 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from codetaste.errors import Cause
-from codetaste.orchestration.events import Note
 from codetaste.orchestration.job import Outcome, Status
+from codetaste.orchestration.journal.history import JobState
 from codetaste.orchestration.journal.journal import encode
 from codetaste.orchestration.scheduler.attempt import exhausted_by
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget.cost import BudgetLimits
     from codetaste.orchestration.journal.history import History
     from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.journal.lines import EndedLine, LimitsRow
     from codetaste.orchestration.journal.recorder import RunRecorder
     from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
 
-_UNDER_WAY = frozenset({"queued", "interrupted", "cancelled"})
+_UNDER_WAY = frozenset({JobState.QUEUED, JobState.INTERRUPTED, JobState.CANCELLED})
 _LIMIT_COLUMNS = {Status.BUDGET_EXCEEDED: (0, 1), Status.TIMEOUT: (2, 3)}
 """Columns of a row of limits that can end a job with the status."""
 
@@ -78,8 +79,7 @@ def discard_history(entry: ScheduledJob, record: RunRecorder) -> None:
         record.note({"event": "rerun", "key": key})
         return
     text = exhausted.error.replace("not started", "not done again")
-    record.note({"event": "note", "key": key, "text": text})
-    record.publish(Note(key, text))
+    record.note_text(key, text)
 
 
 def chain_limits_to_json(budget: Budget) -> list[Json]:
@@ -87,15 +87,15 @@ def chain_limits_to_json(budget: Budget) -> list[Json]:
     return [limits_to_json(node.limits) for node in budget.chain]
 
 
-def limits_to_json(limits: BudgetLimits) -> list[Json]:
+def limits_to_json(limits: BudgetLimits) -> LimitsRow:
     """Return limits in the journal's form: dollars, tokens, wall seconds, working seconds."""
     usd = None if limits.usd is None else str(limits.usd)
     return [usd, limits.tokens, limits.wall_s, limits.working_s]
 
 
-def end_record(entry: ScheduledJob, verdict: AttemptResult) -> dict[str, Json]:
+def end_record(entry: ScheduledJob, verdict: AttemptResult) -> EndedLine:
     """Return the journal line for the end of a job, which ``recorded_outcome`` uses in the next session."""
-    line: dict[str, Json] = {
+    line: EndedLine = {
         "event": "ended",
         "key": entry.job.key,
         "fingerprint": entry.fingerprint,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.job import Job, Outcome
-    from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.journal.lines import JobLine
     from codetaste.orchestration.journal.recorder import RunRecorder
     from codetaste.orchestration.retry import RetryRule
 
@@ -157,10 +157,17 @@ class Scheduler:
         job, record = entry.job, self._record
         if self._rerun == "all" or job.key in self._rerun:
             resume.discard_history(entry, record)
-        line: dict[str, Json] = {"event": "job", "key": job.key, "title": job.title, "lane": job.lane}
+        line: JobLine = {
+            "event": "job",
+            "key": job.key,
+            "title": job.title,
+            "lane": job.lane,
+            "needs": list(job.needs),
+            "path": list(entry.budget.path),
+        }
         if job.resources:
             line["resources"] = dict(job.resources)
-        record.note({**line, "needs": list(job.needs), "path": list(entry.budget.path)})
+        record.note(line)
         record.publish(JobQueued(job.key, job.title, job.lane, job.needs))
 
     def _advance(self) -> None:
@@ -322,13 +329,13 @@ class ClockWriter:
         ``limited``: only the run's clock and those of nodes with a time limit, so that thousands of jobs that
         wait for hours do not fill the journal.
         """
-        moved: list[Json] = []
+        moved: list[tuple[list[str], float, float]] = []
         for node in self._budget.walk():
             if limited and node.path and node.limits.wall_s is None and node.limits.working_s is None:
                 continue
             clock = (round(node.clock.wall_s, 3), round(node.clock.working_s, 3))
             if self._clocks.get(node.path, (0.0, 0.0)) != clock:
                 self._clocks[node.path] = clock
-                moved.append([list(node.path), *clock])
+                moved.append((list(node.path), *clock))
         if moved:
-            self._record.note({"event": "clock", "nodes": moved})
+            self._record.note({"event": "clocks", "nodes": moved})

@@ -165,7 +165,7 @@ def format_spend(money: BudgetSnapshot) -> str:
 def _activity(job: JobProgress, now_s: float) -> str:
     if job.waits:
         return "; ".join(
-            f"waits for {what} ({format_duration(now_s - at)})" for what, at in job.waits.items()
+            f"waits for {wait} ({format_duration(now_s - at)})" for wait, at in job.waits.items()
         )
     if job.state == "retrying":
         return printable(f"retrying: {job.error}")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codetaste.orchestration.events import Event
+    from codetaste.orchestration.wait import Wait
 
 _MAX_TEXT = 1000
 
@@ -95,6 +96,10 @@ def _call_retrying(event: CallRetrying) -> LogLine:
     return LogLine("warning", event.key, "call_retrying", fields)
 
 
+def _wait(wait: Wait) -> dict[str, Any]:
+    return {"reason": wait.reason.value, "detail": wait.detail or None}
+
+
 def _tool(event: ToolCalled) -> LogLine:
     fields = {"tool": event.tool[:_MAX_TEXT], "name": event.name, "duration_s": round(event.duration_s, 3)}
     return LogLine("info", event.key, "tool_called", {**fields, "failed": event.failed})
@@ -104,9 +109,9 @@ _LINES: dict[type, Callable[[Any], LogLine | None]] = {
     JobStarted: lambda event: LogLine("info", event.key, "started", {}),
     JobRetrying: _retrying,
     JobFinished: _finished,
-    WaitStarted: lambda event: LogLine("info", event.key, "wait_began", {"what": event.what}),
+    WaitStarted: lambda event: LogLine("info", event.key, "wait_started", _wait(event.wait)),
     WaitEnded: lambda event: LogLine(
-        "info", event.key, "wait_ended", {"what": event.what, "waited_s": event.waited_s}
+        "info", event.key, "wait_ended", _wait(event.wait) | {"waited_s": event.waited_s}
     ),
     CallSent: lambda event: LogLine(
         "info", event.key, "call_sent", {"model": event.model, "call": event.call}

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codetaste.orchestration.events import Event
+    from codetaste.orchestration.wait import Wait
 
 
 @dataclass(slots=True)
 class JobProgress:
-    """The state of one job. ``waits`` has its current wait reasons and their start (monotonic seconds)."""
+    """The state of one job. ``waits`` has its current waits and their start (monotonic seconds)."""
 
     key: str
     title: str
@@ -41,7 +42,7 @@ class JobProgress:
     error: str = ""
     resumed: bool = False
     money: BudgetSnapshot = field(default_factory=BudgetSnapshot)
-    waits: dict[str, float] = field(default_factory=dict)
+    waits: dict[Wait, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -76,9 +77,9 @@ class RunProgress:
             case MoneyChanged():
                 self._update_money(event)
             case WaitStarted():
-                self._job(event.key).waits[event.what] = self.clock()
+                self._job(event.key).waits[event.wait] = self.clock()
             case WaitEnded():
-                self._job(event.key).waits.pop(event.what, None)
+                self._job(event.key).waits.pop(event.wait, None)
             case Note() | CallRetrying() if event.key:
                 self._job(event.key).last_note = event.text
             case Draining():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.report.statistics.intervals import Interval
-from codetaste.report.tables.comparison import interval_to_json
+from codetaste.report.statistics.intervals import Interval, interval_to_json
 
 if TYPE_CHECKING:
     from codetaste.evaluation.trials.records import ReadProblem

@@ -68,6 +68,18 @@ class Interval:
         return self.high - self.mean
 
 
+def interval_to_json(interval: Interval) -> dict[str, Any]:
+    """Return an interval as JSON data."""
+    return {
+        "mean": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "n": interval.n,
+        "clusters": interval.clusters,
+        "method": str(interval.method),
+    }
+
+
 def mean_interval(
     values: Sequence[float],
     clusters: Sequence[Hashable] | None = None,

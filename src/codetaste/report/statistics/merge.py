@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.trials.records import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.report.statistics import measures
 
 if TYPE_CHECKING:

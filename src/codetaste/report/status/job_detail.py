@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import TRANSCRIPTS_FOLDER
 from codetaste.errors import ConfigError
+from codetaste.orchestration.budget.node import CallState
 from codetaste.report.live.logs import log_name, logs_folder
 from codetaste.report.status.status import call_state, model_of_call
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.orchestration.journal.history import CallRecord
+    from codetaste.orchestration.wait import Wait
     from codetaste.report.status.model import JobStatus, RunStatus
     from codetaste.report.status.status import RunWatcher
 
@@ -27,7 +29,7 @@ class CallDetail:
 
     name: str
     model: str
-    state: str
+    state: CallState
     usd: Decimal
     duration_s: float | None
     tokens: Mapping[str, int]
@@ -35,12 +37,12 @@ class CallDetail:
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """One job. ``waited_s`` has seconds by reason of waiting; ``files`` are its log and its transcript."""
+    """One job. ``waited_s`` has seconds by what it waited for; ``files`` are its log and its transcript."""
 
     job: JobStatus
     title: str
     calls: tuple[CallDetail, ...]
-    waited_s: Mapping[str, float]
+    waited_s: Mapping[Wait, float]
     notes: tuple[str, ...]
     files: tuple[Path, ...]
 
@@ -80,7 +82,7 @@ def _detail(watcher: RunWatcher, job: JobStatus, calls: list[CallRecord], *, liv
 def _call(watcher: RunWatcher, call: CallRecord, *, live: bool) -> CallDetail:
     state = call_state(call, watcher.history, live=live)
     times = watcher.view.calls[call.call]
-    usd = {"settled": call.cost.usd, "released": call.cost.usd}.get(state, call.granted.usd)
+    usd = call.cost.usd if state in {CallState.SETTLED, CallState.RELEASED} else call.granted.usd
     duration_s = None if times.answered_at is None else times.answered_at - times.sent_at
     lane = watcher.history.job(call.key).lane
     return CallDetail(call.call, model_of_call(call, lane), state, usd, duration_s, times.usage)

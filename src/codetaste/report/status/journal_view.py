@@ -6,27 +6,42 @@ agree.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codetaste.llm.messages import Usage
+from codetaste.orchestration.wait import Wait, WaitReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.orchestration.journal.history import History
+    from codetaste.orchestration.journal.lines import (
+        CallRetryLine,
+        CapacityLine,
+        ClocksLine,
+        DrainLine,
+        EffectLine,
+        EndedLine,
+        JobLine,
+        LimitsAppliedLine,
+        NoteLine,
+        PriceLine,
+        ReservedLine,
+        ResumedLine,
+        RetryLine,
+        SessionLine,
+        SettledLine,
+        StartedLine,
+        WaitEndedLine,
+        WaitStartedLine,
+    )
 
 RATE_WINDOW_S = 300.0
 _YEAR_9999 = 253_370_764_800.0
 MAX_NOTES = 20
-
-
-def wait_kind(what: str) -> str:
-    """Remove the number of seconds from a wait's reason, because it differs between waits of one kind."""
-    return re.sub(r", \d+ s$", "", what)
 
 
 @dataclass(slots=True)
@@ -38,8 +53,8 @@ class JobTimes:
     ended_at: float | None = None
     cause: str | None = None
     retry_delay_s: float = 0.0
-    waits: dict[str, list[float]] = field(default_factory=dict)
-    waited_s: Counter[str] = field(default_factory=Counter)
+    waits: dict[Wait, list[float]] = field(default_factory=dict)
+    waited_s: Counter[Wait] = field(default_factory=Counter)
     retries: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Retries by model ("" for the job itself) and cause."""
     resources: Mapping[str, float] = field(default_factory=dict)
@@ -73,7 +88,7 @@ class JournalView:
         self.jobs: dict[str, JobTimes] = {}
         self.calls: dict[str, CallTimes] = {}
         self.sessions: list[SessionInfo] = []
-        self.prices: dict[str, Mapping[str, Any]] = {}
+        self.prices: dict[str, PriceLine] = {}
         self.limits: dict[str, Any] = {}
         """The limits in force, by config key."""
         self.capacities: dict[str, float] = {}
@@ -88,7 +103,7 @@ class JournalView:
         """Apply one more line; an unknown event only advances the time."""
         at = line.get("t")
         self.last_at = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last_at
-        fold = _FOLDS.get(line["event"])
+        fold = self._FOLDS.get(line["event"])
         if fold is not None:
             fold(self, line)
 
@@ -103,7 +118,7 @@ class JournalView:
         """Return the dollars settled since the time ``at``, which must be within the window."""
         return sum((usd for when, usd in self.recent_settlements if when >= at), Decimal(0))
 
-    def _session(self, line: Mapping[str, Any]) -> None:
+    def _session(self, line: SessionLine) -> None:
         self.sessions.append(SessionInfo(self.last_at, line.get("pid", 0), str(line.get("host", ""))))
         self.stop_reason, self.clock_at = "", self.last_at
         self.capacities.clear()
@@ -111,63 +126,64 @@ class JournalView:
         for job in self.jobs.values():
             job.waits.clear()
 
-    def _job(self, line: Mapping[str, Any]) -> None:
+    def _job(self, line: JobLine) -> None:
         job = self.job(line["key"])
         job.since, job.resumed = self.last_at, False
         job.resources = line.get("resources") or {}
 
-    def _started(self, line: Mapping[str, Any]) -> None:
+    def _started(self, line: StartedLine) -> None:
         job = self.job(line["key"])
         job.since = job.started_at = self.last_at
         job.ended_at = job.cause = None
 
-    def _retry(self, line: Mapping[str, Any]) -> None:
+    def _retry(self, line: RetryLine) -> None:
         job = self.job(line["key"])
         job.since, job.retry_delay_s, job.cause = self.last_at, line["delay_s"], line["cause"]
         job.retries["", line["cause"]] += 1
         job.waits.clear()
 
-    def _again(self, line: Mapping[str, Any]) -> None:
+    def _call_retry(self, line: CallRetryLine) -> None:
         self.job(line["key"]).retries[line["model"], line["cause"]] += 1
 
-    def _wait(self, line: Mapping[str, Any]) -> None:
-        self.job(line["key"]).waits.setdefault(line["what"], []).append(self.last_at)
+    def _wait_started(self, line: WaitStartedLine) -> None:
+        wait = Wait(WaitReason(line["reason"]), line["detail"], line["delay_s"])
+        self.job(line["key"]).waits.setdefault(wait, []).append(self.last_at)
 
-    def _waited(self, line: Mapping[str, Any]) -> None:
-        job, what = self.job(line["key"]), line["what"]
-        job.waited_s[wait_kind(what)] += line["waited_s"]
-        begun = job.waits.get(what, [])
+    def _wait_ended(self, line: WaitEndedLine) -> None:
+        job, wait = self.job(line["key"]), Wait(WaitReason(line["reason"]), line["detail"])
+        job.waited_s[wait] += line["waited_s"]  # type: ignore[assignment]  # seconds are floats
+        begun = job.waits.get(wait, [])
         if begun:
             begun.pop(0)
         if not begun:
-            job.waits.pop(what, None)
+            job.waits.pop(wait, None)
 
-    def _ended(self, line: Mapping[str, Any]) -> None:
+    def _ended(self, line: EndedLine) -> None:
         job = self.job(line["key"])
         job.since = job.ended_at = self.last_at
         job.cause = line.get("cause")
         job.waits.clear()
 
-    def _resumed(self, line: Mapping[str, Any]) -> None:
+    def _resumed(self, line: ResumedLine) -> None:
         job = self.job(line["key"])
         job.since, job.resumed = self.last_at, True
 
-    def _note(self, line: Mapping[str, Any]) -> None:
+    def _note(self, line: NoteLine) -> None:
         (self.job(line["key"]).notes if line["key"] else self.notes).append(str(line["text"]))
 
-    def _reserved(self, line: Mapping[str, Any]) -> None:
+    def _reserved(self, line: ReservedLine) -> None:
         self.calls[line["call"]] = CallTimes(self.last_at)
 
-    def _settled(self, line: Mapping[str, Any]) -> None:
+    def _settled(self, line: SettledLine) -> None:
         self._note_answer(line["call"], line.get("value"))
         self.recent_settlements.append((self.last_at, Decimal(line["usd"])))
         while self.recent_settlements[0][0] < self.last_at - RATE_WINDOW_S:
             self.recent_settlements.popleft()
 
-    def _effect(self, line: Mapping[str, Any]) -> None:
+    def _effect(self, line: EffectLine) -> None:
         value = line["value"]
-        if isinstance(value, dict) and isinstance(value.get("call"), str):
-            self._note_answer(value["call"], value)  # a reply of unknown cost
+        if isinstance(value, dict) and isinstance(call := value.get("call"), str):
+            self._note_answer(call, value)  # a reply of unknown cost
 
     def _note_answer(self, call: str, value: Any) -> None:  # noqa: ANN401 - JSON
         times = self.calls.get(call)
@@ -175,23 +191,44 @@ class JournalView:
             times.answered_at = self.last_at
             times.usage = usage_in(value)
 
-    def _price(self, line: Mapping[str, Any]) -> None:
+    def _price(self, line: PriceLine) -> None:
         self.prices[str(line["model"])] = line
 
-    def _obeyed(self, line: Mapping[str, Any]) -> None:
+    def _limits_applied(self, line: LimitsAppliedLine) -> None:
         self.limits = dict(line["limits"])
         for name, value in self.limits.items():
             if (resource := _resource(name)) and value is not None:
                 self.capacities[resource] = float(value)
 
-    def _capacity(self, line: Mapping[str, Any]) -> None:
+    def _capacity(self, line: CapacityLine) -> None:
         self.capacities[str(line["resource"])] = float(line["capacity"])
 
-    def _clock(self, _line: Mapping[str, Any]) -> None:
+    def _clocks(self, _line: ClocksLine) -> None:
         self.clock_at = self.last_at
 
-    def _drain(self, line: Mapping[str, Any]) -> None:
+    def _drain(self, line: DrainLine) -> None:
         self.stop_reason = str(line["why"])
+
+    _FOLDS: ClassVar[dict[str, Callable[[JournalView, Any], None]]] = {
+        "session": _session,
+        "job": _job,
+        "started": _started,
+        "retry": _retry,
+        "call_retry": _call_retry,
+        "wait_started": _wait_started,
+        "wait_ended": _wait_ended,
+        "ended": _ended,
+        "resumed": _resumed,
+        "note": _note,
+        "reserved": _reserved,
+        "settled": _settled,
+        "effect": _effect,
+        "price": _price,
+        "limits_applied": _limits_applied,
+        "capacity": _capacity,
+        "clocks": _clocks,
+        "drain": _drain,
+    }
 
 
 def _resource(name: str) -> str:
@@ -211,12 +248,3 @@ def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
     if not isinstance(usage, dict):
         return {}
     return {kind: usage[kind] for kind in Usage.KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
-
-
-_EVENTS = (
-    "session job started retry again wait waited ended resumed note reserved settled effect price obeyed "
-    "capacity clock drain"
-)
-_FOLDS: dict[str, Callable[[JournalView, Mapping[str, Any]], None]] = {
-    event: getattr(JournalView, f"_{event}") for event in _EVENTS.split()
-}

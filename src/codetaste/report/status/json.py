@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.orchestration.budget.node import CallState
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from decimal import Decimal
 
     from codetaste.report.status.job_detail import JobDetail
-    from codetaste.report.status.model import JobStatus, ModelStatus, RunStatus, Spend
+    from codetaste.report.status.model import JobStatus, JobWait, ModelStatus, RunStatus, Spend
 
 
 def status_to_json(status: RunStatus) -> dict[str, Any]:
@@ -20,19 +22,19 @@ def status_to_json(status: RunStatus) -> dict[str, Any]:
         "directory": str(status.directory),
         "at": _moment(status.at),
         "owner": status.owner or None,
-        "stopping": status.stop_reason or None,
+        "stop_reason": status.stop_reason or None,
         "sessions": [
             {"at": _moment(each.at), "pid": each.pid, "host": each.host} for each in status.sessions
         ],
         "money": {
             **_spend(status.spend),
             "limit_usd": None if status.limit_usd is None else _usd(status.limit_usd),
-            "usd_a_minute": _usd(round(status.usd_per_minute, 6)),
+            "usd_per_minute": _usd(round(status.usd_per_minute, 6)),
         },
         "time": {"used_s": round(status.used_s, 3), "limit_s": status.limit_s, "left_s": left},
         "limits": dict(status.limits),
-        "at_once": {
-            each.resource: {"limit": each.limit, "taken": each.in_use, "waiting": each.waiting}
+        "concurrency": {
+            each.resource: {"limit": each.limit, "in_use": each.in_use, "waiting": each.waiting}
             for each in status.capacities
         },
         "models": {model.id: _model(model) for model in status.models},
@@ -46,7 +48,7 @@ def _model(model: ModelStatus) -> dict[str, Any]:
     spend = model.spend
     return {
         **_spend(spend),
-        "calls": {state: spend.calls[state] for state in ("settled", "unknown", "in_flight", "released")},
+        "calls": {state: spend.calls[state] for state in CallState},
         "tokens": dict(model.tokens),
         "retries": dict(model.retries),
         "price_source": model.price_source or None,
@@ -62,11 +64,21 @@ def job_to_json(job: JobStatus) -> dict[str, Any]:
         "since": _moment(job.since),
         "attempts": job.attempts,
         **_spend(job.spend),
-        "waits": [{"what": wait.what, "since": _moment(wait.since)} for wait in job.waits],
+        "waits": [_wait(each) for each in job.waits],
         "needs": list(job.needs),
         "retries": dict(job.retries),
         "cause": job.cause,
         "error": job.error or None,
+    }
+
+
+def _wait(each: JobWait) -> dict[str, Any]:
+    wait = each.wait
+    return {
+        "reason": wait.reason,
+        "detail": wait.detail or None,
+        "delay_s": wait.delay_s,
+        "since": _moment(each.since),
     }
 
 
@@ -88,7 +100,7 @@ def job_details_to_json(details: Sequence[JobDetail]) -> dict[str, Any]:
                     }
                     for call in each.calls
                 ],
-                "waited_s": {what: round(seconds, 3) for what, seconds in each.waited_s.items()},
+                "waited_s": {wait.text: round(seconds, 3) for wait, seconds in each.waited_s.items()},
                 "notes": list(each.notes),
                 "files": [str(path) for path in each.files],
             }

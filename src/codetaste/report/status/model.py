@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from codetaste.orchestration.budget.node import CallState
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codetaste.orchestration.journal.history import CallRecord
+    from codetaste.orchestration.journal.history import CallRecord, JobState
+    from codetaste.orchestration.wait import Wait
     from codetaste.report.status.journal_view import SessionInfo
 
 
@@ -24,22 +27,22 @@ class Spend:
     in_flight_usd: Decimal = Decimal(0)
     calls: Counter[str] = field(default_factory=Counter)
 
-    def add(self, call: CallRecord, state: str) -> None:
-        """Add one call in ``state`` (settled, unknown, in_flight or released)."""
+    def add(self, call: CallRecord, state: CallState) -> None:
+        """Add one call in ``state``."""
         self.calls[state] += 1
-        if state == "settled":
+        if state is CallState.SETTLED:
             self.settled_usd += call.cost.usd
-        elif state == "unknown":
+        elif state is CallState.UNKNOWN:
             self.unknown_usd += call.granted.usd
-        elif state == "in_flight":
+        elif state is CallState.IN_FLIGHT:
             self.in_flight_usd += call.granted.usd
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """The reason for which a job waits, and since when (seconds of the epoch)."""
+class JobWait:
+    """What a job waits for, and since when (seconds of the epoch)."""
 
-    what: str
+    wait: Wait
     since: float
 
 
@@ -49,11 +52,11 @@ class JobStatus:
 
     key: str
     model: str
-    state: str
+    state: JobState
     since: float
     attempts: int
     spend: Spend
-    waits: tuple[Wait, ...]
+    waits: tuple[JobWait, ...]
     needs: tuple[str, ...]
     retries: Mapping[str, int]
     cause: str | None

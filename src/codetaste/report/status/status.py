@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
-from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.budget.node import CallState
+from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
 from codetaste.orchestration.journal.run_lock import lock_owner
+from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
-from codetaste.report.status.model import Capacity, JobStatus, ModelStatus, RunStatus, Spend, Wait
+from codetaste.report.status.model import Capacity, JobStatus, JobWait, ModelStatus, RunStatus, Spend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from codetaste.orchestration.journal.history import CallRecord, JobHistory
 
-UNFINISHED_STATES = frozenset({"queued", "running", "retrying"})
-WAIT_TEXTS = {"jobs": "a place among the jobs", "sandbox": "a sandbox", "cpu": "a CPU"}
-"""The wait reason of a queued job, by resource."""
+_RESOURCES = frozenset({WaitReason.JOBS, WaitReason.SANDBOX, WaitReason.CPU})
 _MINUTE_S = 60.0
 
 
@@ -89,15 +89,14 @@ def _has_run(folder: Path) -> bool:
         return False
 
 
-def call_state(call: CallRecord, history: History, *, live: bool) -> str:
-    """Return settled, released, in_flight or unknown: a call of an ended process may have been billed."""
-    if call.state == "reserved":
-        return "in_flight" if live and call.session == history.sessions else "unknown"
-    return call.state
+def call_state(call: CallRecord, history: History, *, live: bool) -> CallState:
+    """Return the state of ``call``; when its process ended in flight, it may have been billed."""
+    ended = not live or call.session != history.sessions
+    return CallState.UNKNOWN if ended and call.state is CallState.IN_FLIGHT else call.state
 
 
 def model_of_call(call: CallRecord, lane: str) -> str:
-    """Return the model id of ``call``; ``lane`` is used for old journals, whose calls do not name it."""
+    """Return the model id of ``call``; ``lane`` where the note of the call does not name it."""
     named = call.note.get("model") if isinstance(call.note, dict) else None
     return str(named) if named else lane
 
@@ -126,7 +125,7 @@ def _status(directory: Path, owner: str, history: History, view: JournalView) ->
             if name := name or model_by_job.get(key, ""):
                 models.setdefault(name, ModelStatus(name)).retries[cause] += count
     for each in models.values():
-        each.price_source = str(view.prices.get(each.id, {}).get("source", ""))
+        each.price_source = str(view.prices[each.id]["source"]) if each.id in view.prices else ""
     in_use = _in_use(history, view)
     free = {name: capacity - in_use[name] for name, capacity in view.capacities.items()}
     jobs = tuple(
@@ -182,9 +181,9 @@ def _job(
     """Return the status of a job; ``free`` is the free amount of each resource, None in a stopped run."""
     live = free is not None
     times = view.jobs.get(key) or JobTimes()
-    state = job.state if live or job.state not in UNFINISHED_STATES else "interrupted"
+    state = job.state if live or job.state not in LIVE_STATES else JobState.INTERRUPTED
     needs = tuple(
-        need for need in job.needs if history.job(need).state in {*UNFINISHED_STATES, "interrupted"}
+        need for need in job.needs if history.job(need).state in {*LIVE_STATES, JobState.INTERRUPTED}
     )
     retries: Counter[str] = Counter()
     for (_, cause), count in times.retries.items():
@@ -197,10 +196,10 @@ def _job(
         job.attempts,
         spend,
         () if free is None else tuple(_waits(job, times, needs, view, state, free)),
-        needs if state in {"queued", "interrupted"} else (),
+        needs if state in {JobState.QUEUED, JobState.INTERRUPTED} else (),
         dict(retries),
         times.cause,
-        "" if state == "done" else job.error,
+        "" if state is JobState.DONE else job.error,
     )
 
 
@@ -209,34 +208,33 @@ def _waits(
     times: JobTimes,
     needs: tuple[str, ...],
     view: JournalView,
-    state: str,
+    state: JobState,
     free: Mapping[str, float],
-) -> Iterable[Wait]:
-    if state == "queued":
-        yield from (Wait(need, times.since) for need in needs)
+) -> Iterable[JobWait]:
+    if state is JobState.QUEUED:
+        yield from (JobWait(Wait(WaitReason.NEED, need), times.since) for need in needs)
         if not needs:
             ends = [view.jobs[need].since for need in job.needs if need in view.jobs]
-            yield Wait(WAIT_TEXTS[_short_of(times.resources, free)], max([times.since, *ends]))
-    elif state == "retrying":
-        yield Wait(f"its next try, {times.retry_delay_s:.0f} s after the last", times.since)
-    for what, begun in times.waits.items():
-        yield Wait(what, begun[0])
+            yield JobWait(Wait(_short_of(times.resources, free)), max([times.since, *ends]))
+    elif state is JobState.RETRYING:
+        yield JobWait(Wait(WaitReason.RETRY, "", times.retry_delay_s), times.since)
+    for wait, begun in times.waits.items():
+        yield JobWait(wait, begun[0])
 
 
-def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> str:
+def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> WaitReason:
     """Return the resource that a queued job waits for: the first one of which too little is free."""
-    if free.get("jobs", 0.0) < 1:
-        return "jobs"
-    short = (
-        name for name, amount in wanted.items() if name in WAIT_TEXTS and amount > free.get(name, amount)
-    )
-    return next(short, "jobs")
+    if free.get("jobs", 0.0) >= 1:
+        for name, amount in wanted.items():
+            if name in _RESOURCES and amount > free.get(name, amount):
+                return WaitReason(name)
+    return WaitReason.JOBS
 
 
 def _in_use(history: History, view: JournalView) -> Counter[str]:
     in_use: Counter[str] = Counter()
     for key, job in history.jobs.items():
-        if job.state == "running":
+        if job.state is JobState.RUNNING:
             in_use["jobs"] += 1
             for resource, amount in view.job(key).resources.items():
                 in_use[resource] += amount  # type: ignore[assignment]  # amounts are floats
@@ -248,25 +246,21 @@ def _capacities(
 ) -> tuple[Capacity, ...]:
     for name, model in models.items():
         in_use[f"model {name}"] = model.spend.calls["in_flight"]
-    waiting = _waiting(jobs, models)
+    waiting = _count_waiting(jobs)
     return tuple(
         Capacity(resource, limit, float(in_use[resource]), waiting[resource])
         for resource, limit in view.capacities.items()
     )
 
 
-def _waiting(jobs: Iterable[JobStatus], models: Iterable[str]) -> Counter[str]:
+def _count_waiting(jobs: Iterable[JobStatus]) -> Counter[str]:
     """Count the waiting jobs of each resource."""
-    waiting: Counter[str] = Counter()
-    for job in jobs:
-        for wait in job.waits:
-            waiting.update(resource for resource, place in WAIT_TEXTS.items() if wait.what == place)
-            waiting.update(
-                f"model {name}"
-                for name in models
-                if wait.what == f"a permit of {name}" or wait.what.startswith(f"{name}: ")
-            )
-    return waiting
+    waits = (each.wait for job in jobs for each in job.waits)
+    return Counter(
+        f"model {wait.detail}" if wait.reason.of_model else wait.reason.value
+        for wait in waits
+        if wait.reason.of_model or wait.reason in _RESOURCES
+    )
 
 
 def find_products(directory: Path) -> tuple[Path, ...]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural, printable
 from codetaste.core.units import format_duration, format_usd
+from codetaste.orchestration.budget.node import CallState
+from codetaste.orchestration.journal.history import JobState
 from codetaste.report.live.logs import logs_folder
-from codetaste.report.status.journal_view import wait_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ _ORDER = (
     "queued",
     "done",
 )
-_COLLAPSED = {"done", "queued", "skipped", "cancelled"}
+_COLLAPSED = {JobState.DONE, JobState.QUEUED, JobState.SKIPPED, JobState.CANCELLED}
 
 
 def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
@@ -105,7 +106,11 @@ def _model_lines(models: Iterable[ModelStatus]) -> list[str]:
     return lines
 
 
-_CALLS = (("in_flight", "in flight"), ("unknown", "of unknown cost"), ("released", "not billed"))
+_CALLS = (
+    (CallState.IN_FLIGHT, "in flight"),
+    (CallState.UNKNOWN, "of unknown cost"),
+    (CallState.RELEASED, "not billed"),
+)
 _TOKENS = (
     ("input", "in"),
     ("cache_read", "cached"),
@@ -140,7 +145,7 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
     by_state: dict[str, list[JobStatus]] = {}
     for job in status.jobs:
-        waiting = job.state == "running" and job.waits
+        waiting = job.state is JobState.RUNNING and job.waits
         by_state.setdefault("waiting" if waiting else job.state, []).append(job)
     rank = {state: place for place, state in enumerate(_ORDER)}
     states = sorted(by_state, key=lambda state: rank.get(state, len(rank)))
@@ -153,7 +158,7 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
         lines.extend(_job_line(state, job, status.at) for job in jobs[:most])
         if 0 < most < len(jobs):
             lines.append(f"  {state:<15} … and {len(jobs) - most} more (--all lists them)")
-        reasons = Counter(wait_kind(wait.what) for job in jobs for wait in job.waits)
+        reasons = Counter(each.wait.text for job in jobs for each in job.waits)
         if most < len(jobs) and reasons:
             waits = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_MAX_PER_STATE))
             lines.append(printable(f"  {state:<15} wait: {waits}", _MAX_LINE))
@@ -162,13 +167,13 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
 
 def _job_line(state: str, job: JobStatus, now: float) -> str:
     line = f"  {state.replace('_', ' '):<15} {job.key}"
-    if job.since and state not in {"done", "skipped"}:
+    if job.since and state not in {JobState.DONE, JobState.SKIPPED}:
         line += f" · {format_duration(now - job.since)}"
     spend = job.spend
     if spend.settled_usd or spend.unknown_usd or spend.in_flight_usd:
         line += f" · {_format_spend(spend)}"
     if job.waits:
-        waits = (f"{wait.what} ({format_duration(now - wait.since)})" for wait in job.waits)
+        waits = (f"{each.wait} ({format_duration(now - each.since)})" for each in job.waits)
         line += f" · waits for {', '.join(waits)}"
     elif job.needs:
         line += f" · needs {', '.join(job.needs)}"
@@ -198,7 +203,7 @@ def _detail_lines(each: JobDetail, now: float) -> list[str]:
     job = each.job
     lines = [_job_line(job.state, job, now).strip()]
     lines.append(f"  attempts {job.attempts}" + (f", model {job.model}" if job.model else ""))
-    lines.extend(f"  waited {format_duration(s)} for {what}" for what, s in each.waited_s.items())
+    lines.extend(f"  waited {format_duration(s)} for {wait.text}" for wait, s in each.waited_s.items())
     for call in each.calls:
         took = "" if call.duration_s is None else f", {call.duration_s:.1f} s"
         tokens = f", {_format_tokens(call.tokens)}" if call.tokens else ""

@@ -7,30 +7,21 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.core.text import plural
-from codetaste.report.render.text import render_text
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import ALPHA, COMPARED_MEASURES, Comparison, compare_systems
+from codetaste.report.statistics.intervals import interval_to_json
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
-from codetaste.report.table import Cell, Column, Row, Table, collapse_equal, interval_legend
+from codetaste.report.table import Cell, Column, Row, Table, interval_legend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.comparison import ComparisonAxis, Estimate, PairwiseTest, ReferenceMean
-    from codetaste.report.statistics.intervals import Interval
     from codetaste.report.statistics.measures import Measure
 
-__all__ = [
-    "Comparison",
-    "compare",
-    "comparison_table",
-    "comparison_to_json",
-    "differences_table",
-    "render_comparison",
-]
 _MAX_DIFFERENCES = 12
 """Significant differences that are listed below the table."""
 
@@ -50,15 +41,6 @@ def compare(
         return compare_systems(aggregate_trials(trials, Aggregation(aggregation)), by)
     strict, published = (compare_systems(aggregate_trials(trials, each), by) for each in Aggregation)
     return replace(strict, published=published)
-
-
-def render_comparison(comparison: Comparison, width: int | None = None) -> str:
-    """Render a comparison as plain text, at most ``width`` columns wide where possible."""
-    if not comparison.systems:
-        return "There are no trials to compare."
-    both = [comparison] if comparison.published is None else [comparison, comparison.published]
-    tables = collapse_equal([comparison_table(each) for each in both])
-    return "\n\n".join(render_text(table, width) for table in tables)
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -208,18 +190,6 @@ def _reference_to_json(reference: ReferenceMean) -> dict[str, Any]:
         "measure": reference.measure.name,
         "mean": reference.mean,
         "n": reference.n,
-    }
-
-
-def interval_to_json(interval: Interval) -> dict[str, Any]:
-    """Return an interval as JSON data."""
-    return {
-        "mean": interval.mean,
-        "low": interval.low,
-        "high": interval.high,
-        "n": interval.n,
-        "clusters": interval.clusters,
-        "method": str(interval.method),
     }
 
 
