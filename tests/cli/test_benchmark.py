@@ -62,8 +62,8 @@ def test_fetch_local_benchmark_is_installed_and_keys_documented(
     hundred: Path, tmp_path: Path, as_json: Callable[..., Any], codetaste: Typed
 ) -> None:
     told = as_json("benchmark", "fetch", "--from", hundred)
-    assert (told["folder"], told["new"], told["instances"]) == (str(tmp_path / "codetaste100"), True, 100)
-    assert (told["missing"], len(told["lacking"]), told["verified"]) == ([], 100, False)
+    assert (told["folder"], told["created"], told["instances"]) == (str(tmp_path / "codetaste100"), True, 100)
+    assert (told["missing"], len(told["missing_for_tests"]), told["verified"]) == ([], 100, False)
     page = set(re.findall(r"`([a-z_0-9]+)`", (CHECKOUT / "docs/programs.md").read_text("utf-8")))
     assert set(told) <= page
     again = codetaste("benchmark", "fetch", "codetaste100")

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from codetaste.cli.commands.benchmark import check
+from codetaste.cli.commands.benchmark.check import check
 from codetaste.cli.commands.evaluate import evaluate
 from codetaste.errors import ToolMissing
 from codetaste.evaluation.changed_lines import Exclusions

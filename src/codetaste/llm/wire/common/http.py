@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from codetaste.errors import ModelError
 
-"""Characters of a provider's message that are quoted."""
 _SHOWN_OF_KEY = 4
 """Characters of an API key that may be shown; they only tell its kind."""
 _LONGEST_WAIT_S = 3600.0
