@@ -144,8 +144,15 @@ class JobContext:
         Raises:
             StorageFull: it could not be recorded.
         """
-        line: dict[str, Json] = {"event": "effect", "key": self.key, "fingerprint": self.fingerprint}
-        await self._record.write({**line, "name": name, "value": json_copy(value)})
+        await self._record.write(
+            {
+                "event": "effect",
+                "key": self.key,
+                "fingerprint": self.fingerprint,
+                "name": name,
+                "value": json_copy(value),
+            }
+        )
 
     def recorded(self, name: str) -> Json:
         """Return the recorded effect ``name``; see ``is_recorded``."""
