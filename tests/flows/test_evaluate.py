@@ -205,7 +205,7 @@ def odd(
 def test_recorded_test_results_say_whether_a_prediction_passes(odd: tuple[Place, Ended], ruled: Tiny) -> None:
     where, done = odd
     assert done.code == 0, done.err
-    assert "PASS comes from recorded test metrics" in done.err
+    assert "PASS is computed from recorded results" in done.err
     assert "IFR 0.75, PREC" in done.out
     told = scores(output(where, ruled))
     assert (told["passed"], told["alignment"]) == (True, 0.75)
