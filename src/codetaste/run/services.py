@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sysconfig
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from hashlib import sha256
@@ -15,13 +17,23 @@ from anyio import to_thread
 from codetaste.console import notify
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
+from codetaste.flows.context import ModelSet, ScanContext
+from codetaste.flows.discover.context import RuleToolServices
+from codetaste.llm.build import build_metered_model
+from codetaste.llm.ratelimit.registry import LimiterRegistry
+from codetaste.rules.cache.keys import engine_cache_name
+from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.store import MatchStore
+from codetaste.rules.engine.install import find_rule_engine
+from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.rules.scan.full import FullScanner
+from codetaste.sandbox.containment.engine import choose_engine
+from codetaste.sandbox.local.shell import read_only_shell
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.flows.context import ModelSet, ScanContext
-    from codetaste.flows.discover.context import RuleToolServices
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.rules.config import RulesConfig
@@ -42,13 +54,6 @@ async def open_scanner(
     Raises:
         ToolMissing: there is no engine; the message says how to install it.
     """
-    from codetaste.rules.cache.keys import engine_cache_name  # noqa: PLC0415 - not for a dry run
-    from codetaste.rules.cache.scanner import IncrementalScanner  # noqa: PLC0415
-    from codetaste.rules.cache.store import MatchStore  # noqa: PLC0415
-    from codetaste.rules.engine.install import find_rule_engine  # noqa: PLC0415
-    from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits  # noqa: PLC0415
-    from codetaste.rules.scan.full import FullScanner  # noqa: PLC0415
-
     engine = await find_rule_engine(config.opengrep)
     processes = anyio.CapacityLimiter(config.processes)
     grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=config.scan_limit), processes=processes)
@@ -70,17 +75,13 @@ async def open_rule_tools(
     Raises:
         ToolMissing: it is not available; the message says how to install it.
     """
-    from codetaste.flows.discover.context import RuleToolServices as Services  # noqa: PLC0415 - not for a dry run
-    from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415
-    from codetaste.sandbox.local.shell import read_only_shell  # noqa: PLC0415
-
     try:
         containment = await to_thread.run_sync(choose_engine, sandbox.shell_engine)
     except SandboxError as error:
         raise ToolMissing(str(error)) from error
     rg = find_ripgrep()
     open_shell = partial(read_only_shell, tools={"rg": rg} if rg else {}, engine=containment)
-    return Services(benchmark, scan, open_shell, sandbox.shell_memory_bytes)
+    return RuleToolServices(benchmark, scan, open_shell, sandbox.shell_memory_bytes)
 
 
 async def open_scan_context(benchmark: Benchmark, rules: RulesConfig, cache: Path) -> ScanContext:
@@ -89,18 +90,13 @@ async def open_scan_context(benchmark: Benchmark, rules: RulesConfig, cache: Pat
     Raises:
         ToolMissing: there is no engine; the message says how to install it.
     """
-    from codetaste.flows.context import ScanContext as Context  # noqa: PLC0415 - not for a dry run
-
     ignore = benchmark.ignore_text()
     scanner, engine = await open_scanner(rules, ignore, notify, cache=cache)
-    return Context(cache, scanner, engine, ignore)
+    return ScanContext(cache, scanner, engine, ignore)
 
 
 def find_ripgrep() -> Path | None:
     """Return the path of the ripgrep installed with codetaste, or of the system's."""
-    import shutil  # noqa: PLC0415 - small, but only here
-    import sysconfig  # noqa: PLC0415
-
     packaged = Path(sysconfig.get_path("scripts")) / "rg"
     path = str(packaged) if packaged.is_file() else shutil.which("rg")
     return Path(path) if path else None
@@ -113,10 +109,6 @@ async def open_models(resolved: ResolvedConfig, record_dir: Path) -> AsyncIterat
     Raises:
         ConfigError: one line for each model that cannot be created (a missing script or key).
     """
-    from codetaste.flows.context import ModelSet as Models  # noqa: PLC0415 - not for a dry run
-    from codetaste.llm.build import build_metered_model  # noqa: PLC0415
-    from codetaste.llm.ratelimit.registry import LimiterRegistry  # noqa: PLC0415
-
     problems: list[str] = []
     used = resolved.used_models()
     opened: dict[str, MeteredModel] = {}
@@ -133,7 +125,7 @@ async def open_models(resolved: ResolvedConfig, record_dir: Path) -> AsyncIterat
         if problems:
             raise ConfigError(*problems)
         digests = {config.id: model_fingerprint(config, base) for config in used}
-        yield Models(opened, {config.id: config for config in used}, digests)
+        yield ModelSet(opened, {config.id: config for config in used}, digests)
 
 
 def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:

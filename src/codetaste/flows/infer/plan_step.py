@@ -14,8 +14,8 @@ from codetaste.benchmark.layout import FinishReason, Track
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
+from codetaste.flows.infer.candidate_plans import AgentPlans, read_plans
 from codetaste.flows.infer.plan import PLAN_COUNT
-from codetaste.flows.infer.plan_files import AgentPlans, read_plans
 from codetaste.flows.infer.results import PlanAttempt, PlanResult
 from codetaste.llm.prompts import load_prompt
 

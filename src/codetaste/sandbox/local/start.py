@@ -40,7 +40,7 @@ _SETTINGS = (
 )
 _FILES = {
     "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nagent:x:{UID}:{GID}:agent:{HOME}:/bin/bash\n"
-    "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
+    "nobody:x:65534:65534::/nonexistent:/bin/false\n",
     "/etc/group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
