@@ -110,7 +110,7 @@ def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Pat
         audit = audited(tmp_path / "run", [*bad.bill, *good.bill], {(): BUDGET})
         notes = [line["text"] for line in journal_of(tmp_path / "run") if line["event"] == "note"]
         done = SideBySide(outcomes, audit, notes, bad, requests=len(bad.bodies))
-        assert not any(outcome.traceback for outcome in outcomes.values())
+        assert not [outcome.traceback for outcome in outcomes.values() if outcome.traceback]
         assert [outcome.value for outcome in done.of("good")] == ["done"] * JOBS
         assert done.states("good", tmp_path / "run") == {"settled": JOBS * turns}
         assert not bad.complaints

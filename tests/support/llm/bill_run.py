@@ -92,7 +92,7 @@ def key_in_environment() -> Iterator[None]:
 
 def model_of(name: str, protocol: str, url: str, folder: Path, **more: Any) -> MeteredModel:
     """A model behind the official client, as a config makes it, but with quick retries."""
-    slots, rng = more.pop("slots", 16), more.pop("rng", None)
+    slots, rng = more.pop("slots", 16), more.pop("rng", None) or Random()
     retries, patience_s = more.pop("retries", QUICK), more.pop("patience_s", 60.0)
     base = url if protocol == "anthropic" else f"{url}/v1"
     fields: dict[str, Any] = {"price": RATES.get(name, RATES["dear"]), "max_concurrency": slots, **more}
