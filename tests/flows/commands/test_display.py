@@ -141,7 +141,7 @@ def test_ctrl_c_on_the_terminal_stops_in_good_order_and_restores_it(tmp_path: Pa
     assert seen.code == 130
     assert b"Traceback" not in seen.raw
     assert b"\x1b[?25h" in seen.raw
-    assert "the same command goes on" in seen.last
+    assert "run the same command again to continue" in seen.last
     assert list(tiny_benchmark.left_over(str(tmp_path))) == []
 
 

@@ -68,7 +68,7 @@ def test_signal_in_shell_command_exits_130_without_processes(
     assert list(tiny_benchmark.left_over(str(tmp_path))) == []
     assert done.json["stop_reason"] == number.name
     assert {job["status"] for job in done.json["jobs"]} == {"cancelled"}
-    assert "the same command goes on" in done.err
+    assert "run the same command again to continue" in done.err
 
 
 def test_a_signal_during_a_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:

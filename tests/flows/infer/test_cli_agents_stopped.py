@@ -117,7 +117,7 @@ def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
     done = tiny_benchmark.finished(process, 60)
     assert (done.code, running(mark)) == (130, [])
     assert {job["status"] for job in done.json["jobs"]} == {"cancelled"}
-    assert "the same command goes on" in done.err
+    assert "run the same command again to continue" in done.err
     for program in PROGRAMS:
         folder = folder_of(where, bench.rows[0], "open/plan", program)
         told = metadata(folder)

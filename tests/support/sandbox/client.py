@@ -75,7 +75,6 @@ async def main() -> None:
             reply = {"error": f"{type(fault).__name__}: {fault}"}
         reply["open"] = len([one async for one in anyio.Path("/proc/self/fd").iterdir()])
         print(json.dumps(reply), flush=True)  # noqa: T201
-    await sandbox.aclose()
 
 
 def report() -> None:
