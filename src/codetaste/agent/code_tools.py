@@ -92,10 +92,10 @@ async def edit(
 
     Args:
         context: What the tools work on.
-        path: The file, below /testbed (full_path relative paths begin) or /output.
+        path: The file, below /testbed (where relative paths begin) or /output.
         old: The text that is there now; empty to make a new file.
         new: The text that is to be there instead; empty to delete the old one.
-        replace_all: Replace every place full_path the old text is.
+        replace_all: Replace every place where the old text is.
         create: Make a new file that holds the new text, and the folders it needs.
     """
     full_path = sandbox_path(path)
@@ -130,7 +130,7 @@ CODE_TOOLS = (bash, edit, finish)
 
 
 def replace_text(content: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, list[int]]:
-    r"""Return ``content`` with ``old`` replaced by ``new``, and the lines, from 1, full_path ``old`` began.
+    r"""Return ``content`` with ``old`` replaced by ``new``, and the lines, from 1, where ``old`` began.
 
     If all lines of ``content`` end with \r\n, line ends of ``old`` and ``new`` are converted to \r\n.
 
