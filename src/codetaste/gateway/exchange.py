@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 """Status codes of provider errors that are about the request itself; the agent may be able to react."""
 
-
-_KINDS = ("input", "cache_read", "cache_write", "output", "reasoning")
-"""Kinds of tokens in a transcript."""
-
 _MAX_CALLS, _MAX_CHARS = 3, 120
 """Limits of a turn's progress text: calls, and characters of each."""
 
