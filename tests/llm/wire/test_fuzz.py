@@ -105,6 +105,20 @@ def test_unstorable_message_is_a_named_error(protocol: Any, where: str, what: st
         read()
 
 
+@pytest.mark.parametrize(
+    ("protocol", "event"),
+    [
+        ("anthropic", {"type": "message_start", "message": [[None, None]]}),
+        ("anthropic", {"type": "content_block_start", "index": 0, "content_block": [[None, None]]}),
+        ("openai", {"type": "response.output_item.done", "output_index": 0, "item": [[None, None]]}),
+        ("openai-chat", {"choices": [[[None, None]]]}),
+    ],
+)
+def test_list_of_pairs_is_not_an_object(protocol: Any, event: dict[str, Any]) -> None:
+    with pytest.raises(MalformedReply):
+        STREAMS[protocol]().feed(json.dumps(event))
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,7 +37,12 @@ def secret(held: SupervisorClient) -> bytes:
 
 
 async def connect(held: SupervisorClient, said: bytes) -> SocketStream:
-    stream = await anyio.connect_unix(str(held.folder / "supervisor.sock"))
+    folder = os.open(held.folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        # By descriptor, because the path of a socket may have only 107 bytes.
+        stream = await anyio.connect_unix(f"/proc/self/fd/{folder}/supervisor.sock")
+    finally:
+        os.close(folder)
     await stream.send(frame("H", 0, said))
     return stream
 

@@ -88,10 +88,11 @@ class AnthropicStreamDecoder:
     def _take(self, event: dict[str, Any]) -> None:
         match event["type"]:
             case "message_start":
-                self._message = dict(event["message"])
+                # Not ``dict(…)``: it takes a list of pairs too.
+                self._message = {**event["message"]}
                 self._count(self._message.get("usage"))
             case "content_block_start":
-                self._blocks[int(event["index"])] = dict(event["content_block"])
+                self._blocks[int(event["index"])] = {**event["content_block"]}
             case "content_block_delta":
                 self._add(int(event["index"]), event["delta"])
             case "message_delta":

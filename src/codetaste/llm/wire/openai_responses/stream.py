@@ -81,7 +81,7 @@ class ResponsesStreamDecoder:
             case "response.output_item.done":
                 self._started = True
                 self._begun.discard(event.get("output_index"))
-                self._items.append(dict(event["item"]))
+                self._items.append({**event["item"]})
             case "response.completed" | "response.incomplete":
                 response = event["response"]
                 self._response = {"status": str(kind).removeprefix("response."), **response}
