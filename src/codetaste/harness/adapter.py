@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.core.paths import resource_dir
-from codetaste.core.section import did_you_mean, validation_messages
+from codetaste.core.section import validation_messages
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
 from codetaste.harness.published import published_manifest

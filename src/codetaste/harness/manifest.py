@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from codetaste.core.section import Section, did_you_mean
+from codetaste.core.section import Section
+from codetaste.core.text import did_you_mean
 from codetaste.llm.wire.common.request import ProtocolName
 
 if TYPE_CHECKING:

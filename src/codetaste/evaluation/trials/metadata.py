@@ -15,7 +15,7 @@ from codetaste.benchmark.layout import (
     PLANS_METADATA_FILE,
     FinishReason,
 )
-from codetaste.evaluation.trials.records import ProblemKind, TrialSource
+from codetaste.evaluation.trials.records import ProblemKind, TrialMetadata, TrialSource
 from codetaste.evaluation.trials.untrusted_files import (
     FileProblem,
     parse_count,
@@ -40,45 +40,6 @@ _UNKNOWN_COST = -1.0
 _Value = TypeVar("_Value")
 ProblemReporter: TypeAlias = "Callable[[str, FileProblem], None]"
 """Called with a file's name and the problem with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialMetadata:
-    """Metadata as recorded in the trial's files; "" and None are unknown.
-
-    Attributes:
-        agent_id: the agent's id, unchanged.
-        model: the model's name.
-        harness: the CLI agent's name.
-        source: the program that wrote the files.
-        finish_reason: how the trial ended.
-        track: "instructed" or "open", from the metadata.
-        mode: from the metadata.
-        cost_usd: US dollars, all steps together; None if the cost of one is unknown.
-        known_cost_usd: sum of the known costs, as the published harness adds them up.
-        time_s: seconds, all steps together.
-        turns: number of model replies.
-        tool_calls: number of the agent's tool calls.
-        message: the agent's last message, or why it ended, one line.
-        interruption: why these are partial outputs of an interrupted execution, "" for an outcome.
-        loadable: whether the published harness could read the metadata.
-    """
-
-    agent_id: str = ""
-    model: str = ""
-    harness: str = ""
-    source: TrialSource = TrialSource.PUBLISHED
-    finish_reason: str = ""
-    track: str = ""
-    mode: str = ""
-    cost_usd: float | None = None
-    known_cost_usd: float | None = None
-    time_s: float | None = None
-    turns: int | None = None
-    tool_calls: int | None = None
-    message: str = ""
-    interruption: str = ""
-    loadable: bool = False
 
 
 @dataclass(slots=True)

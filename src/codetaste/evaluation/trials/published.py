@@ -24,9 +24,8 @@ from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.changed_lines import precision_counts
 from codetaste.evaluation.metrics import pass_thresholds, passes
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_changed_lines, read_coverage
-from codetaste.evaluation.trials.missing import INTERRUPTED
-from codetaste.evaluation.trials.records import ProblemKind, TrialStatus
-from codetaste.evaluation.trials.scores import PublishedResult, TrialScores, scores_of_result
+from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialStatus
+from codetaste.evaluation.trials.scores import PublishedResult, scores_of_result
 from codetaste.evaluation.trials.untrusted_files import FileProblem, ends_like_json, file_size, read_file
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.metrics import PassThresholds
     from codetaste.evaluation.trials.context import ReadContext
     from codetaste.evaluation.trials.find import TrialFolder
-    from codetaste.evaluation.trials.metadata import TrialMetadata
+    from codetaste.evaluation.trials.records import TrialMetadata
 
 _REGULAR_ENDS = frozenset({FinishReason.SUCCESS, FinishReason.BUDGET_EXCEEDED})
 _NOT_APPLIED = re.compile(
@@ -52,7 +51,7 @@ def scores_without_evaluation(
 ) -> TrialScores:
     """Return the status of a trial without an evaluation, with |L⁺| and |L⁻| if it has a patch."""
     if metadata.interruption:
-        return TrialScores(TrialStatus.NOT_SCORED, f"{INTERRUPTED}: {metadata.interruption}")
+        return TrialScores(TrialStatus.NOT_SCORED, f"it was interrupted: {metadata.interruption}")
     size = file_size(trial.folder / PREDICTION_FILE)
     reason = metadata.message or metadata.finish_reason
     because = f" ({reason})" if reason else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import (
@@ -30,10 +31,11 @@ from codetaste.evaluation.trials.records import (
     ProblemKind,
     PublishedScores,
     TrialRecord,
+    TrialScores,
     TrialSource,
     TrialStatus,
 )
-from codetaste.evaluation.trials.scores import TrialScores, result_from_json, scores_from_json
+from codetaste.evaluation.trials.scores import result_from_json, scores_from_json
 from codetaste.evaluation.trials.untrusted_files import (
     FileProblem,
     file_size,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.activity.counts import Activity
     from codetaste.evaluation.trials.context import ReadContext
     from codetaste.evaluation.trials.find import TrialFolder
-    from codetaste.evaluation.trials.metadata import TrialMetadata
+    from codetaste.evaluation.trials.records import TrialMetadata
     from codetaste.evaluation.trials.scores import PublishedResult
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,99}")
@@ -76,10 +78,7 @@ def read_trial(trial: TrialFolder, context: ReadContext) -> TrialRecord | None:
     track, mode = _track(trial, metadata, context, pseudo=pseudo)
     return TrialRecord(
         run=context.run_name,
-        source=TrialSource.CODETASTE if own and pseudo else metadata.source,
         agent=_agent(trial, metadata, result, context),
-        model=metadata.model,
-        harness=metadata.harness,
         track=track,
         mode=mode,
         instance=trial.instance_id,
@@ -87,29 +86,11 @@ def read_trial(trial: TrialFolder, context: ReadContext) -> TrialRecord | None:
         language=instance.language if instance else "",
         category=printable(instance.category) if instance else "",
         attempt=trial.attempt,
-        finish_reason=metadata.finish_reason,
-        status=scores.status,
-        why=scores.why,
         folder=trial.folder,
-        tests=scores.tests,
-        passed=scores.passed,
-        ifr=scores.ifr,
-        ifr_plus=scores.ifr_plus,
-        ifr_minus=scores.ifr_minus,
-        prec=scores.prec,
-        prec_plus=scores.prec_plus,
-        prec_minus=scores.prec_minus,
-        added=scores.added,
-        removed=scores.removed,
-        cost_usd=metadata.cost_usd,
-        time_s=metadata.time_s,
-        turns=metadata.turns,
-        tool_calls=metadata.tool_calls,
+        metadata=replace(metadata, source=TrialSource.CODETASTE) if own and pseudo else metadata,
+        scores=scores,
         activity=_activity(trial, context),
         published=_published(trial, metadata, result, scores, context),
-        scored_by=scores.scored_by,
-        rules_sha256=scores.rules_sha256,
-        notes=scores.notes,
     )
 
 
