@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
-from codetaste.llm.wire.common.request import ProtocolName
+from codetaste.llm.wire.protocols import ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self
