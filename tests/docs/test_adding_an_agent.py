@@ -17,7 +17,7 @@ from codetaste.harness.manifest import AgentManifest
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = (CHECKOUT / "docs" / "adding-an-agent.md").read_text("utf-8")
+PAGE = (CHECKOUT / "docs" / "guide" / "adding-an-agent.md").read_text("utf-8")
 
 MODEL = r"""
 def reply(request):
