@@ -72,7 +72,7 @@ def type_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedPr
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_a_page_works_in_the_order_of_the_page(page: str, checkout: Path) -> None:
     typed = commands(CHECKOUT / page)
-    if page != "README.md" and typed:
+    if page != "README.md" and any("runs/quickstart" in command.text for command in typed):
         # A page of docs/ may go on from what the README's first command made.
         assert type_in(checkout, pieces(FIRST.text)[-1]).returncode == 0
     for command in typed:
