@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
-from codetaste.llm.wire.common.request import ProtocolName
+from codetaste.core.text import did_you_mean
+from codetaste.llm.wire.protocols import ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self
@@ -193,8 +194,6 @@ class AgentManifest(Section):
         Raises:
             ValueError: its arguments are one line for each mistake.
         """
-        from codetaste.core.section import did_you_mean  # noqa: PLC0415 - only for error messages
-
         wrong = [
             f"{name}: unknown option{did_you_mean(name, list(self.options))}"
             for name in given

@@ -17,10 +17,11 @@ from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot, Cost
-from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.job import JobContext, Outcome, Status
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 QUICK = {
@@ -87,7 +88,7 @@ async def run_job(
 ) -> tuple[Outcome, BudgetSnapshot]:
     """One session with one job that is tried once."""
     async with open_session(folder, limits, retries={}, grace_s=2.0) as session:
-        (outcome,) = (await session.run([Job("job", body, session.budget, "f")])).values()
+        (outcome,) = (await session.run([closure_job(session, "job", body, session.budget, "f")])).values()
         return outcome, session.budget.snapshot()
 
 

@@ -22,10 +22,11 @@ from codetaste.llm.price import Price
 from codetaste.llm.ratelimit.adaptive import AdaptiveLimit
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 RULE = RetryRule(tries=50, first_s=0.001, max_s=0.004, jitter=0.5)
 
@@ -302,7 +303,7 @@ async def all_end(
                 node = session.budget.child(
                     f"share-{number % len(shares)}", BudgetLimits(usd=usd * share / 100)
                 )
-                session.add(Job(f"job-{number}", body, node, "f"))
+                session.add(closure_job(session, f"job-{number}", body, node, "f"))
             outcomes = await session.run()
             money = session.budget.snapshot()
     assert len(outcomes) == jobs

@@ -9,11 +9,12 @@ import pytest
 
 from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits, PriorCharges
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.scheduler import scheduler as upkeep
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
@@ -133,7 +134,7 @@ async def test_clock_journals_only_time_that_a_limit_uses(
 
     async with open_session(tmp_path) as session:
         node = session.budget.child("discover").child("koa", BudgetLimits(working_s=60))
-        outcomes = await session.run([Job("pass", work, node, "1")])
+        outcomes = await session.run([closure_job(session, "pass", work, node, "1")])
     while_it_ran = outcomes["pass"].value
     assert isinstance(while_it_ran, list)
     assert {tuple(path) for path in while_it_ran if isinstance(path, list)} == {(), ("discover", "koa")}

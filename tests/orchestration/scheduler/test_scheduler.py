@@ -24,6 +24,7 @@ from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule, mark_given_up
 from codetaste.orchestration.session import Session, open_session
 from codetaste.orchestration.wait import Wait, WaitReason
+from support.orchestration.closure_jobs import closure_job
 from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
@@ -36,8 +37,13 @@ async def nothing(_: JobContext) -> Json:
 
 
 def job(session: Session, key: str, run: Run = nothing, **more: Any) -> Job:
-    return Job(
-        key, run, more.pop("budget", session.budget.child("flow")), more.pop("fingerprint", "1"), **more
+    return closure_job(
+        session,
+        key,
+        run,
+        more.pop("budget", session.budget.child("flow")),
+        more.pop("fingerprint", "1"),
+        **more,
     )
 
 
@@ -397,7 +403,9 @@ def test_a_thousand_trivial_jobs_cost_less_than_a_millisecond_of_cpu_each(tmp_pa
     async def main() -> dict[str, Outcome]:
         async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 100}) as session:
             flow = session.budget.child("flow")
-            return await session.run([Job(f"job {n}", nothing, flow, "1") for n in range(1000)])
+            return await session.run(
+                [closure_job(session, f"job {n}", nothing, flow, "1") for n in range(1000)]
+            )
 
     begun = time.process_time()
     outcomes = anyio.run(main)
@@ -409,7 +417,7 @@ def test_thousands_of_waiting_jobs_do_not_make_an_ending_dearer(tmp_path: Path) 
     async def main(number: int) -> None:
         async with open_session(tmp_path / str(number), capacities={"jobs": 2}) as session:
             flow = session.budget.child("flow")
-            await session.run([Job(f"job {n}", nothing, flow, "1") for n in range(number)])
+            await session.run([closure_job(session, f"job {n}", nothing, flow, "1") for n in range(number)])
 
     def cpu_s(number: int) -> float:
         begun = time.process_time()

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from typing import TYPE_CHECKING
 
 from codetaste import __version__
@@ -132,10 +133,9 @@ def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Itera
             continue
         try:
             yield copy_file(source, folder / name, context.root, _MAX_FILE_BYTES)
-        except FileNotFoundError:
-            continue
         except FileProblem as problem:
-            context.add_problem(f"{trial.label}/{name}", FileProblem(problem.kind, f"{problem}; not copied"))
+            if problem.kind is not ProblemKind.MISSING:
+                context.add_problem(f"{trial.label}/{name}", problem.kind, f"{problem}; not copied")
 
 
 def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> None:
@@ -146,7 +146,7 @@ def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> N
         activity = activity_of_log(trial.folder)
     except (OSError, ValueError) as error:
         text = f"its log cannot be read: {printable(str(error))}"
-        context.add_problem(trial.label, FileProblem(ProblemKind.UNREADABLE, text))
+        context.add_problem(trial.label, ProblemKind.UNREADABLE, text)
         return
     write_activity(folder / EVALUATION_FOLDER, activity)
 
@@ -155,21 +155,14 @@ def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
     """Copy the baselines beside the outputs to where a report looks for them."""
     if context.outputs is None:
         return 0
-    source = context.outputs.parent / BASELINES_FOLDER
-    copied = 0
-    for path in sorted(paths):
-        for name in _BASELINE_FILES:
-            try:
-                copied += copy_file(
-                    source / path / name,
-                    to / BASELINES_FOLDER / path / name,
-                    str(source.resolve()),
-                    _MAX_FILE_BYTES,
-                )
-            except FileNotFoundError:
-                continue
-            except FileProblem as problem:
-                context.add_problem(f"{BASELINES_FOLDER}/{path}/{name}", problem)
+    copied, source = 0, context.outputs.parent / BASELINES_FOLDER
+    for path, name in product(sorted(paths), _BASELINE_FILES):
+        target = to / BASELINES_FOLDER / path / name
+        try:
+            copied += copy_file(source / path / name, target, str(source.resolve()), _MAX_FILE_BYTES)
+        except FileProblem as problem:
+            if problem.kind is not ProblemKind.MISSING:
+                context.add_fault(f"{BASELINES_FOLDER}/{path}/{name}", problem)
     return copied
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import CRASHED_RUN, RuleCounts, TestCounts, ifr, ifr_minus, ifr_plus
-from codetaste.evaluation.trials.records import ProblemKind, TrialStatus
+from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_count, parse_fraction, parse_text
 
 if TYPE_CHECKING:
@@ -23,27 +23,6 @@ _STATUS = {
     EvaluationStatus.TOO_LARGE: TrialStatus.DOES_NOT_APPLY,
 }
 _MAX_NOTES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class TrialScores:
-    """The fields of ``TrialRecord`` that come from an evaluation, under the same names."""
-
-    status: TrialStatus
-    why: str = ""
-    tests: TestCounts | None = None
-    passed: bool | None = None
-    ifr: float | None = None
-    ifr_plus: float | None = None
-    ifr_minus: float | None = None
-    prec: float | None = None
-    prec_plus: float | None = None
-    prec_minus: float | None = None
-    added: int | None = None
-    removed: int | None = None
-    scored_by: str = ""
-    rules_sha256: str = ""
-    notes: tuple[str, ...] = ()
 
 
 def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:

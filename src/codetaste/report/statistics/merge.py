@@ -16,9 +16,7 @@ from codetaste.report.statistics import measures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.evaluation.trials.records import TrialRecord
-
-_Key = tuple[str, str, str, str, int]
+    from codetaste.evaluation.trials.records import TrialIdentity, TrialRecord
 
 REFERENCE_TITLES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
 """Titles of the pseudo agents in the paper's tables."""
@@ -114,19 +112,15 @@ def _invalid_values(records: list[TrialRecord]) -> list[str]:
 
 def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:
     """Add a record of a pseudo agent, which every run has for its instances; note values that differ."""
-    key = (record.agent, record.instance)
-    first = added.setdefault(key, record)
-    if first.ifr is None and record.ifr is not None:
-        added[key] = record
-    elif first.ifr != record.ifr and record.ifr is not None:
+    first = added.setdefault((record.agent, record.instance), record)
+    ifr, first_ifr = record.scores.ifr, first.scores.ifr
+    if first_ifr is None and ifr is not None:
+        added[record.agent, record.instance] = record
+    elif first_ifr != ifr and ifr is not None:
         notes.append(
-            f"{record.agent} of {record.instance} has IFR {first.ifr} in {first.run} and {record.ifr} in"
+            f"{record.agent} of {record.instance} has IFR {first_ifr} in {first.run} and {ifr} in"
             f" {record.run}: the first counts"
         )
-
-
-def _key(record: TrialRecord) -> _Key:
-    return (record.agent, record.track, record.mode, record.instance, record.attempt)
 
 
 def _describe(record: TrialRecord) -> str:
@@ -136,9 +130,9 @@ def _describe(record: TrialRecord) -> str:
 
 def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
     """Remove trials that one run has twice, and note them."""
-    seen: dict[tuple[str, _Key], TrialRecord] = {}
+    seen: dict[tuple[str, TrialIdentity], TrialRecord] = {}
     for record in records:
-        first = seen.setdefault((record.run, _key(record)), record)
+        first = seen.setdefault((record.run, record.identity), record)
         if first is not record:
             notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
     return list(seen.values())
@@ -146,9 +140,9 @@ def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[Tr
 
 def _with_run_names(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
     """Add the run's name to agents of whom two runs have the same trial, and note them."""
-    runs: defaultdict[_Key, list[TrialRecord]] = defaultdict(list)
+    runs: defaultdict[TrialIdentity, list[TrialRecord]] = defaultdict(list)
     for record in records:
-        runs[_key(record)].append(record)
+        runs[record.identity].append(record)
     twice: defaultdict[str, list[list[TrialRecord]]] = defaultdict(list)
     for same in runs.values():
         if len(same) > 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.text import plural
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
@@ -29,10 +30,7 @@ _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
 _ACTIVITY = (measures.RAN_TESTS, measures.TEST_RUNS, measures.MADE_BULK_EDITS, measures.BULK_EDITS)
 _MAX_REASONS = 12
 """Reasons that are listed below the counts."""
-_ENDINGS = {
-    "budget_exceeded": Column("budget_exceeded", "Budget hit", Unit.COUNT),
-    "timeout": Column("timeout", "Timed out", Unit.COUNT),
-}
+_ENDINGS = {FinishReason.BUDGET_EXCEEDED: "Budget hit", FinishReason.TIMEOUT: "Timed out"}
 _STATUSES = {
     TrialStatus.SCORED: "Scored",
     TrialStatus.FAILED: "Failed",
@@ -49,13 +47,15 @@ def effort_table(view: AggregatedTrials) -> Table:
     columns = (
         MODE_COLUMN,
         TRIALS_COLUMN,
-        *_ENDINGS.values(),
+        *(Column(reason, title, Unit.COUNT) for reason, title in _ENDINGS.items()),
         *(measure_column(measure) for measure in _SPENT),
         *(measure_column(measure) for measure in _ACTIVITY),
     )
     rows = []
     for agent, lane, trials in _lanes(view):
-        endings = [sum(1 for record in trials if record.finish_reason == reason) for reason in _ENDINGS]
+        endings = [
+            sum(1 for record in trials if record.metadata.finish_reason == reason) for reason in _ENDINGS
+        ]
         means = [view.interval(trials, measure) for measure in (*_SPENT, *_ACTIVITY)]
         rows.append(Row((lane.title, len(trials), *endings, *means), agent))
     shown = tuple(rows)
@@ -104,7 +104,10 @@ def _reasons(view: AggregatedTrials) -> list[str]:
     counts = Counter(
         text
         for record in view.trials.agents
-        for text in {f"{_STATUSES[record.status].lower()}: {record.why}" if record.why else "", *record.notes}
+        for text in {
+            f"{_STATUSES[record.scores.status].lower()}: {record.scores.why}" if record.scores.why else "",
+            *record.scores.notes,
+        }
     )
     del counts[""]
     listed = [f"{plural(number, 'trial')}: {text}" for text, number in counts.most_common(_MAX_REASONS)]
