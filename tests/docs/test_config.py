@@ -15,7 +15,7 @@ from codetaste.run.config import Config
 from support.cli.config_reference import PAGE, model_in, page, sections
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 MODELS: dict[str, type[BaseModel]] = {name: model for name, _, model in sections()}
 
 
