@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
 from codetaste.core.text import did_you_mean
-from codetaste.llm.wire.common.request import ProtocolName
+from codetaste.llm.wire.protocols import ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self

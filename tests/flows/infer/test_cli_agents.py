@@ -57,7 +57,11 @@ class Compared:
 
 @pytest.fixture(
     scope="module",
-    params=["bubblewrap", "docker", pytest.param("docker, all", marks=pytest.mark.slow)],
+    params=[
+        "bubblewrap",
+        pytest.param("docker", marks=pytest.mark.system),
+        pytest.param("docker, all", marks=[pytest.mark.system, pytest.mark.slow]),
+    ],
 )
 def compared(
     request: pytest.FixtureRequest,
