@@ -84,24 +84,15 @@ def load_script(path: str, *, base_dir: Path, model_id: str) -> Script:
 class ScriptedModel:
     """A model whose replies a function computes. Only one instance at a time may use a ledger."""
 
+    has_ledger = True
+
     def __init__(self, model_id: str, script: Script, *, price: Price | None, ledger: Path) -> None:
-        self._id = model_id
-        self._script = script
+        self.id, self._script = model_id, script
         self._name = f"scripted:{getattr(script, '__name__', type(script).__name__)}"
         self._price = price
         self._ledger = JsonlFile(ledger)
         self._billed: set[str] | None = None
         self._loading = anyio.Lock()
-
-    @property
-    def id(self) -> str:
-        """The model's id in the config."""
-        return self._id
-
-    @property
-    def has_ledger(self) -> bool:
-        """True: the ledger has every billed call."""
-        return True
 
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Return the script's reply; a call that was billed before gets the same reply without a new bill.
@@ -143,12 +134,7 @@ class ScriptedModel:
         except CodetasteError:
             raise
         except (Exception, SystemExit) as error:
-            raise ModelRefused(
-                f"the script of model {self._id!r} failed: {_describe_error(error)}"
-            ) from error
-        return self._as_reply(output)
-
-    def _as_reply(self, output: Any) -> ScriptedReply:  # noqa: ANN401 - a script may return anything
+            raise ModelRefused(f"the script of model {self.id!r} failed: {_describe_error(error)}") from error
         match output:
             case ScriptedReply():
                 return output
@@ -159,7 +145,7 @@ class ScriptedModel:
             case str() | TextBlock() | ToolCall() | ToolResult() | Sequence():
                 return ScriptedReply(output)
         raise ModelRefused(
-            f"the script of model {self._id!r} returned {type(output).__name__}, which is not a reply"
+            f"the script of model {self.id!r} returned {type(output).__name__}, which is not a reply"
         )
 
     def _reply(self, request: Request, scripted: ScriptedReply, call: str) -> tuple[Reply, Usage]:
@@ -187,7 +173,7 @@ class ScriptedModel:
         for block in blocks:
             if not isinstance(block, TextBlock | ToolCall):
                 raise ModelRefused(
-                    f"the script of model {self._id!r} put {type(block).__name__} into a reply; "
+                    f"the script of model {self.id!r} put {type(block).__name__} into a reply; "
                     "a reply consists of Text and ToolCall"
                 )
         return tuple(blocks)
