@@ -20,7 +20,7 @@ from codetaste.llm.wire.common.request_cost import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from codetaste.llm.messages import Reply, Request
 
@@ -85,7 +85,14 @@ class PromptPart:
 
 def request_parts(protocol: str, body: Mapping[str, Any]) -> tuple[PromptPart, ...]:
     """Return all parts of a request in ``protocol``, in order; settings come first."""
-    return tuple(_parts(protocol, body))
+    system, messages = PROTOCOLS[protocol].system_key, PROTOCOLS[protocol].messages_key
+    settings = {name: value for name, value in body.items() if name not in _NOT_SETTINGS}
+    return (
+        _part(PartKind.SETTINGS, settings),
+        *(_part(PartKind.TOOL, tool) for tool in _listed(body.get("tools"))),
+        *(_part(PartKind.SYSTEM, block) for block in _listed(body.get(system or ""))),
+        *(_part(PartKind.MESSAGE, each) for each in _listed(body.get(messages))),
+    )
 
 
 def reply_parts(reply: object) -> tuple[PromptPart, ...]:
@@ -131,16 +138,6 @@ def encode_body(
         pieces.append(b",")
     pieces[-1] = b"}"
     return b"".join(pieces)
-
-
-def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    yield _part(PartKind.SETTINGS, {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
-    for tool in _listed(body.get("tools")):
-        yield _part(PartKind.TOOL, tool)
-    for block in _listed(body.get(PROTOCOLS[protocol].system_key or "")):
-        yield _part(PartKind.SYSTEM, block)
-    for each in _listed(body.get(PROTOCOLS[protocol].messages_key)):
-        yield _part(PartKind.MESSAGE, each)
 
 
 def _listed(value: object) -> list[Any]:

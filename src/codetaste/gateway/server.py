@@ -105,8 +105,16 @@ def _connection_class() -> type[_Connection]:
 @asynccontextmanager
 async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
     """Serve ``app`` on ``sockets`` until the end of the block; shutdown takes seconds at most."""
+
+    async def asgi(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - uvicorn's own types
+        await app(scope, receive, send)
+
+    async def serve() -> None:
+        with anyio.CancelScope(shield=True):
+            await server.serve([*sockets])
+
     config = uvicorn.Config(
-        _as_asgi(app),
+        asgi,
         http=_connection_class(),
         ws="none",
         lifespan="off",
@@ -125,7 +133,7 @@ async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> Asyn
     server = _Server(config)
     error: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_serve, server, [*sockets])
+        tasks.start_soon(serve)
         while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await anyio.sleep(0.005)
         try:
@@ -136,18 +144,6 @@ async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> Asyn
             server.should_exit = True
     if error is not None:
         raise error
-
-
-async def _serve(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-    with anyio.CancelScope(shield=True):
-        await server.serve(sockets)
-
-
-def _as_asgi(app: GatewayApp) -> Any:  # noqa: ANN401 - uvicorn's own type
-    async def asgi(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
-        await app(scope, receive, send)
-
-    return asgi
 
 
 def unix_socket(path: Path) -> socket.socket:

@@ -30,6 +30,7 @@ _CLOSING_S = 5.0
 _DRAIN_S = 0.25
 """How long to wait for the end of the body after a complete reply, so that the connection can be reused."""
 _EXCERPT_BYTES = 4096
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class SdkConnection:
@@ -91,7 +92,8 @@ class SdkConnection:
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
                 raise self._refusal(response) from None
             if hasattr(error, "request"):
-                raise connection_error(error.__cause__ or error) from error
+                cause = error.__cause__ or error
+                raise connection_error(cause, unsent=isinstance(cause, _UNSENT)) from error
             raise
         try:
             return await self._read(stream.response, taken)
@@ -109,7 +111,7 @@ class SdkConnection:
                     decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
                     return await _read_stream(chunks, decoder)
                 wanted = kind == "application/json"
-                body = await _read_whole(chunks, max_bytes=MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
+                body = await read_body(chunks, MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
         except httpx2.TimeoutException as error:
             raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
         except (httpx2.HTTPError, httpx2.StreamError) as error:
@@ -154,13 +156,18 @@ async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
             pass
 
 
-async def _read_whole(chunks: AsyncGenerator[bytes, None], *, max_bytes: int) -> bytes:
+async def read_body(chunks: AsyncGenerator[bytes, None], max_bytes: int) -> bytes:
+    """Return a body, cut after ``max_bytes``.
+
+    Raises:
+        MalformedReply: ``max_bytes`` is the limit of a reply, and it is longer.
+    """
     body = bytearray()
     async for chunk in chunks:
         body += chunk
         if len(body) > max_bytes:
             if max_bytes == MAX_REPLY_BYTES:
-                raise MalformedReply("the reply does not come to an end; it was not read further")
+                raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
             break
     return bytes(body[:max_bytes])
 
@@ -170,9 +177,8 @@ def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 -
     return generator
 
 
-def connection_error(cause: BaseException) -> ModelUnavailable:
+def connection_error(cause: BaseException, *, unsent: bool) -> ModelUnavailable:
     """Return the error for a request without a response; unbilled if it was certainly never sent."""
-    unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     what = "cannot be reached" if unsent else "was lost before it answered"
     return ModelUnavailable(f"the provider {what} ({describe_exception(cause)})", unbilled=unsent)
 
