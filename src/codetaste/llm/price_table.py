@@ -122,24 +122,18 @@ def _sellers_at(address: str) -> Iterator[Provider]:
 
 
 def _find(sellers: list[Provider], model: str) -> tuple[ModelInfo | None, str]:
-    """Return the entry that certainly is ``model`` and its seller's id; exact names before snapshots."""
-    for matches in (_named, _snapshot):
+    """Return the entry that certainly is ``model`` and its seller's id; exact names before snapshots.
+
+    A dated snapshot of an entry's model is certain if the entry's own rule matches it too.
+    """
+    name = model.lower()
+    dated = _DATED.fullmatch(name)
+    for wanted in (name, dated[1]) if dated else (name,):
         for seller in sellers:
             for entry in seller.models:
-                if matches(entry, model.lower()):
+                if wanted in _names(entry) and (wanted == name or entry.is_match(name)):
                     return entry, seller.id
     return None, " or ".join(seller.id for seller in sellers)
-
-
-def _named(entry: ModelInfo, name: str) -> bool:
-    """Whether ``name`` is the entry's id or one of its literal aliases."""
-    return name in _names(entry)
-
-
-def _snapshot(entry: ModelInfo, name: str) -> bool:
-    """Whether ``name`` is a dated snapshot of the entry's model that the entry's own rule matches."""
-    dated = _DATED.fullmatch(name)
-    return dated is not None and dated[1] in _names(entry) and entry.is_match(name)
 
 
 def _names(entry: ModelInfo) -> set[str]:
@@ -191,7 +185,14 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
     Raises:
         UnknownPrice: the model is not paid by tokens alone, or the price is not the seller's own.
     """
-    tables = [_token_prices(table) for table in _applicable(entry, today)]
+    tables: list[dict[str, Decimal | Tiered]] = [
+        {
+            kind: price
+            for kind, price in vars(table).items()
+            if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
+        }
+        for table in _applicable(entry, today)
+    ]
     name = f"{_TABLE} {seller}/{entry.id}"
     if not all("input_mtok" in prices and "output_mtok" in prices for prices in tables):
         raise UnknownPrice(f"{name} has no price for tokens")
@@ -227,15 +228,6 @@ def _applicable(entry: ModelInfo, today: date) -> Iterator[ModelPrice]:
         # The start date may begin later in the provider's time zone.
         if when is None or (isinstance(when, StartDateConstraint) and when.start_date < today):
             return
-
-
-def _token_prices(table: ModelPrice) -> dict[str, Decimal | Tiered]:
-    """Return the prices of a table that may apply to a call."""
-    return {
-        kind: price
-        for kind, price in vars(table).items()
-        if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
-    }
 
 
 def _highest_rates(
@@ -286,10 +278,8 @@ def price_entry(config: ModelConfig) -> PriceEntry:
     if config.price is not None:
         return PriceEntry(config.price, "config")
     if config.price_as is None and config.protocol is None:
-        return PriceEntry(
-            None, f"the config names none, and no table has one for provider {config.provider!r}"
-        )
-
+        reason = f"the config names none, and no table has one for provider {config.provider!r}"
+        return PriceEntry(None, reason)
     try:
         return look_up_price(config)
     except UnknownPrice as why:

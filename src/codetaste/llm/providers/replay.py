@@ -81,7 +81,12 @@ class ReplayModel:
         nth = self._next.get(request_key.key, 0)
         reply = None if self._mode == "record" else self._cassette.reply(request_key.key, nth)
         if reply is not None:
-            self._check_cap(reply, request)
+            output = None if reply.usage is None else reply.usage.output
+            if output is not None and output > request.max_output_tokens:
+                raise CassetteMiss(
+                    f"model {self.id}: the recorded reply has {output} output tokens, and the budget has "
+                    f"room for {request.max_output_tokens}; raise the budget, or record anew"
+                )
             self._next[request_key.key] = nth + 1
         elif self._inner is None or self._mode == "replay":
             raise self._miss(request_key)
@@ -116,15 +121,6 @@ class ReplayModel:
                     self._answered[line["call"]] = (line["key"], line["nth"])
                     self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
             self._loaded = True
-
-    def _check_cap(self, recorded: Reply, request: Request) -> None:
-        """Raise if the model could not have given this reply under the cap of ``request``."""
-        output = None if recorded.usage is None else recorded.usage.output
-        if output is not None and output > request.max_output_tokens:
-            raise CassetteMiss(
-                f"model {self.id}: the recorded reply has {output} output tokens, and the budget has room "
-                f"for {request.max_output_tokens}; raise the budget, or record anew"
-            )
 
     def _miss(self, request_key: RequestKey) -> CassetteMiss:
         times = self._cassette.count(request_key.key)

@@ -107,7 +107,16 @@ class ScriptedModel:
             return known
         scripted = await self._run_script(request)
         reply, billed = self._reply(request, scripted, call)
-        await self._bill(call, reply, billed)
+        line = {
+            "call": call,
+            "usage": usage_to_json(billed),
+            "cost_usd": None if self._price is None else str(self._price.cost_usd(billed)),
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "reply": reply_to_json(reply),
+        }
+        await self._ledger.append([line])
+        if self._billed is not None:
+            self._billed.add(call)
         await anyio.sleep(scripted.latency_s)
         if scripted.fault is not None:
             raise scripted.fault
@@ -134,7 +143,10 @@ class ScriptedModel:
         except CodetasteError:
             raise
         except (Exception, SystemExit) as error:
-            raise ModelRefused(f"the script of model {self.id!r} failed: {_describe_error(error)}") from error
+            frames = traceback.extract_tb(error.__traceback__)
+            place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+            problem = f"{type(error).__name__}: {error}{place}"
+            raise ModelRefused(f"the script of model {self.id!r} failed: {problem}") from error
         match output:
             case ScriptedReply():
                 return output
@@ -178,36 +190,15 @@ class ScriptedModel:
                 )
         return tuple(blocks)
 
-    async def _bill(self, call: str, reply: Reply, usage: Usage) -> None:
-        cost = None if self._price is None else str(self._price.cost_usd(usage))
-        line = {
-            "call": call,
-            "usage": usage_to_json(usage),
-            "cost_usd": cost,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "reply": reply_to_json(reply),
-        }
-        await self._ledger.append([line])
-        if self._billed is not None:
-            self._billed.add(call)
-
     def _find(self, call: str) -> Reply | None:
         for line in self._ledger.read():
             if line.get("call") == call:
                 try:
                     return reply_from_json(line["reply"])
                 except (KeyError, TypeError, ValueError) as error:
-                    raise JournalError(
-                        f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
-                    ) from error
+                    problem = f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
+                    raise JournalError(problem) from error
         return None
-
-
-def _describe_error(error: BaseException) -> str:
-    """Describe an error with the line of the script that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def _content_json(message: Message) -> str:
@@ -225,19 +216,14 @@ def _truncate(message: Message, cap: int) -> Message:
     for block in message.content:
         size = len(_content_json(Message("assistant", (block,))))
         if size > left:
-            fitting.extend(_truncate_block(block, left))
+            if isinstance(block, TextBlock):
+                text = block.text[:left]
+                while text and len(canonical_json(text)) > left:
+                    text = text[: len(text) * 3 // 4]
+                fitting.extend([TextBlock(text)] if text else [])
+            elif isinstance(block, ToolCall):
+                fitting.append(replace(block, arguments={}, fault="the reply was cut off inside this call"))
             break
         fitting.append(block)
         left -= size
     return Message("assistant", tuple(fitting))
-
-
-def _truncate_block(block: Block, left: int) -> list[Block]:
-    if isinstance(block, TextBlock):
-        text = block.text[:left]
-        while text and len(canonical_json(text)) > left:
-            text = text[: len(text) * 3 // 4]
-        return [TextBlock(text)] if text else []
-    if isinstance(block, ToolCall):
-        return [replace(block, arguments={}, fault="the reply was cut off inside this call")]
-    return []
