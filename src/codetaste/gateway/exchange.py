@@ -95,15 +95,8 @@ class Exchange:
         self._parts = request_parts(client_request.wire.protocol, client_request.wire.body)
         self._forwarded: ForwardedCall | None = None
         if (upstream := client_request.model.upstream) is not None:
-            self._forwarded = ForwardedCall(
-                client_request.model.id,
-                upstream,
-                partial(_body, client_request, self._parts),
-                headers=client_request.headers,
-                query=client_request.query,
-                streamed=client_request.wire.stream,
-                output=output,
-            )
+            encode = partial(_body, client_request, self._parts)
+            self._forwarded = ForwardedCall(client_request, upstream, encode, output)
         model = self._forwarded or client_request.model.metered.model
         self._model = _TrackedModel(model, output, session.ctx.budget)
 

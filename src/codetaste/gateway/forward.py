@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from codetaste.gateway.connection import ProviderResponse
+    from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
@@ -47,12 +48,9 @@ class ForwardedCall:
     """One request forwarded to ``upstream``, and its response to ``output``; a failed one may be sent again.
 
     Args:
-        model_id: the model's id in the config.
+        client_request: the client's request.
         upstream: the provider.
         encode: returns the body to be sent for a request.
-        headers: of the client's request, names in lower case.
-        query: of the client's request.
-        streamed: whether the client wants a stream.
         output: the response to the client.
     """
 
@@ -60,18 +58,14 @@ class ForwardedCall:
 
     def __init__(
         self,
-        model_id: str,
+        client_request: GatewayRequest,
         upstream: Upstream,
         encode: Callable[[Request], bytes],
-        *,
-        headers: Mapping[str, str],
-        query: str,
-        streamed: bool,
         output: ResponseStream,
     ) -> None:
-        self.id = model_id
+        self.id, self._streamed = client_request.model.id, client_request.wire.stream
+        self._headers, self._query = client_request.headers, client_request.query
         self._upstream, self._encode, self._output = upstream, encode, output
-        self._headers, self._query, self._streamed = headers, query, streamed
         self.end_delivered = False
         """Whether the client has received the provider's own end of the stream."""
 

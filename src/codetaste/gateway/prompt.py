@@ -168,15 +168,12 @@ def _without_markers(value: Any) -> Any:  # noqa: ANN401 - JSON data
         return {
             name: _without_markers(item)
             for name, item in value.items()
-            if not (name == "cache_control" and _is_marker(item))
+            if name != "cache_control"
+            or not isinstance(item, dict)
+            or item.get("type") != "ephemeral"
+            or len(str(item)) > _MAX_MARKER_CHARS
         }
     return [_without_markers(item) for item in value] if isinstance(value, list) else value
-
-
-def _is_marker(value: object) -> bool:
-    return (
-        isinstance(value, dict) and value.get("type") == "ephemeral" and len(str(value)) <= _MAX_MARKER_CHARS
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,33 +148,35 @@ async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> Asyn
 
 def unix_socket(path: Path) -> socket.socket:
     """Listen at ``path``; any user who can enter the folder may connect, as each request needs a token."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         # Via the folder's descriptor, as the whole path may exceed the length limit of a socket's name.
-        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
-        path.chmod(0o666)
-        listener.listen(_BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
+        with _listening(socket.AF_UNIX) as listener:
+            listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+            path.chmod(0o666)
     finally:
         os.close(folder)
-    listener.setblocking(False)  # noqa: FBT003 - its only argument
     return listener
 
 
 def loopback_socket() -> socket.socket:
     """Listen at a free port of the loopback."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
+    with _listening(socket.AF_INET) as listener:
         listener.bind(("127.0.0.1", 0))
+    return listener
+
+
+@contextmanager
+def _listening(family: socket.AddressFamily) -> Iterator[socket.socket]:
+    """Yield a socket to bind, which listens after the block; it is closed if that fails."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        yield listener
         listener.listen(_BACKLOG)
     except BaseException:
         listener.close()
         raise
     listener.setblocking(False)  # noqa: FBT003 - its only argument
-    return listener
 
 
 @contextmanager

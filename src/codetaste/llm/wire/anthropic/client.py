@@ -202,11 +202,7 @@ def wire_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Decode a reply that was not streamed.
-
-    Raises:
-        ModelError: the response is an error or malformed.
-    """
+    """Decode a reply that was not streamed."""
     if not isinstance(message, dict) or message.get("type") == "error":
         raise error_in_stream(message, started=False)
     return reply_from(message, request_id=request_id, taken=taken)
@@ -263,14 +259,7 @@ def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> 
 def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
-    """Return the error for a response with an error status.
-
-    Args:
-        status: the HTTP status.
-        body: parsed JSON, or text.
-        headers: of the response, names in lower case.
-        now: the current time, for a Retry-After that is a date.
-    """
+    """Return the error for a response with an error status."""
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     text, code = _message_and_code(body)
     message = one_line(text)

@@ -137,14 +137,7 @@ def parse_error_body(body: object) -> ErrorBody:
 def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
-    """Return the error for a response with an error status.
-
-    Args:
-        status: the HTTP status.
-        body: parsed JSON, or text.
-        headers: of the response, names in lower case.
-        now: the current time, for a Retry-After that is a date.
-    """
+    """Return the error for a response with an error status."""
     failure = parse_error_body(body)
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     if wait_s is None and status == _TOO_MANY:

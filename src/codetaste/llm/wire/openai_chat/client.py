@@ -147,11 +147,7 @@ def _repaired_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_reply(completion: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Decode a reply that was not streamed.
-
-    Raises:
-        ModelError: the response is an error or malformed.
-    """
+    """Decode a reply that was not streamed."""
     if not isinstance(completion, dict) or is_error(completion):
         raise error_in_stream(completion, accepted=True, started=False)
     choices = completion.get("choices")

@@ -53,11 +53,7 @@ _USAGE = "include_usage"
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     data = require_objects(body.get("messages"), "messages")
     tools = optional_objects(body.get("tools"), "tools")
@@ -75,8 +71,8 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         OPENAI_CHAT,
         body,
         system=system,
-        messages=_messages(data),
-        tools=(_tool(tool) for tool in tools if _is_own(tool)),
+        messages=tuple(_messages(data)),
+        tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
         options=options,
         include_usage=optional_flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
     )

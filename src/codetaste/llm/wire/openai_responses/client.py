@@ -115,11 +115,7 @@ def _repaired(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Decode a reply that was not streamed.
-
-    Raises:
-        ModelError: the response is an error or malformed.
-    """
+    """Decode a reply that was not streamed."""
     if not isinstance(response, dict) or response.get("error") or response.get("type") == "error":
         raise error_in_stream(response, accepted=True, started=False)
     return reply_from(response, request_id=request_id, taken=taken)

@@ -65,11 +65,7 @@ _OUTPUT = "_output"
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     given = body.get("input")
     one = [{"role": "user", "content": given}]
@@ -83,8 +79,8 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         OPENAI_RESPONSES,
         body,
         system=instructions if isinstance(instructions, str) else "",
-        messages=_messages(items),
-        tools=(_tool(tool) for tool in tools if tool.get("type") in _OWN),
+        messages=tuple(_messages(items)),
+        tools=tuple(_tool(tool) for tool in tools if tool.get("type") in _OWN),
         options=options,
         freeform=frozenset(tool["name"] for tool in tools if tool.get("type") == _FREEFORM),
     )
