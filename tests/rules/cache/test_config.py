@@ -40,7 +40,7 @@ def test_match_cache_is_stored_in_configured_folder(
         assert kept.exists() == (config.cache == kept)
     monkeypatch.setenv("XDG_CACHE_HOME", str(usual))
     assert scan(RulesConfig(), tree, warnings).count("foo") == 1
-    assert [*(usual / "codetaste" / "matches").glob("*/sheets/*")]
+    assert [*(usual / "codetaste" / "matches").glob("*/entries/*")]
     assert warnings == []
 
 

@@ -230,7 +230,7 @@ async def test_both_trees_cost_one_pass_over_the_union_of_their_files(
     ]
 
 
-async def test_cache_repeated_candidate_is_free_new_one_is_matched_alone(
+async def test_cache_repeated_rules_are_free_and_other_sets_are_scanned(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1)\n", "c.txt": "foo(1)\n"})
@@ -239,27 +239,11 @@ async def test_cache_repeated_candidate_is_free_new_one_is_matched_alone(
     renamed = Rule("other", FOO.languages, {**FOO.body, "id": "other", "metadata": {"nr": 1}})
     grep.asked.clear()
     assert (await scanner.scan([renamed, BAR], tree)).count("other") == 1
+    assert (await scanner.scan([BAR, FOO], tree)).count("bar") == 1
     assert grep.asked == []
     found = await scanner.scan([BAR, SOURCE], tree)
     assert found == await FullScanner(OpenGrep(engine)).scan([BAR, SOURCE], tree)
-    assert grep.asked[0] == (["source"], ["a.py", "b.py", "c.txt"])
-    grep.asked.clear()
-    assert await scanner.scan([SOURCE, BAR], tree) == found
-    assert grep.asked == []
-
-
-@pytest.mark.slow
-async def test_cache_rules_overflowing_a_file_together_are_not_combined(
-    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
-) -> None:
-    tree = make_tree({"many.py": "".join(f"foo({n})\n" for n in range(6000)), "a.py": "foo(1)\n"})
-    rules = [FOO, rule("foo-one", pattern="foo($X)")]
-    _, scanner = counting(engine, tmp_path / "cache")
-    apart = [await scanner.scan([each], tree) for each in rules]
-    assert [found.count(each.id) for found, each in zip(apart, rules, strict=True)] == [6001, 6001]
-    together_ = await scanner.scan(rules, tree)
-    assert together_ == await FullScanner(OpenGrep(engine)).scan(rules, tree)
-    assert together_.partial
+    assert grep.asked == [(["bar", "source"], ["a.py", "b.py", "c.txt"])]
 
 
 async def test_cache_file_changed_during_scan_is_not_stored(
@@ -281,7 +265,7 @@ async def test_cache_file_changed_during_scan_is_not_stored(
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
 
 
-async def test_new_rule_hanging_on_file_is_reported_beside_cached_rules(
+async def test_rule_hanging_on_file_is_reported_and_the_others_are_counted(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     statements = "".join(f"g{n % 7}(x{n})\n" for n in range(400))
@@ -289,7 +273,6 @@ async def test_new_rule_hanging_on_file_is_reported_beside_cached_rules(
     tree = make_tree({"slow.py": f"{statements}foo(1)\n", "quick.py": "foo(1)\n"})
     grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=6.0, pair_s=1.0))
     scanner = IncrementalScanner(grep, MatchStore(tmp_path / "cache", engine_cache_name(engine)))
-    await scanner.scan([FOO], tree)
     found = await scanner.scan([FOO, hang], tree)
     assert [(p.kind, p.rule_id, p.path) for p in found.problems] == [("timeout", "hang", "slow.py")]
     assert found.failures("hang")
@@ -309,10 +292,7 @@ async def test_an_answer_that_is_not_whole_is_not_remembered(
     grep, scanner = counting(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO, *RULES[-3:]], tree)).partial
     assert (await scanner.scan([FOO, *RULES[-3:]], tree)).partial
-    assert [rules for rules, _ in grep.asked] == [
-        ["foo", "broken", "too-new", "klingon"],
-        ["broken", "too-new", "klingon"],
-    ]
+    assert [rules for rules, _ in grep.asked] == [["foo", "broken", "too-new", "klingon"]] * 2
 
 
 def test_nothing_is_left_of_a_cache_but_the_cache(
