@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule
 from codetaste.rules.scan.full import FullScanner
 from codetaste.rules.scan.model import Scanner, ScanResult
-from support.rules.scan_cases import MakeTree, git, rule
+from support.rules.scan_cases import MakeTree, rule
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +82,6 @@ edits = st.one_of(
     st.tuples(st.just("mode"), paths, st.sampled_from([0o644, 0o755])),
     st.tuples(st.just("link"), paths, paths),
     st.tuples(st.just("ignore"), st.sampled_from([".gitignore", ".semgrepignore"]), st.sampled_from(IGNORES)),
-    st.tuples(st.just("track"), paths, st.just("")),
 )
 subsets = st.lists(st.sampled_from(RULES), min_size=1, max_size=7, unique_by=lambda each: each.id)
 mishaps = st.sampled_from(["", "", "", "flip", "cut", "lose", "new process", "tiny"])
@@ -93,9 +91,6 @@ steps = st.lists(st.tuples(st.lists(edits, max_size=3), subsets, mishaps), min_s
 def edit(tree: Path, what: str, name: str, how: object) -> None:
     """Do one edit, if it can be done."""
     path = tree / name
-    if what == "track":
-        subprocess.run(["git", "add", "-f", "--", path], cwd=tree, capture_output=True, check=False)
-        return
     if what == "sneak":
         if path.is_file() and not path.is_symlink():
             state, text = path.stat(), path.read_bytes()
@@ -138,13 +133,11 @@ def spoil(cache: Path, how: str, chance: random.Random) -> None:
 
 async def walk(
     engine: RuleEngine, place: Path, history: Sequence[tuple[list[tuple[str, str, object]], list[Rule], str]],
-    *, repository: bool, chance: random.Random
+    *, chance: random.Random
 ) -> None:  # fmt: skip
     """Live through ``history``, and compare after each step."""
     tree, cache = place / "tree", place / "cache"
     tree.mkdir()
-    if repository:
-        git(tree, "init", "-q")
     for name in PATHS[:6]:
         edit(tree, "write", name, CONTENTS[0])
     grep = OpenGrep(engine)
@@ -164,23 +157,19 @@ async def walk(
     assert await scanner().scan(rules, tree) == await ours.scan(rules, tree) == wanted
 
 
-def check(engine: RuleEngine, history: list[object], repository: bool, seed: int) -> None:
+def check(engine: RuleEngine, history: list[object], seed: int) -> None:
     with tempfile.TemporaryDirectory() as place:
-        anyio.run(
-            partial(walk, repository=repository, chance=random.Random(seed)), engine, Path(place), history
-        )
+        anyio.run(partial(walk, chance=random.Random(seed)), engine, Path(place), history)
 
 
-anything = given(history=steps, repository=st.booleans(), seed=st.integers(0, 1 << 32))
+anything = given(history=steps, seed=st.integers(0, 1 << 32))
 quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @settings(max_examples=6, suppress_health_check=quiet)
 @anything
-def test_it_says_what_a_full_scan_says(
-    engine: RuleEngine, history: list[object], repository: bool, seed: int
-) -> None:
-    check(engine, history, repository, seed)
+def test_it_says_what_a_full_scan_says(engine: RuleEngine, history: list[object], seed: int) -> None:
+    check(engine, history, seed)
 
 
 @pytest.mark.slow
@@ -188,9 +177,9 @@ def test_it_says_what_a_full_scan_says(
 @settings(max_examples=300, suppress_health_check=quiet)
 @anything
 def test_it_says_what_a_full_scan_says_hundreds_of_times(
-    engine: RuleEngine, history: list[object], repository: bool, seed: int
+    engine: RuleEngine, history: list[object], seed: int
 ) -> None:
-    check(engine, history, repository, seed)
+    check(engine, history, seed)
 
 
 class Counting:
