@@ -68,3 +68,7 @@ def test_sizes_are_sizes() -> None:
     assert RulesConfig.model_validate({"cache": "here"}).cache == Path("here")
     with pytest.raises(ValidationError, match="is not a size"):
         RulesConfig.model_validate({"cache_size": "0"})
+
+
+def test_the_former_name_of_the_time_limit_is_read() -> None:
+    assert RulesConfig.model_validate({"scan_limit": "4s"}).scan_timeout == 4
