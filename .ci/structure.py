@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 12
 MAX_LINES = 400
-MAX_FUNCTION_IMPORTS = 75
+MAX_FUNCTION_IMPORTS = 60
 MAX_FLOW_PARAMETERS = 5
 MAX_DOC_COLUMNS = 120
 SHARED_PREFIX = 3
@@ -43,33 +43,8 @@ WORDS = frozenset(
 PROSE_WORDS = frozenset(["whoever", "nobody", "somebody", "strangers", "deaf", "dear"])
 """In no docstring and no message."""
 LAYOUT_FILE = "benchmark/layout.py"
-LAYOUT = frozenset(
-    [
-        "prediction.diff",
-        "inference_metadata.json",
-        "agent_config.json",
-        "evaluation_result.json",
-        "scores.json",
-        "activity.json",
-        "rules_positive.yml",
-        "rules_negative.yml",
-        "rules_positive.sarif",
-        "rules_negative.sarif",
-        "test_output.txt",
-        "rule_output.txt",
-        "instances.csv",
-        "golden.diff",
-        "description.md",
-        "open_description.md",
-        "instance_metadata.json",
-        "default.semgrepignore",
-        "outputs",
-        "evaluation",
-        "transcripts",
-    ]
-)
-"""Names of the published layout and of a run's folder: literals of one file."""
-PROTOCOLS = {"openai-chat": 2}
+"""Names of the published layout and of a run's folder are its constants ``…_FILE(S)`` and ``…_FOLDER(S)``."""
+PROTOCOLS = {"openai-chat": 2, "openai-responses": 1, "openai": 5, "anthropic": 11}
 """In how many files at most a protocol is named."""
 
 
@@ -81,7 +56,8 @@ class Module:
         self.text = path.read_text("utf-8")
         self.tree = ast.parse(self.text)
         parts = ["codetaste", *path.relative_to(package).with_suffix("").parts]
-        self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        self.is_package = parts[-1] == "__init__"
+        self.name = ".".join(parts[:-1] if self.is_package else parts)
 
 
 def folder_faults(package: Path) -> Iterator[str]:
@@ -122,10 +98,13 @@ def imported(module: Module, names: frozenset[str]) -> set[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            # One dot is the module's own package, which is the module itself if that is an __init__.
+            folder = module.name.split(".")[: -node.level + module.is_package or None] if node.level else []
+            origin = ".".join([*folder, *filter(None, [node.module])])
             for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                found.add(inner if inner in names else node.module)
+                inner = f"{origin}.{alias.name}"
+                found.add(inner if inner in names else origin)
     return (found & names) - {module.name}
 
 
@@ -196,7 +175,7 @@ def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.attr, node.lineno
         elif isinstance(node, ast.alias) and node.asname:
             yield node.asname, node.lineno
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             yield node.name, node.lineno
 
 
@@ -214,33 +193,49 @@ def word_faults(modules: list[Module]) -> Iterator[str]:
                     yield f"{module.path}:{node.lineno}: a text has the word {word!r}"
 
 
+def texts(module: Module) -> Iterator[tuple[str, int]]:
+    """Yield every literal text of a module that is no docstring, with its line."""
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value, node.lineno
+
+
+def layout_names(modules: list[Module]) -> set[str]:
+    """Return the file and folder names that the module of the published layout defines."""
+    found: set[str] = set()
+    for module in modules:
+        if module.path != LAYOUT_FILE:
+            continue
+        for node in module.tree.body:
+            if isinstance(node, ast.Assign) and re.search(r"_(FILE|FOLDER)S?$", ast.unparse(node.targets[0])):
+                values = [node.value, *(node.value.values if isinstance(node.value, ast.Dict) else [])]
+                found |= {
+                    value.value.rpartition("/")[2]
+                    for value in values
+                    if isinstance(value, ast.Constant) and isinstance(value.value, str)
+                }
+    return found
+
+
 def literal_faults(modules: list[Module]) -> Iterator[str]:
     """Check that names of the published layout and of protocols stand where they belong."""
+    layout = layout_names(modules)
     places: defaultdict[str, set[str]] = defaultdict(set)
     for module in modules:
-        documentation = {
-            id(node.body[0].value)
-            for node in ast.walk(module.tree)
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.body
-            and isinstance(node.body[0], ast.Expr)
-        }
-        for node in ast.walk(module.tree):
-            if (
-                not isinstance(node, ast.Constant)
-                or not isinstance(node.value, str)
-                or id(node) in documentation
-            ):
-                continue
-            if node.value in PROTOCOLS:
-                places[node.value].add(module.path)
-            if (
-                module.path != LAYOUT_FILE
-                and not module.path.startswith("sandbox/")
-                and LAYOUT & set(node.value.split("/"))
-                and " " not in node.value
-            ):
-                yield f"{module.path}:{node.lineno}: {node.value!r} is a name of {LAYOUT_FILE}"
+        for text, line in texts(module):
+            if text in PROTOCOLS:
+                places[text].add(module.path)
+            # What is on a floor below the layout cannot mean its names: "outputs" there is a word.
+            below = module.path == LAYOUT_FILE or module.path.startswith("sandbox/")
+            if not below and " " not in text and layout & set(text.split("/")):
+                yield f"{module.path}:{line}: {text!r} is a name of {LAYOUT_FILE}"
     for name, where in places.items():
         if len(where) > PROTOCOLS[name]:
             yield f"{name!r} is named in {len(where)} files: {', '.join(sorted(where))}"

@@ -99,8 +99,8 @@ def test_an_archive_is_taken_as_its_folder_is(
             if path.is_file():
                 archive.write(path, f"{top}{path.relative_to(made.root)}")
     codetaste("import", "outputs.zip", "--name", "taken")
-    before = [record.ifr for record in read_outputs(made.root).records]
-    assert [record.ifr for record in read_outputs(tmp_path / "runs/taken").records] == before
+    before = [record.scores.ifr for record in read_outputs(made.root).records]
+    assert [record.scores.ifr for record in read_outputs(tmp_path / "runs/taken").records] == before
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["taken"]
 
 
@@ -161,7 +161,9 @@ def test_names_that_no_folder_should_have_become_plain_and_stay_apart(
     codetaste("import", made.root, "--name", "taken")
     folders = {path.name for path in (tmp_path / "runs/taken/outputs/open/direct" / PATH).iterdir()}
     assert folders == {"a_b", "a_b-2", "a_", "org_a_b"}
-    found: dict[str, Any] = {r.agent: r.ifr_plus for r in read_outputs(tmp_path / "runs/taken").records}
+    found: dict[str, Any] = {
+        r.agent: r.scores.ifr_plus for r in read_outputs(tmp_path / "runs/taken").records
+    }
     assert found == {"a b": 0.0, "a_b": 0.25, "a\\x1b": 0.5, "org/a b": 0.75}
 
 

@@ -170,7 +170,7 @@ async def test_internal_error_is_hidden_from_client_and_fails_job(
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr("codetaste.gateway.exchange.PROTOCOLS", {"anthropic": broken})
+    monkeypatch.setattr("codetaste.gateway.exchange.SERVERS", {"anthropic": broken})
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway) as (access, client):

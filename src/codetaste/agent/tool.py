@@ -18,6 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
+from pydantic import ConfigDict, Field, ValidationError, create_model
+
 from codetaste.core.imports import load_object
 from codetaste.errors import ConfigError, ToolError
 from codetaste.llm.messages import ToolSpec
@@ -158,8 +160,6 @@ def _make(
 
 def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:
     """Return a pydantic model of all parameters except the first, the agent's context."""
-    from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 - heavy
-
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
         raise TypeError(f"tool {function.__name__}: its first parameter is the agent's context")
@@ -201,8 +201,6 @@ def _without_titles(node: Any) -> Any:  # noqa: ANN401 - JSON data
 
 
 def _check(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    from pydantic import ValidationError  # noqa: PLC0415 - heavy
-
     try:
         checked = tool.arguments.model_validate(dict(arguments))
     except ValidationError as error:

@@ -65,6 +65,7 @@ IGNORE_FILE = "assets/default.semgrepignore"
 INSTANCE_METADATA_FILE = "instance_metadata.json"
 BASELINES_FOLDER = "baseline_results"
 RULES_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
+GOLDEN_PATCH_FILE = "golden.diff"
 DESCRIPTION_FILES = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
 
 # Folders of a run.
@@ -117,7 +118,7 @@ def description_path(root: Path, instance: Instance, track: Track) -> Path:
 
 def golden_path(root: Path, instance: Instance) -> Path:
     """Return the path of the golden patch of ``instance`` in the benchmark ``root``."""
-    return root / "assets/diffs" / instance.path / "golden.diff"
+    return root / "assets/diffs" / instance.path / GOLDEN_PATCH_FILE
 
 
 def environment_folder(root: Path, instance: Instance) -> Path:

@@ -1,7 +1,4 @@
-"""Background tasks of a block that run to its very end, also while a cancelled block cleans up.
-
-An exception of the block is raised as it is, not wrapped in an exception group.
-"""
+"""Concurrent tasks and threads: background tasks, calls from a thread to the event loop, ``gather``."""
 
 from __future__ import annotations
 
@@ -56,7 +53,10 @@ class BackgroundTasks:
 
 @asynccontextmanager
 async def background_tasks() -> AsyncIterator[BackgroundTasks]:
-    """Open a block with background tasks; give the object that starts them."""
+    """Open a block whose background tasks run to its very end, also while a cancelled block cleans up.
+
+    An exception of the block is raised as it is, not wrapped in an exception group.
+    """
     fault: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         starter = BackgroundTasks(tasks)

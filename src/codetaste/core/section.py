@@ -1,14 +1,13 @@
-"""Format pydantic validation errors of a TOML file: one line per error, with the key as in the file."""
+"""Sections of a TOML file as pydantic models: their base class, and one line for each validation error."""
 
 from __future__ import annotations
 
-import difflib
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from codetaste.core.text import quoted
+from codetaste.core.text import did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,19 +57,6 @@ def validation_messages(
             shown_value = isinstance(value, dict | list) or repr(value) in message
             suffix = "" if shown_value else f" (it is {value!r})"
             yield f"{key}: {message}{suffix}" if key else f"{message}{suffix}"
-
-
-_MAX_LISTED = 20
-"""Maximum number of listed names: there may be thousands of jobs."""
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return " (did you mean 'x'?)" for the closest of ``known``, else a list of the known names, or ""."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    if near:
-        return f" (did you mean {near[0]!r}?)"
-    some, more = sorted(known)[:_MAX_LISTED], len(known) - _MAX_LISTED
-    return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""
 
 
 def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:

@@ -1,9 +1,17 @@
-"""Text for people: one line, shortened, printable, plural."""
+"""Text for people: one line, shortened, printable, plural; the name that was probably meant."""
 
 from __future__ import annotations
 
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _MAX_CHARS = 300
 _MAX_NAME_CHARS = 120
+_MAX_LISTED = 20
+"""Maximum number of listed names: there may be thousands of jobs."""
 
 
 def one_line(text: object, limit: int = _MAX_CHARS) -> str:
@@ -41,3 +49,12 @@ def quoted(text: str) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """Format a count with its noun: "1 repository", "1,600 trials"."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return " (did you mean 'x'?)" for the closest of ``known``, else a list of the known names, or ""."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    if near:
+        return f" (did you mean {near[0]!r}?)"
+    some, more = sorted(known)[:_MAX_LISTED], len(known) - _MAX_LISTED
+    return f" (known: {', '.join(some)}{f', … and {more} more' if more > 0 else ''})" if known else ""

@@ -102,7 +102,7 @@ def passes(tests: TestCounts, baseline: PassThresholds) -> bool:
     return tests.failed <= baseline.max_failed and tests.passed >= baseline.min_passed
 
 
-def alignment(passed: bool | None, rate: float | None) -> float | None:
+def alignment(passed: float | None, rate: float | None) -> float | None:
     """A = PASS × IFR (CodeTaste §4.1); with IFR⁺ it is A⁺, with IFR⁻ it is A⁻ (A.5).
 
     None if PASS or the rate is None.

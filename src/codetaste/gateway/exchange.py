@@ -16,6 +16,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
 from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
+from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.error_codes import ErrorKind
 from codetaste.llm.wire.error_responses import error_response
 from codetaste.llm.wire.protocols import PROTOCOLS
@@ -168,13 +169,13 @@ class Exchange:
 
     async def _send_reply(self, reply: Reply) -> list[Any]:
         """Send a model's reply in the client's protocol; return it as messages of that protocol."""
-        wire, serving = self._request.wire, PROTOCOLS[self._request.wire.protocol]
+        wire, server = self._request.wire, SERVERS[self._request.wire.protocol]
         name = f"{self._session.ctx.attempt}-{self._number}"
-        head = {serving.request_id_header: f"req_{name}", "cache-control": "no-store"}
-        whole = serving.write_reply(reply, wire, name=name)
+        head = {PROTOCOLS[wire.protocol].request_id_header: f"req_{name}", "cache-control": "no-store"}
+        whole = server.write_reply(reply, wire, name=name)
         if wire.stream:
             self._output.start(200, {"content-type": "text/event-stream", **head})
-            for event in serving.stream_reply(reply, wire, name=name):
+            for event in server.stream_reply(reply, wire, name=name):
                 await self._output.write(event)
         else:
             body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
@@ -232,7 +233,7 @@ def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: 
     wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
     used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = PROTOCOLS[wire.protocol].capped_body(wire, request.max_output_tokens, used or caps)
+    body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, used or caps)
     sent = {**body, "model": client_request.model.name, **client_request.model.fixed_options}
     return encode_body(wire.protocol, wire.body, parts, sent)
 

@@ -15,6 +15,7 @@ import anyio.lowlevel
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
 from codetaste.llm.wire.usage_tap import UsageTap
@@ -121,7 +122,7 @@ class ForwardedCall:
             if not streamed and kind != _JSON_BODY:
                 shown = one_line((await _read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
-            tap = UsageTap(protocol, streamed=streamed, request_id=name)
+            tap = UsageTap(protocol.name, streamed=streamed, request_id=name)
             if streamed:
                 await self._stream(chunks, tap, head)
                 tapped = tap.result()
@@ -172,7 +173,7 @@ class ForwardedCall:
         content: Any = text
         with suppress(MalformedReply):
             content = read_json(text)
-        error = self._upstream.protocol.error_from(response.status, content, response.headers)
+        error = CLIENTS[self._upstream.protocol.name].error_from(response.status, content, response.headers)
         kind = response.headers.get("content-type", "application/json")
         setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from codetaste.gateway.app import GatewayApp
     from codetaste.gateway.upstream import GatewayModel
-    from codetaste.llm.wire.common.request import ProtocolName
+    from codetaste.llm.wire.protocols import ProtocolName
     from codetaste.orchestration.job import JobContext
 
 __all__ = ["Gateway", "GatewaySession", "open_gateway"]

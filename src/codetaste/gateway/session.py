@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from codetaste.gateway.prompt import SessionTokenCounts
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.messages import Reply
-    from codetaste.llm.wire.common.request import ProtocolName, WireRequest
+    from codetaste.llm.wire.common.request import WireRequest
+    from codetaste.llm.wire.protocols import ProtocolName
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.cost import BudgetSnapshot
     from codetaste.orchestration.job import JobContext

@@ -9,6 +9,7 @@ from codetaste.core.paths import trust_store
 from codetaste.gateway.prompt import TokenCounts
 from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
 from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for
+from codetaste.llm.wire.codecs import CLIENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ class Upstream:
         }
         own = {"content-type": "application/json", "accept-encoding": "identity"}
         default = {**_DEFAULT_HEADERS, **self.protocol.default_headers}
-        return {**default, **forwarded, **own, **self.protocol.key_headers(self.api_key)}
+        return {**default, **forwarded, **own, **CLIENTS[self.protocol.name].key_headers(self.api_key)}
 
     def timeouts_s(self, *, streamed: bool) -> dict[str, float]:
         """Return the timeouts of one request in seconds; without a stream, read and write may take it all."""

@@ -12,13 +12,16 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import tomli
 from pydantic import ValidationError
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.core.paths import resource_dir
-from codetaste.core.section import did_you_mean, validation_messages
+from codetaste.core.section import validation_messages
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
+from codetaste.harness.published import published_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,8 +119,6 @@ def read_adapter(folder: Path) -> Adapter:
         raise ConfigError(f"{folder}: the name of an agent's folder may have only letters, digits and -")
     if not (folder / MANIFEST_FILE).is_file():
         if (folder / AGENT_CONFIG_FILE).is_file():
-            from codetaste.harness.published import published_manifest  # noqa: PLC0415 - seldom
-
             return Adapter(name, folder, published_manifest(folder), _digest(folder), published=True)
         raise ConfigError(f"{folder}: contains neither {MANIFEST_FILE} nor {AGENT_CONFIG_FILE}")
     manifest = _read_manifest(folder / MANIFEST_FILE)
@@ -132,8 +133,6 @@ def read_adapter(folder: Path) -> Adapter:
 
 
 def _read_manifest(path: Path) -> AgentManifest:
-    import tomli  # noqa: PLC0415 - only here
-
     try:
         raw = tomli.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
-from codetaste.llm.wire.common.request import ProtocolName
+from codetaste.core.text import did_you_mean
+from codetaste.llm.wire.protocols import ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self
@@ -125,7 +126,7 @@ class AgentManifest(Section):
     about: str = ""
     """Description for users."""
     install: str = "install.sh"
-    """The script that installs it; see docs/adding-an-agent.md. "" if there is nothing to install."""
+    """The script that installs it; see docs/guide/adding-an-agent.md. "" if there is nothing to install."""
     run: str = "run.sh"
     """The script that runs it; it prints its version if called with --version."""
     env: dict[str, str] = Field(default_factory=dict)
@@ -193,8 +194,6 @@ class AgentManifest(Section):
         Raises:
             ValueError: its arguments are one line for each mistake.
         """
-        from codetaste.core.section import did_you_mean  # noqa: PLC0415 - only for error messages
-
         wrong = [
             f"{name}: unknown option{did_you_mean(name, list(self.options))}"
             for name in given

@@ -12,8 +12,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from codetaste.core.section import Section, toml_to_json
 from codetaste.core.units import Seconds
 from codetaste.llm.price import Price, cache_write_factor, fill_cache_write_price
-from codetaste.llm.wire.common.request import ProtocolName
-from codetaste.llm.wire.protocols import PROTOCOLS
+from codetaste.llm.wire.protocols import PROTOCOLS, ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self

@@ -13,8 +13,8 @@ from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.layout import GOLDEN, NULL
-from codetaste.core.section import Section, did_you_mean, validation_messages
-from codetaste.core.text import quoted
+from codetaste.core.section import Section, validation_messages
+from codetaste.core.text import did_you_mean, quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.errors import ConfigError
 from codetaste.evaluation.config import EvaluateConfig

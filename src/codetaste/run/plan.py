@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import Track
 from codetaste.console import notify
-from codetaste.core.section import did_you_mean
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.flows.discover import plan as discovery
 from codetaste.flows.evaluate.plan import evaluation_tasks

@@ -43,16 +43,24 @@ def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
     )
     made.null()
     record = only(made.root)
-    assert (record.run, record.source, record.agent) == ("checkout", TrialSource.PUBLISHED, "a")
+    assert (record.run, record.metadata.source, record.agent) == ("checkout", TrialSource.PUBLISHED, "a")
     assert (record.track, record.mode, record.instance, record.repository) == ("open", "plan", ID, "Made/Up")
-    assert (record.model, record.harness, record.finish_reason) == ("sonnet", "claude-code", "success")
-    assert (record.status, record.why) == (TrialStatus.SCORED, "")
-    assert (record.ifr, record.ifr_plus, record.ifr_minus) == (7 / 10, 3 / 4, 4 / 6)
-    assert (record.tests, record.passed) == (TestCounts(20, 1, 0, 21), True)
-    assert (record.added, record.removed, record.edited) == (3, 2, 5)
-    assert (record.prec, record.prec_plus, record.prec_minus) == (3 / 5, 2 / 3, 1 / 2)
-    assert (record.cost_usd, record.time_s, record.turns) == (1.75, 660.0, 7)
-    assert (record.alignment, record.alignment_plus, record.alignment_minus) == (0.7, 3 / 4, 4 / 6)
+    assert (record.metadata.model, record.metadata.harness, record.metadata.finish_reason) == (
+        "sonnet",
+        "claude-code",
+        "success",
+    )
+    assert (record.scores.status, record.scores.why) == (TrialStatus.SCORED, "")
+    assert (record.scores.ifr, record.scores.ifr_plus, record.scores.ifr_minus) == (7 / 10, 3 / 4, 4 / 6)
+    assert (record.scores.tests, record.scores.passed) == (TestCounts(20, 1, 0, 21), True)
+    assert (record.scores.added, record.scores.removed, record.scores.edited) == (3, 2, 5)
+    assert (record.scores.prec, record.scores.prec_plus, record.scores.prec_minus) == (3 / 5, 2 / 3, 1 / 2)
+    assert (record.metadata.cost_usd, record.metadata.time_s, record.metadata.turns) == (1.75, 660.0, 7)
+    assert (record.scores.alignment, record.scores.alignment_plus, record.scores.alignment_minus) == (
+        0.7,
+        3 / 4,
+        4 / 6,
+    )
 
 
 @pytest.mark.parametrize("root", ["", "outputs", "outputs/open", "outputs/open/plan"])
@@ -66,7 +74,12 @@ def test_a_checkout_its_outputs_a_track_and_a_mode_read_the_same(
     )
     for named in (made.root.parent / root, Path()):
         record = only(named)
-        assert (record.run, record.track, record.mode, record.prec) == ("checkout", "open", "plan", 3 / 5)
+        assert (record.run, record.track, record.mode, record.scores.prec) == (
+            "checkout",
+            "open",
+            "plan",
+            3 / 5,
+        )
         monkeypatch.chdir(named)
 
 
@@ -74,15 +87,15 @@ def test_owners_without_track_and_mode_take_them_from_the_metadata(made: Outputs
     made.trial(at="instructed/direct")
     bare = (made.root / "instructed/direct").rename(tmp_path / "bare")
     record = only(bare)
-    assert (record.track, record.mode, record.prec) == ("instructed", "direct", None)
-    assert "null agent" in record.notes[0] or "pseudo" in record.notes[0]
+    assert (record.track, record.mode, record.scores.prec) == ("instructed", "direct", None)
+    assert "null agent" in record.scores.notes[0] or "pseudo" in record.scores.notes[0]
 
 
 def test_read_step_costs_are_equal_wherever_mode_is_recorded(made: Outputs, tmp_path: Path) -> None:
     folder = made.trial(at="open/plan")
     write(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
-    cost = only(made.root).cost_usd
-    assert only((made.root / "open/plan").rename(tmp_path / "bare")).cost_usd == cost
+    cost = only(made.root).metadata.cost_usd
+    assert only((made.root / "open/plan").rename(tmp_path / "bare")).metadata.cost_usd == cost
     assert cost is not None
     assert cost > 0.5
 
@@ -91,7 +104,7 @@ def test_the_pseudo_agents_belong_to_no_track(made: Outputs) -> None:
     made.null()
     (record,) = read_outputs(made.root).records
     assert record.pseudo
-    assert (record.track, record.mode, record.ifr, record.prec) == ("", "direct", 0.0, 0.0)
+    assert (record.track, record.mode, record.scores.ifr, record.scores.prec) == ("", "direct", 0.0, 0.0)
     assert record.published is not None
 
 
@@ -114,7 +127,12 @@ def test_what_the_published_harness_would_count_stands_beside(made: Outputs) -> 
     assert (record.published.passed, record.published.alignment) == (0.0, 0.0)
     assert (record.published.prec, record.published.cost_usd) == (3 / 5, None)
     # As we count: no rules is no rate, no test output is no test run.
-    assert (record.ifr, record.ifr_plus, record.passed, record.cost_usd) == (None, None, None, None)
+    assert (record.scores.ifr, record.scores.ifr_plus, record.scores.passed, record.metadata.cost_usd) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert [problem.kind for problem in read.problems] == [ProblemKind.RULES]
 
 
@@ -133,7 +151,7 @@ def test_what_the_published_harness_cannot_load_or_place_it_drops(
     made.trial(**wrong)
     (record,) = read_outputs(made.root).records
     assert record.published is None
-    assert (record.status, record.ifr) == (TrialStatus.SCORED, 0.7)
+    assert (record.scores.status, record.scores.ifr) == (TrialStatus.SCORED, 0.7)
 
 
 def test_runs_of_a_baseline_come_before_the_single_runs_of_the_metadata(made: Outputs) -> None:
@@ -141,7 +159,7 @@ def test_runs_of_a_baseline_come_before_the_single_runs_of_the_metadata(made: Ou
     made.null()
     made.baselines((21, 0))
     record = only(made.root)
-    assert record.passed is False
+    assert record.scores.passed is False
     assert record.published is not None
     assert record.published.passed == 0.0
 
@@ -150,8 +168,8 @@ def test_test_runs_without_a_result_are_a_crash(made: Outputs) -> None:
     folder = made.trial(tests=None)
     (folder / "evaluation/test_output.txt").write_text("Killed")
     (record,) = read_outputs(made.root).records
-    assert record.tests == TestCounts(0, 0, error="the test run gave no result")
-    assert record.passed is False
+    assert record.scores.tests == TestCounts(0, 0, error="the test run gave no result")
+    assert record.scores.passed is False
 
 
 def test_our_own_scores_come_first(made: Outputs) -> None:
@@ -160,13 +178,21 @@ def test_our_own_scores_come_first(made: Outputs) -> None:
     (folder / "evaluation/rules_positive.sarif").unlink()
     write(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
     record = only(made.root)
-    assert (record.source, record.ifr, record.prec, record.added, record.passed) == (
-        *(TrialSource.CODETASTE, 0.5, 0.25, 4, False),
+    assert (
+        record.metadata.source,
+        record.scores.ifr,
+        record.scores.prec,
+        record.scores.added,
+        record.scores.passed,
+    ) == (*(TrialSource.CODETASTE, 0.5, 0.25, 4, False),)
+    assert (record.metadata.turns, record.metadata.tool_calls, record.scores.scored_by) == (
+        3,
+        9,
+        "codetaste 0.6.0, opengrep 1.30.0",
     )
-    assert (record.turns, record.tool_calls, record.scored_by) == (3, 9, "codetaste 0.6.0, opengrep 1.30.0")
     assert record.activity is not None
     assert (record.activity.commands, record.activity.ran_tests) == (5, True)
-    assert record.notes == ("a note",)
+    assert record.scores.notes == ("a note",)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +208,7 @@ def test_read_unscored_patch_preserves_reason(made: Outputs, status: str, read_a
     folder = made.trial()
     write(folder / "evaluation/scores.json", scores(status=status, reason="because", ifr=None))
     (record,) = read_outputs(made.root).records
-    assert (record.status, record.why, record.ifr) == (read_as, "because", None)
+    assert (record.scores.status, record.scores.why, record.scores.ifr) == (read_as, "because", None)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +221,7 @@ def test_a_patch_that_was_too_large_to_be_read_is_known_by_its_size(
     told = {"patch_sha256": "", "patch_bytes": size or (folder / "prediction.diff").stat().st_size}
     write(folder / "evaluation/scores.json", scores(status="too_large", **told))
     (record,) = read_outputs(made.root).records
-    assert record.status is read_as
+    assert record.scores.status is read_as
 
 
 def test_attempts_are_trials_of_their_own(made: Outputs) -> None:
@@ -203,7 +229,7 @@ def test_attempts_are_trials_of_their_own(made: Outputs) -> None:
     made.null()
     made.trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
     read = read_outputs(made.root)
-    found = [(r.agent, r.attempt, r.ifr) for r in read.records if not r.pseudo]
+    found = [(r.agent, r.attempt, r.scores.ifr) for r in read.records if not r.pseudo]
     assert found == [("a", 1, 0.7), ("a", 2, 1.0)]
     second = next(record for record in read.records if record.attempt == 2)
     assert second.folder == first / "attempt-2"
@@ -219,7 +245,7 @@ def test_read_trial_without_evaluation_has_status_and_reason(made: Outputs) -> N
     (refused / "evaluation/rule_output.txt").write_text("…\nerror: patch failed: a.py:3\n")
     for folder in (no_patch, empty, waiting, refused):
         (folder / "evaluation/evaluation_result.json").unlink()
-    found = {r.agent: (r.status, r.why) for r in read_outputs(made.root).records}
+    found = {r.agent: (r.scores.status, r.scores.why) for r in read_outputs(made.root).records}
     assert found["none"] == (TrialStatus.FAILED, "it left no patch (no credit)")
     assert found["empty"] == (TrialStatus.FAILED, "it left an empty patch (timeout)")
     assert found["waiting"][0] is TrialStatus.NOT_SCORED
@@ -249,7 +275,7 @@ def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in journal)
     (run / "journal.jsonl").write_text(text + '{"event":"ended","key":"infer/a/torn')
     records = [record for record in read_outputs(run).records if not record.pseudo]
-    found = {(r.agent, r.mode, r.attempt): (r.status, r.why) for r in records}
+    found = {(r.agent, r.mode, r.attempt): (r.scores.status, r.scores.why) for r in records}
     assert found == {
         ("a", "direct", 1): (TrialStatus.SCORED, ""),
         ("a", "plan", 1): (TrialStatus.FAILED, "because"),
@@ -257,7 +283,7 @@ def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
         ("a", "direct", 3): (TrialStatus.NOT_SCORED, "it has not ended (running)"),
         ("b", "direct", 1): (TrialStatus.REFUSED, "because"),
     }
-    assert {r.model for r in records if r.agent == "a"} == {"sonnet"}
+    assert {r.metadata.model for r in records if r.agent == "a"} == {"sonnet"}
     assert {r.repository for r in records if r.agent == "a"} == {"/".join(PATH.split("/")[:2])}
     assert next(r for r in records if r.agent == "b").repository == "other/one"
 

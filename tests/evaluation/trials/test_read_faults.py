@@ -37,7 +37,12 @@ def read(
     found = read_outputs(made.root, benchmark)
     records = {record.agent: record for record in found.records}
     sound = records["sound"]
-    assert (sound.status, sound.ifr, sound.prec, sound.passed) == (TrialStatus.SCORED, 0.7, 3 / 5, True)
+    assert (sound.scores.status, sound.scores.ifr, sound.scores.prec, sound.scores.passed) == (
+        TrialStatus.SCORED,
+        0.7,
+        3 / 5,
+        True,
+    )
     for problem in found.problems:
         assert str(problem).isprintable()
         assert "sound/" not in problem.location
@@ -126,7 +131,7 @@ def test_a_fault_in_one_trial_is_named_with_its_file(made: Outputs, case: str) -
     spoil, status, kind, name = CASES[case]
     spoil(made.trial("bad"))
     records, problems = read(made)
-    assert records["bad"].status is status
+    assert records["bad"].scores.status is status
     assert [(p.kind, p.location) for p in problems] == [(kind, f"open/direct/{PATH}/bad/{name}")]
 
 
@@ -140,9 +145,9 @@ def test_a_scan_that_is_not_there_is_no_measurement(made: Outputs, way: str) -> 
     else:
         path.write_bytes(path.read_bytes()[:-3])
     record = read(made)[0]["bad"]
-    assert (record.status, record.ifr, record.ifr_minus) == (PARTIAL, None, None)
-    assert record.why.startswith(f"rules_negative.sarif is {way}")
-    assert record.why.endswith("no match is no measurement")
+    assert (record.scores.status, record.scores.ifr, record.scores.ifr_minus) == (PARTIAL, None, None)
+    assert record.scores.why.startswith(f"rules_negative.sarif is {way}")
+    assert record.scores.why.endswith("no match is no measurement")
     assert record.published is not None
     assert record.published.ifr_minus == 1.0
 
@@ -152,14 +157,18 @@ def test_read_outputs_with_deleted_sarif_preserve_counts(made: Outputs) -> None:
     for path in folder.glob("evaluation/*.sarif"):
         path.unlink()
     record = read(made)[0]["bad"]
-    assert (record.status, record.ifr, record.prec) == (SCORED, 1.0, None)
+    assert (record.scores.status, record.scores.ifr, record.scores.prec) == (SCORED, 1.0, None)
 
 
 def test_a_patch_of_300_mb_is_named_and_not_read(made: Outputs) -> None:
     folder = made.trial("bad")
     os.truncate(folder / "prediction.diff", 300_000_000)
     records, (problem,) = read(made)
-    assert (records["bad"].status, records["bad"].ifr, records["bad"].added) == (SCORED, 0.7, None)
+    assert (records["bad"].scores.status, records["bad"].scores.ifr, records["bad"].scores.added) == (
+        SCORED,
+        0.7,
+        None,
+    )
     assert (problem.kind, problem.text) == (
         *(ProblemKind.SIZE, "has 300,000,000 bytes; more than 67,108,864 are not read"),
     )
@@ -169,7 +178,7 @@ def test_a_result_that_spans_everything_costs_no_memory(made: Outputs) -> None:
     folder = made.trial("bad")
     (folder / "evaluation/rules_positive.sarif").write_bytes(sarif(("src/a.py", 1, 10**15)))
     records, (problem,) = read(made)
-    assert (records["bad"].prec, problem.kind) == (None, ProblemKind.NUMBER)
+    assert (records["bad"].scores.prec, problem.kind) == (None, ProblemKind.NUMBER)
 
 
 def test_links_are_followed_only_to_files_below_the_root(made: Outputs, tmp_path: Path) -> None:
@@ -185,9 +194,9 @@ def test_links_are_followed_only_to_files_below_the_root(made: Outputs, tmp_path
     (folder.parent / "linked").symlink_to(tmp_path)
     (folder.parent / "round").symlink_to("round")
     records, problems = read(made)
-    assert records["within"].cost_usd == 1.25
-    assert records["out"].cost_usd is None
-    assert records["folder"].ifr is None
+    assert records["within"].metadata.cost_usd == 1.25
+    assert records["out"].metadata.cost_usd is None
+    assert records["folder"].scores.ifr is None
     places = {Path(p.location).relative_to(f"open/direct/{PATH}").as_posix() for p in problems}
     assert places == {f"out/{METADATA}", f"folder/{RESULT}", "linked"}
     assert {p.kind for p in problems} == {ProblemKind.LINK}
@@ -217,7 +226,7 @@ def test_damaged_runs_of_a_baseline_are_named(made: Outputs) -> None:
 def test_an_agent_whose_id_made_folders_is_read_all_the_same(made: Outputs) -> None:
     made.trial("org/model")
     records, problems = read(made)
-    assert records["org/model"].ifr == 0.7
+    assert records["org/model"].scores.ifr == 0.7
     assert {p.kind for p in problems} == {ProblemKind.NAME}
 
 
@@ -242,7 +251,7 @@ def test_instances_that_the_benchmark_does_not_have_are_left_out(made: Outputs) 
 def test_an_evaluation_of_other_commits_than_the_table_has_is_none(made: Outputs) -> None:
     row = Instance("Made", "Up", BASE, "e" * 40, None, "api", "go")
     found = read_outputs(made.root, Benchmark(made.root.parent, (row,)))
-    assert {record.status for record in found.records} == {TrialStatus.NOT_SCORED}
+    assert {record.scores.status for record in found.records} == {TrialStatus.NOT_SCORED}
     assert {problem.kind for problem in found.problems} == {ProblemKind.OTHER_COMMIT}
 
 

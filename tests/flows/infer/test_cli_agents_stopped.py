@@ -19,7 +19,7 @@ from support.flows.trial_runs import agent_table, applied, metadata
 from support.system import dockerd
 from support.system.leak_check import Leaks
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(400)]
 
 SMALL, LIMIT = "0.30", "25s"
 TWO_EDITS = 3
@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
         tiny_benchmark.assert_nothing_bought_twice(where.ledger(name))
 
 
-@pytest.fixture(scope="module", params=["bubblewrap", "docker"])
+@pytest.fixture(scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.system)])
 def engine(request: pytest.FixtureRequest) -> dockerd.DockerEngine | None:
     """The engine of boxes; None for those of this machine."""
     if request.param == "bubblewrap":

@@ -105,7 +105,7 @@ def test_same_agent_in_two_runs_is_qualified_by_run() -> None:
 
 def test_a_trial_that_one_run_has_twice_counts_once_and_is_named() -> None:
     trials = merge_runs([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0)])
-    assert [record.ifr for record in trials.agents] == [1.0]
+    assert [record.scores.ifr for record in trials.agents] == [1.0]
     assert "twice" in trials.notes[0]
     assert len(merge_runs([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0, attempt=2)]).agents) == 2
 
@@ -114,8 +114,8 @@ def test_pseudo_agents_of_runs_count_once_and_differences_are_reported() -> None
     golden = trial(GOLDEN, "o__x-1", 1.0, lane="/direct")
     trials = merge_runs([golden, replace(golden, run="r2"), trial("a", "o__x-1", 1.0)])
     assert (len(trials.pseudo), trials.agent_names, trials.notes) == (1, ["a"], ())
-    other = merge_runs([golden, replace(golden, run="r2", ifr=0.9)])
-    assert [record.ifr for record in other.pseudo] == [1.0]
+    other = merge_runs([golden, replace(golden, run="r2", scores=replace(golden.scores, ifr=0.9))])
+    assert [record.scores.ifr for record in other.pseudo] == [1.0]
     assert "0.9" in other.notes[0]
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +141,9 @@ def test_a_cache_that_cannot_be_made_is_gone_without_after_one_warning(tmp_path:
 
 
 @pytest.fixture
-def contained(require: Callable[..., None]) -> list[str]:
+def contained(bubblewrap: Path) -> list[str]:
     """A command in front of a command: nothing on any disk can be written."""
-    program = shutil.which("bwrap") or "bwrap"
-    command = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    works = shutil.which("bwrap") and not subprocess.run([*command, "true"], check=False).returncode
-    require("bwrap", ok=bool(works), reason="bubblewrap does not work here")
-    return command
+    return [str(bubblewrap), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
 
 
 def test_a_read_only_cache_is_read_and_not_written_after_one_warning(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codetaste.evaluation.trials.records import PublishedScores, TrialRecord, TrialSource, TrialStatus
+from codetaste.evaluation.trials.records import (
+    PublishedScores,
+    TrialMetadata,
+    TrialRecord,
+    TrialScores,
+    TrialStatus,
+)
 
 WORTHLESS = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
 
@@ -24,25 +30,29 @@ def trial(
     published = None
     if ifr is not None:
         published = PublishedScores(None if passed is None else float(passed), ifr, ifr, ifr, cost_usd=None)
+    in_scores = {name: more.pop(name) for name in [*more] if name in TrialScores.__dataclass_fields__}
+    in_metadata = {name: more.pop(name) for name in [*more] if name in TrialMetadata.__dataclass_fields__}
+    status = TrialStatus.FAILED if ifr is None else TrialStatus.SCORED
+    scores: dict[str, Any] = {"status": status, "ifr": ifr, "ifr_plus": ifr, "ifr_minus": ifr, **in_scores}
     values: dict[str, Any] = {
         "run": "r",
-        "source": TrialSource.CODETASTE,
-        "model": "m",
-        "harness": "h",
         "repository": instance.partition("-")[0].replace("__", "/"),
         "language": "python",
         "category": "",
         "attempt": 1,
-        "finish_reason": "success",
-        "status": TrialStatus.FAILED if ifr is None else TrialStatus.SCORED,
-        "why": "",
         "folder": Path("nowhere"),
-        "ifr_plus": ifr,
-        "ifr_minus": ifr,
         "published": published,
         **more,
     }
-    return TrialRecord(agent=agent, instance=instance, track=track, mode=mode, ifr=ifr, **values)
+    return TrialRecord(
+        agent=agent,
+        instance=instance,
+        track=track,
+        mode=mode,
+        metadata=TrialMetadata(**{"model": "m", "harness": "h", "finish_reason": "success"} | in_metadata),
+        scores=TrialScores(**scores),
+        **values,
+    )
 
 
 def several(agent: str, values: list[float | None], **more: Any) -> list[TrialRecord]:

@@ -179,7 +179,7 @@ def _reject_split_archive(archive: Path) -> None:
 async def _evaluate_unscored(run: Path, benchmark: Benchmark) -> _Scores:
     """Evaluate each prediction of ``run`` that has no evaluation; a failure does not stop the others."""
     read = await to_thread.run_sync(read_outputs, run, benchmark)
-    unscored = [record for record in read.records if record.status is TrialStatus.NOT_SCORED]
+    unscored = [record for record in read.records if record.scores.status is TrialStatus.NOT_SCORED]
     result = _Scores()
     if not unscored:
         return result
@@ -260,7 +260,7 @@ def _import_to_json(run: Path, imported: ImportResult, scores: _Scores) -> str:
         "directory": str(run),
         "trials": len(records.records),
         "bytes": imported.copied_bytes,
-        "statuses": dict(Counter(record.status.value for record in records.records)),
+        "statuses": dict(Counter(record.scores.status.value for record in records.records)),
         "scored": scores.done,
         "failed": [{"folder": folder, "error": error} for folder, error in scores.failed],
         "problems": [
@@ -272,7 +272,7 @@ def _import_to_json(run: Path, imported: ImportResult, scores: _Scores) -> str:
 
 def _format_import(run: Path, imported: ImportResult, scores: _Scores) -> str:
     records = imported.records
-    statuses = Counter(record.status.value for record in records.records)
+    statuses = Counter(record.scores.status.value for record in records.records)
     agents = sorted({record.agent for record in records.records})
     counts = ", ".join(f"{count} {status}" for status, count in statuses.most_common()) or "none"
     size = format_size(imported.copied_bytes)

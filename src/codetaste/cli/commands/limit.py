@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.cli.options import AsJson, Flag, Several
 from codetaste.console import command, print_result
-from codetaste.core.section import did_you_mean
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.run_lock import lock_owner
 from codetaste.orchestration.limit_changes import LimitChange, read_changes, write_changes

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.cli.options import AsJson
 from codetaste.console import command, notify, print_result
-from codetaste.core.section import did_you_mean
-from codetaste.core.text import printable
+from codetaste.core.text import did_you_mean, printable
 from codetaste.core.units import format_usd, parse_usd
 from codetaste.errors import ConfigError
 from codetaste.orchestration.budget.node import CallState

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -19,7 +19,7 @@ from codetaste.report.status.status import RunWatcher
 from codetaste.report.status.text import render_job_details, render_status
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
 
 REFRESH_INTERVAL_S = 1.0
 
@@ -68,10 +68,9 @@ def status(
 
     text = render()
     if watch:
-        with nullcontext() if json_ else _screen() as screen:
+        with _open_screen(hidden=json_) as show:
             while current.owner:
-                if screen is not None:
-                    screen.update(_rich_text(text), refresh=True)
+                show(text)
                 time.sleep(REFRESH_INTERVAL_S)
                 current = watcher.poll()
                 text = render()
@@ -79,18 +78,15 @@ def status(
     return 0
 
 
-def _screen() -> AbstractContextManager[Any]:
-    """Return a live display on the terminal, or an empty context without a terminal."""
+@contextmanager
+def _open_screen(*, hidden: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows text in place of the previous text, but only on a terminal."""
     stream = result_stream()
-    if not stream.isatty():
-        return nullcontext()
-    from rich.console import Console  # noqa: PLC0415 - only on a terminal
-    from rich.live import Live  # noqa: PLC0415
+    if hidden or not stream.isatty():
+        yield lambda _text: None
+        return
+    from rich import console, live, text  # noqa: PLC0415 - only on a terminal
 
-    return Live(console=Console(file=stream), auto_refresh=False, transient=True)
-
-
-def _rich_text(text: str) -> Any:  # noqa: ANN401 - a rich renderable, imported late
-    from rich.text import Text  # noqa: PLC0415 - only on a terminal
-
-    return Text(text, overflow="ellipsis", no_wrap=True)
+    screen = live.Live(console=console.Console(file=stream), auto_refresh=False, transient=True)
+    with screen:
+        yield lambda shown: screen.update(text.Text(shown, overflow="ellipsis", no_wrap=True), refresh=True)

@@ -15,7 +15,7 @@ from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson
 from codetaste.console import command, notify, print_result
 from codetaste.core.paths import cache_dir
-from codetaste.core.section import did_you_mean
+from codetaste.core.text import did_you_mean
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover.jobs import open_rule_context
 from codetaste.flows.discover.plan import DEFAULT_TOOLS

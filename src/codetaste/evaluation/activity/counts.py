@@ -9,8 +9,8 @@ the patch, are counted, not those of the plan step, and whether or not the comma
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, astuple, dataclass, fields
+from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import ACTIVITY_FILE
 from codetaste.core.files import write_atomically
@@ -45,6 +45,10 @@ class Activity:
     edits: int = 0
     replace_all: int = 0
     unparsed: int = 0
+
+    def __add__(self, other: Activity) -> Activity:
+        """Add up both counts."""
+        return Activity(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def ran_tests(self) -> bool:
@@ -84,16 +88,12 @@ def read_activity(evaluation: Path) -> Activity | None:
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     try:
-        return _activity_from_json(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: does not contain activity counts") from error
-
-
-def _activity_from_json(data: Any) -> Activity:  # noqa: ANN401 - JSON
-    """Accept whole numbers under the known names; ignore names that later versions add."""
-    if not isinstance(data, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - damaged data, whatever its type
-    counts = {field.name: data.get(field.name, 0) for field in fields(Activity)}
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    # Names that later versions add are ignored.
+    names = [field.name for field in fields(Activity)]
+    counts = {name: data.get(name, 0) for name in names} if isinstance(data, dict) else {"": None}
     if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts.values()):
-        raise ValueError("not whole numbers")
+        raise ValueError(f"{path}: does not contain activity counts")
     return Activity(**counts)

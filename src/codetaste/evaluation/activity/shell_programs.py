@@ -121,7 +121,9 @@ def programs_in(text: str) -> tuple[tuple[ShellProgram, ...], bool]:
             continue
         inner_text = _inner_text(command)
         if inner_text is None:
-            found.append(_program(command))
+            path, arguments = command.words[0].text, command.words[1:]
+            several = command.repeated or any(word.may_expand for word in arguments)
+            found.append(ShellProgram(basename(path), path, command.texts[1:], several, command.stdin))
             inner = tuple(_commands_of_find(command))
         else:
             script = parse_shell(inner_text)
@@ -136,17 +138,23 @@ def programs_in(text: str) -> tuple[tuple[ShellProgram, ...], bool]:
     return tuple(found), whole and not todo
 
 
-def _program(command: ShellCommand) -> ShellProgram:
-    path, several = command.words[0].text, any(word.may_expand for word in command.words[1:])
-    return ShellProgram(basename(path), path, command.texts[1:], several or command.repeated, command.stdin)
-
-
 def _inner_text(command: ShellCommand) -> str | None:
-    """Return the shell text that a command runs, None if it is not a shell or the shell runs a file."""
+    """Return the text that a shell runs: its ``-c`` argument or its standard input.
+
+    None if the command is not a shell, or the shell runs a file.
+    """
     name, arguments = basename(command.words[0].text), command.texts[1:]
     if name == "eval":
         return " ".join(arguments)
-    return _shell_text(arguments, command.stdin) if name in _SHELLS else None
+    if name not in _SHELLS:
+        return None
+    for at, word in enumerate(arguments):
+        if re.fullmatch(r"-[a-zA-Z]*c", word) or word == "--command":
+            return arguments[at + 1] if at + 1 < len(arguments) else None
+        if not word.startswith("-"):
+            break
+    files = [word for word in arguments if not word.startswith("-")]
+    return command.stdin if command.stdin and not files else None
 
 
 def basename(path: str) -> str:
@@ -192,17 +200,6 @@ def _past_options(texts: tuple[str, ...], at: int, valued: Collection[str]) -> i
             return at + 1
         at += 2 if texts[at] in valued else 1
     return at
-
-
-def _shell_text(arguments: tuple[str, ...], stdin: str) -> str | None:
-    """Return the text that a shell runs: its ``-c`` argument or its standard input; None for a file."""
-    for at, word in enumerate(arguments):
-        if re.fullmatch(r"-[a-zA-Z]*c", word) or word == "--command":
-            return arguments[at + 1] if at + 1 < len(arguments) else None
-        if not word.startswith("-"):
-            break
-    files = [word for word in arguments if not word.startswith("-")]
-    return stdin if stdin and not files else None
 
 
 def _commands_of_find(command: ShellCommand) -> Iterator[ShellCommand]:

@@ -10,11 +10,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.text import printable
 from codetaste.errors import Cause, JournalError
-from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
-from codetaste.evaluation.trials.untrusted_files import FileProblem
-from codetaste.orchestration.journal.history import History
+from codetaste.evaluation.trials.records import (
+    ProblemKind,
+    TrialMetadata,
+    TrialRecord,
+    TrialScores,
+    TrialSource,
+    TrialStatus,
+)
+from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.trials.context import ReadContext
+    from codetaste.evaluation.trials.records import TrialIdentity
     from codetaste.orchestration.journal.history import JobHistory
 
 _KEY = re.compile(
@@ -30,11 +38,13 @@ _KEY = re.compile(
 )
 _EVENTS = ("session", "job", "started", "retry", "ended", "resumed", "rerun")
 _STARTS = tuple(f'{{"event":"{event}"'.encode() for event in _EVENTS)
-_Identity = tuple[str, str, str, str, int]
-INTERRUPTED = "it was interrupted"
-"""Start of ``why`` for a trial with only the partial outputs of an interrupted execution."""
-_REFUSED = frozenset({Cause.REFUSED, Cause.BUDGET})
-_LIVE = frozenset({"queued", "running", "retrying", "interrupted", "cancelled"})
+_NOT_ENDED = LIVE_STATES | {JobState.INTERRUPTED, JobState.CANCELLED}
+_FINISH_REASONS = {
+    JobState.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED,
+    JobState.TIMEOUT: FinishReason.TIMEOUT,
+}
+_Jobs = list[tuple["JobHistory", str]]
+"""The jobs of a trial, each with the cause of its end, "" for none."""
 
 
 def reconcile_with_journal(
@@ -56,34 +66,23 @@ def reconcile_with_journal(
         history = History(_lines(path, causes))
     except (OSError, JournalError) as error:
         text = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
-        context.add_problem(JOURNAL_FILE, FileProblem(ProblemKind.UNREADABLE, text))
+        context.add_problem(JOURNAL_FILE, ProblemKind.UNREADABLE, text)
         return list(known), []
-    trials: dict[_Identity, list[tuple[JobHistory, str]]] = {}
-    for key in history.jobs:
+    trials: dict[TrialIdentity, _Jobs] = {}
+    for key, job in history.jobs.items():
         if found := _KEY.fullmatch(key):
             agent, track, mode, instance, attempt = found.groups()
-            job = history.jobs[key], causes.get(key, "")
-            trials.setdefault((agent, track, mode, instance, int(attempt or 1)), []).append(job)
-    corrected = [_with_final_status(each, trials.get(_identity(each), [])) for each in known]
-    known_identities = {_identity(each) for each in known}
-    missing = [
-        _completed(_record(identity, jobs, run, context), known, context)
-        for identity, jobs in trials.items()
-        if identity not in known_identities
-    ]
-    return corrected, missing
-
-
-def _identity(record: TrialRecord) -> _Identity:
-    return record.agent, record.track, record.mode, record.instance, record.attempt
-
-
-def _with_final_status(record: TrialRecord, jobs: Sequence[tuple[JobHistory, str]]) -> TrialRecord:
-    """Return an interrupted trial as failed if its jobs have ended."""
-    if record.status is not TrialStatus.NOT_SCORED or not record.why.startswith(INTERRUPTED) or not jobs:
-        return record
-    status, why, _ = _outcome(jobs)
-    return record if status is TrialStatus.NOT_SCORED else replace(record, status=status, why=why)
+            identity = (agent, track, mode, instance, int(attempt or 1))
+            trials.setdefault(identity, []).append((job, causes.get(key, "")))
+    corrected = []
+    for record in known:
+        jobs = trials.pop(record.identity, [])
+        if jobs and record.scores.status is TrialStatus.NOT_SCORED and record.metadata.interruption:
+            status, why, _ = _outcome(jobs)
+            if status is not TrialStatus.NOT_SCORED:
+                record = replace(record, scores=replace(record.scores, status=status, why=why))  # noqa: PLW2901
+        corrected.append(record)
+    return corrected, [_record(identity, jobs, run, known, context) for identity, jobs in trials.items()]
 
 
 def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -103,67 +102,54 @@ def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _record(
-    identity: _Identity,
-    jobs: Sequence[tuple[JobHistory, str]],
-    run: Path,
-    context: ReadContext,
+    identity: TrialIdentity, jobs: _Jobs, run: Path, known: Sequence[TrialRecord], context: ReadContext
 ) -> TrialRecord:
+    """Return the record of a trial; what its job keys do not contain is from the benchmark or ``known``."""
     agent, track, mode, instance, attempt = identity
-    status, why, reason = _outcome(jobs)
+    status, why, finish_reason = _outcome(jobs)
+    repository, language, category = instance.rpartition("-")[0].replace("__", "/", 1), "", ""
+    same_agent = next((each.metadata for each in known if each.agent == agent and each.metadata.model), None)
+    same_instance = next((each for each in known if each.instance == instance), None)
+    if same_instance is not None:
+        repository, language = same_instance.repository, same_instance.language
+        category = same_instance.category
+    for listed in context.benchmark.instances if context.benchmark is not None else ():
+        if listed.id == instance:
+            repository, language = f"{listed.owner}/{listed.repo}", listed.language
+            category = printable(listed.category)
+            break
     return TrialRecord(
         run=context.run_name,
-        source=TrialSource.CODETASTE,
         agent=agent,
-        model="",
-        harness="",
         track=track,
         mode=mode,
         instance=instance,
-        repository=instance.rpartition("-")[0].replace("__", "/", 1),
-        language="",
-        category="",
+        repository=repository,
+        language=language,
+        category=category,
         attempt=attempt,
-        finish_reason=reason,
-        status=status,
-        why=why,
         folder=run,
+        metadata=TrialMetadata(
+            model=same_agent.model if same_agent else "",
+            harness=same_agent.harness if same_agent else "",
+            source=TrialSource.CODETASTE,
+            finish_reason=finish_reason or "",
+        ),
+        scores=TrialScores(status, why),
     )
 
 
-def _outcome(jobs: Sequence[tuple[JobHistory, str]]) -> tuple[TrialStatus, str, str]:
+def _outcome(jobs: _Jobs) -> tuple[TrialStatus, str, FinishReason | None]:
     """Return the status of a trial with these jobs, the reason in one line, and its finish reason."""
     for job, cause in jobs:
-        if job.state in _LIVE:
-            return TrialStatus.NOT_SCORED, f"it has not ended ({job.state})", ""
-        if job.state in {"done", "skipped"}:
+        if job.state in _NOT_ENDED:
+            return TrialStatus.NOT_SCORED, f"it has not ended ({job.state})", None
+        if job.state in {JobState.DONE, JobState.SKIPPED}:
             continue
+        refused = cause == Cause.REFUSED or (cause == Cause.BUDGET and not job.attempts)
+        status = TrialStatus.REFUSED if refused else TrialStatus.FAILED
         why = printable(job.error, 300) or job.state
-        refused = cause in _REFUSED and (cause == Cause.REFUSED or not job.attempts)
-        reason = job.state if job.state in {"budget_exceeded", "timeout"} else "error"
-        return (TrialStatus.REFUSED if refused else TrialStatus.FAILED), why, reason
-    if any(job.state == "skipped" for job, _ in jobs):
-        return TrialStatus.FAILED, "an earlier step gave no result", "error"
-    return TrialStatus.NOT_SCORED, "its folder is missing", ""
-
-
-def _completed(record: TrialRecord, known: Sequence[TrialRecord], context: ReadContext) -> TrialRecord:
-    """Fill in fields that a job key does not contain, from other records and the benchmark."""
-    for each in known:
-        if each.agent == record.agent and each.model:
-            record = replace(record, model=each.model, harness=each.harness)
-            break
-    for each in known:
-        if each.instance == record.instance:
-            record = replace(
-                record, repository=each.repository, language=each.language, category=each.category
-            )
-            break
-    for instance in context.benchmark.instances if context.benchmark is not None else ():
-        if instance.id == record.instance:
-            return replace(
-                record,
-                repository=f"{instance.owner}/{instance.repo}",
-                language=instance.language,
-                category=printable(instance.category),
-            )
-    return record
+        return status, why, _FINISH_REASONS.get(job.state, FinishReason.ERROR)
+    if any(job.state is JobState.SKIPPED for job, _ in jobs):
+        return TrialStatus.FAILED, "an earlier step gave no result", FinishReason.ERROR
+    return TrialStatus.NOT_SCORED, "its folder is missing", None

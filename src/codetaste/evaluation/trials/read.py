@@ -13,8 +13,7 @@ from codetaste.evaluation.trials.context import ReadContext
 from codetaste.evaluation.trials.find import find_trials
 from codetaste.evaluation.trials.missing import reconcile_with_journal
 from codetaste.evaluation.trials.read_trial import read_trial
-from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
-from codetaste.evaluation.trials.untrusted_files import FileProblem
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords, TrialStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.evaluation.trials.find import TrialFolder
-    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.evaluation.trials.records import TrialIdentity, TrialRecord
 
 _LAYOUT_FOLDERS = frozenset({OUTPUTS_FOLDER, *TRACKS, *MODES})
 _MAX_LISTED = 5
@@ -47,7 +46,18 @@ def read_outputs(root: Path, benchmark: Benchmark | None = None) -> TrialRecords
         corrected, missing = reconcile_with_journal(root, [record for _, record in trials], context)
         records = [*corrected, *missing]
         records.sort(key=lambda each: (each.track, each.mode, each.agent, each.instance, each.attempt))
-        _report_common_problems(records, context)
+        context.problems.extend(version_mismatches(records))
+        without_rules = sorted(
+            {
+                each.instance
+                for each in records
+                if each.scores.status is TrialStatus.SCORED and each.scores.ifr is None
+            }
+        )
+        if without_rules:
+            shown = ", ".join(without_rules[:_MAX_LISTED])
+            text = f"{len(without_rules)} instances have no rules, so that their IFR is not defined: {shown}"
+            context.add_problem(".", ProblemKind.RULES, text)
         return TrialRecords(tuple(records), tuple(context.problems))
     finally:
         if gc_was_enabled:
@@ -67,17 +77,15 @@ def read_trials(
     outputs = os.path.realpath(found.outputs) if found.outputs is not None else real
     context = ReadContext(_run_name(root), os.path.commonpath((real, outputs)), found.outputs, benchmark)
     context.problems.extend(found.problems)
-    trials: dict[tuple[object, ...], tuple[TrialFolder, TrialRecord]] = {}
+    trials: dict[TrialIdentity, tuple[TrialFolder, TrialRecord]] = {}
     for trial in found.trials:
         record = read_trial(trial, context)
         if record is None:
             continue
-        identity = (record.agent, record.track, record.mode, record.instance, record.attempt)
-        if identity in trials:
-            text = f"is the same trial as {trials[identity][0].label}, which is used"
-            context.add_problem(trial.label, FileProblem(ProblemKind.DUPLICATE, text))
-            continue
-        trials[identity] = (trial, record)
+        first, _ = trials.setdefault(record.identity, (trial, record))
+        if first is not trial:
+            text = f"is the same trial as {first.label}, which is used"
+            context.add_problem(trial.label, ProblemKind.DUPLICATE, text)
     return list(trials.values()), context
 
 
@@ -92,15 +100,15 @@ def merge_records(readings: Iterable[TrialRecords]) -> TrialRecords:
 def version_mismatches(records: Sequence[TrialRecord]) -> list[ReadProblem]:
     """Return a problem where compared records were scored by different programs or with different rules."""
     problems = []
-    programs = Counter(record.scored_by for record in records if record.scored_by)
+    programs = Counter(record.scores.scored_by for record in records if record.scores.scored_by)
     if len(programs) > 1:
         listed = "; ".join(f"{name} ({count})" for name, count in programs.most_common(_MAX_LISTED))
         text = f"evaluations of {len(programs)} different versions are compared: {listed}"
         problems.append(ReadProblem(ProblemKind.VERSIONS, ".", printable(text, 600)))
     digests: dict[str, set[str]] = {}
     for record in records:
-        if record.rules_sha256:
-            digests.setdefault(record.instance, set()).add(record.rules_sha256)
+        if record.scores.rules_sha256:
+            digests.setdefault(record.instance, set()).add(record.scores.rules_sha256)
     mixed = sorted(instance for instance, found in digests.items() if len(found) > 1)
     if mixed:
         shown = ", ".join(mixed[:_MAX_LISTED]) + (", …" if len(mixed) > _MAX_LISTED else "")
@@ -108,16 +116,6 @@ def version_mismatches(records: Sequence[TrialRecord]) -> list[ReadProblem]:
         text = f"trials of {instances} were scored with different rules: {shown}"
         problems.append(ReadProblem(ProblemKind.VERSIONS, ".", text))
     return problems
-
-
-def _report_common_problems(records: Sequence[TrialRecord], context: ReadContext) -> None:
-    """Report the problems that concern all records together."""
-    context.problems.extend(version_mismatches(records))
-    without_rules = sorted({each.instance for each in records if each.why.startswith("no rules")})
-    if without_rules:
-        shown = ", ".join(without_rules[:_MAX_LISTED])
-        text = f"{len(without_rules)} instances have no rules, so that their IFR is not defined: {shown}"
-        context.add_problem(".", FileProblem(ProblemKind.RULES, text))
 
 
 def _run_name(root: Path) -> str:

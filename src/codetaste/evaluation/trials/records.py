@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.evaluation.metrics import alignment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +45,34 @@ class TrialSource(StrEnum):
     PUBLISHED = "published"
 
 
+class _Alignments:
+    """The three alignment scores of a class with PASS and the rule rates: A = IFR x PASS (CodeTaste §4.1)."""
+
+    __slots__ = ()
+
+    passed: float | None
+    ifr: float | None
+    ifr_plus: float | None
+    ifr_minus: float | None
+
+    @property
+    def alignment(self) -> float | None:
+        """A = IFR x PASS; None if either is unknown. Published as ``ifr_x_test_success``."""
+        return alignment(self.passed, self.ifr)
+
+    @property
+    def alignment_plus(self) -> float | None:
+        """A⁺ = IFR⁺ x PASS. Published as ``ifr_added_x_test_success``."""
+        return alignment(self.passed, self.ifr_plus)
+
+    @property
+    def alignment_minus(self) -> float | None:
+        """A⁻ = IFR⁻ x PASS. Published as ``ifr_removed_x_test_success``."""
+        return alignment(self.passed, self.ifr_minus)
+
+
 @dataclass(frozen=True, slots=True)
-class PublishedScores:
+class PublishedScores(_Alignments):
     """A trial's values as the published harness averages them, 0..1; None is left out of a mean.
 
     Without rules IFR is 1, without changed lines precision is 0, without test results ``passed`` is 0.
@@ -60,45 +87,17 @@ class PublishedScores:
     prec_minus: float | None = None
     cost_usd: float | None = None
 
-    @property
-    def alignment(self) -> float | None:
-        """Its ``ifr_x_test_success``."""
-        return None if self.passed is None else self.ifr * self.passed
-
-    @property
-    def alignment_plus(self) -> float | None:
-        """Its ``ifr_added_x_test_success``."""
-        return None if self.passed is None else self.ifr_plus * self.passed
-
-    @property
-    def alignment_minus(self) -> float | None:
-        """Its ``ifr_removed_x_test_success``."""
-        return None if self.passed is None else self.ifr_minus * self.passed
-
 
 @dataclass(frozen=True, slots=True)
-class TrialRecord:
-    """One attempt of an agent at an instance, with its scores; fractions are 0..1.
+class TrialScores(_Alignments):
+    """The scores of a trial; fractions are 0..1.
 
     Attributes:
-        run: name of the run or folder that it was read from.
-        source: the program that wrote the files.
-        agent: the agent's id, shortened and without control characters.
-        model: the model's name, "" if unknown.
-        harness: the CLI agent's name, "" if unknown.
-        track: "instructed" or "open"; "" for the pseudo agents, which belong to every track.
-        mode: "direct", "plan" or "multiplan".
-        instance: the instance's id.
-        repository: "owner/repo".
-        language: from the benchmark, "" if unknown.
-        category: from the benchmark, "" if unknown.
-        attempt: from 1.
-        finish_reason: one of the published layout's; "" if unknown.
         status: the outcome.
         why: one line if the status or a missing value needs a reason.
         tests: results of its test run.
         passed: PASS (CodeTaste §4.1); None without a test run or a baseline.
-        ifr: instruction following rate (§2.1).
+        ifr: instruction following rate (§2.1); a scored trial without it has no rules.
         ifr_plus: the same over the additive rules alone.
         ifr_minus: the same over the reductive rules alone.
         prec: change precision (A.5).
@@ -106,34 +105,13 @@ class TrialRecord:
         prec_minus: the same over the removed lines alone.
         added: |L⁺| with the published directory exclusions.
         removed: |L⁻| with the published directory exclusions.
-        cost_usd: US dollars, all steps together; None is unknown.
-        time_s: seconds from its start to its end.
-        turns: number of model replies.
-        tool_calls: number of the agent's tool calls.
-        activity: what the agent did, from its transcript.
-        folder: the folder with its files.
-        published: None if the published harness drops this trial from every mean.
         scored_by: programs that computed the scores, e.g. "codetaste 0.6.0, opengrep 1.30.0"; "" if unknown.
         rules_sha256: hash of the rules that it was scored with, "" if unknown.
         notes: remarks for the reader, a line each.
     """
 
-    run: str
-    source: TrialSource
-    agent: str
-    model: str
-    harness: str
-    track: str
-    mode: str
-    instance: str
-    repository: str
-    language: str
-    category: str
-    attempt: int
-    finish_reason: str
     status: TrialStatus
-    why: str
-    folder: Path
+    why: str = ""
     tests: TestCounts | None = None
     passed: bool | None = None
     ifr: float | None = None
@@ -144,15 +122,94 @@ class TrialRecord:
     prec_minus: float | None = None
     added: int | None = None
     removed: int | None = None
-    cost_usd: float | None = None
-    time_s: float | None = None
-    turns: int | None = None
-    tool_calls: int | None = None
-    activity: Activity | None = None
-    published: PublishedScores | None = None
     scored_by: str = ""
     rules_sha256: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def edited(self) -> int | None:
+        """|L⁺| + |L⁻|: the number of lines that it added and removed."""
+        return None if self.added is None or self.removed is None else self.added + self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class TrialMetadata:
+    """Metadata as recorded in the trial's files; "" and None are unknown.
+
+    Attributes:
+        agent_id: the agent's id, unchanged.
+        model: the model's name.
+        harness: the CLI agent's name.
+        source: the program that wrote the files.
+        finish_reason: how the trial ended, a ``FinishReason`` unless another program wrote something else.
+        track: "instructed" or "open", from the metadata.
+        mode: from the metadata.
+        cost_usd: US dollars, all steps together; None if the cost of one is unknown.
+        known_cost_usd: sum of the known costs, as the published harness adds them up.
+        time_s: seconds, all steps together.
+        turns: number of model replies.
+        tool_calls: number of the agent's tool calls.
+        message: the agent's last message, or why it ended, one line.
+        interruption: why these are partial outputs of an interrupted execution, "" for an outcome.
+        loadable: whether the published harness could read the metadata.
+    """
+
+    agent_id: str = ""
+    model: str = ""
+    harness: str = ""
+    source: TrialSource = TrialSource.PUBLISHED
+    finish_reason: str = ""
+    track: str = ""
+    mode: str = ""
+    cost_usd: float | None = None
+    known_cost_usd: float | None = None
+    time_s: float | None = None
+    turns: int | None = None
+    tool_calls: int | None = None
+    message: str = ""
+    interruption: str = ""
+    loadable: bool = False
+
+
+TrialIdentity = tuple[str, str, str, str, int]
+"""Agent, track, mode, instance and attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """One attempt of an agent at an instance, with its scores.
+
+    Attributes:
+        run: name of the run or folder that it was read from.
+        agent: the agent's id, shortened and without control characters.
+        track: "instructed" or "open"; "" for the pseudo agents, which belong to every track.
+        mode: "direct", "plan" or "multiplan".
+        instance: the instance's id.
+        repository: "owner/repo".
+        language: from the benchmark, "" if unknown.
+        category: from the benchmark, "" if unknown.
+        attempt: from 1.
+        folder: the folder with its files.
+        metadata: what the trial's files say about agent, model, end, cost and time.
+        scores: its outcome and its values as we count them.
+        activity: what the agent did, from its transcript.
+        published: None if the published harness drops this trial from every mean.
+    """
+
+    run: str
+    agent: str
+    track: str
+    mode: str
+    instance: str
+    repository: str
+    language: str
+    category: str
+    attempt: int
+    folder: Path
+    metadata: TrialMetadata
+    scores: TrialScores
+    activity: Activity | None = None
+    published: PublishedScores | None = None
 
     @property
     def pseudo(self) -> bool:
@@ -160,24 +217,9 @@ class TrialRecord:
         return self.agent in {GOLDEN, NULL}
 
     @property
-    def alignment(self) -> float | None:
-        """A = IFR x PASS (§4.1); None if either is unknown."""
-        return _aligned(self.ifr, self.passed)
-
-    @property
-    def alignment_plus(self) -> float | None:
-        """A⁺ = IFR⁺ x PASS."""
-        return _aligned(self.ifr_plus, self.passed)
-
-    @property
-    def alignment_minus(self) -> float | None:
-        """A⁻ = IFR⁻ x PASS."""
-        return _aligned(self.ifr_minus, self.passed)
-
-    @property
-    def edited(self) -> int | None:
-        """|L⁺| + |L⁻|: the number of lines that it added and removed."""
-        return None if self.added is None or self.removed is None else self.added + self.removed
+    def identity(self) -> TrialIdentity:
+        """What identifies it within a run."""
+        return self.agent, self.track, self.mode, self.instance, self.attempt
 
 
 class ProblemKind(StrEnum):
@@ -221,7 +263,3 @@ class TrialRecords:
 
     records: tuple[TrialRecord, ...] = ()
     problems: tuple[ReadProblem, ...] = ()
-
-
-def _aligned(ifr: float | None, passed: bool | None) -> float | None:
-    return None if ifr is None or passed is None else ifr * passed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import CRASHED_RUN, RuleCounts, TestCounts, ifr, ifr_minus, ifr_plus
-from codetaste.evaluation.trials.records import ProblemKind, TrialStatus
+from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_count, parse_fraction, parse_text
 
 if TYPE_CHECKING:
@@ -23,27 +23,6 @@ _STATUS = {
     EvaluationStatus.TOO_LARGE: TrialStatus.DOES_NOT_APPLY,
 }
 _MAX_NOTES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class TrialScores:
-    """The fields of ``TrialRecord`` that come from an evaluation, under the same names."""
-
-    status: TrialStatus
-    why: str = ""
-    tests: TestCounts | None = None
-    passed: bool | None = None
-    ifr: float | None = None
-    ifr_plus: float | None = None
-    ifr_minus: float | None = None
-    prec: float | None = None
-    prec_plus: float | None = None
-    prec_minus: float | None = None
-    added: int | None = None
-    removed: int | None = None
-    scored_by: str = ""
-    rules_sha256: str = ""
-    notes: tuple[str, ...] = ()
 
 
 def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:
@@ -98,7 +77,6 @@ class PublishedResult:
         tests: results of the test run, None if it has none.
         instance_metadata: its ``instance_metadata``.
         agent_config: its ``agent_config``.
-        inference_metadata: its own, None if the published harness reads ``inference_metadata.json`` instead.
         loadable: whether the published harness could read it.
         invalid_tests: whether it has test results that are not valid counts.
     """
@@ -107,7 +85,6 @@ class PublishedResult:
     tests: TestCounts | None
     instance_metadata: Mapping[str, Any]
     agent_config: Mapping[str, Any]
-    inference_metadata: Mapping[str, Any] | None
     loadable: bool
     invalid_tests: bool
 
@@ -135,9 +112,7 @@ def result_from_json(data: Mapping[str, Any]) -> PublishedResult:
     if counts.positive_matched > counts.positive_total or counts.negative_matched > counts.negative_total:
         raise FileProblem(ProblemKind.NUMBER, "more rules match than there are")
     tests = data.get("agent_test_metrics")
-    instance, agent, inference = (
-        data.get(f"{name}") for name in ("instance_metadata", "agent_config", "inference_metadata")
-    )
+    instance, agent = data.get("instance_metadata"), data.get("agent_config")
     read = parse_test_counts(tests)
     odd_tests = tests is not None and read is None
     return PublishedResult(
@@ -145,7 +120,6 @@ def result_from_json(data: Mapping[str, Any]) -> PublishedResult:
         read,
         instance if isinstance(instance, dict) else {},
         agent if isinstance(agent, dict) else {},
-        inference if isinstance(inference, dict) else None,
         _loads_agent(agent) and isinstance(instance, dict) and not odd_tests,
         odd_tests,
     )

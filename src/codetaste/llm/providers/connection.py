@@ -14,6 +14,7 @@ import httpx2
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.llm.wire.codecs import CLIENTS, STREAM_DECODERS
 from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Reply
     from codetaste.llm.providers.sdk_client import SdkClient
-    from codetaste.llm.wire.protocols import StreamDecoder, WireProtocol
+    from codetaste.llm.wire.common.stream import StreamDecoder
+    from codetaste.llm.wire.protocols import WireProtocol
 
 _CLOSING_S = 5.0
 _DRAIN_S = 0.25
@@ -41,7 +43,7 @@ class SdkConnection:
     """
 
     def __init__(self, protocol: WireProtocol, sdk: SdkClient, *, secret: str, timeout_s: float) -> None:
-        self._protocol, self._sdk = protocol, sdk
+        self._protocol, self._codec, self._sdk = protocol, CLIENTS[protocol.name], sdk
         self._secret, self._timeout_s = secret, timeout_s
 
     async def ask(
@@ -104,7 +106,8 @@ class SdkConnection:
         try:
             async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
                 if kind == "text/event-stream":
-                    return await _read_stream(chunks, self._protocol.stream_decoder(name, taken=taken))
+                    decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
+                    return await _read_stream(chunks, decoder)
                 wanted = kind == "application/json"
                 body = await _read_whole(chunks, max_bytes=MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
         except httpx2.TimeoutException as error:
@@ -120,7 +123,7 @@ class SdkConnection:
             text = body.decode()
         except UnicodeDecodeError as error:
             raise MalformedReply("the reply is not UTF-8") from error
-        return self._protocol.whole_reply(read_json(text), name, taken=taken)
+        return self._codec.whole_reply(read_json(text), name, taken=taken)
 
     def _refusal(self, response: httpx2.Response) -> ModelError:
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -129,7 +132,7 @@ class SdkConnection:
             body = read_json(text)
         except MalformedReply:
             body = text
-        return self._protocol.error_from(response.status_code, body, headers)
+        return self._codec.error_from(response.status_code, body, headers)
 
 
 async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.llm.providers.connection import SdkConnection
 from codetaste.llm.providers.sdk_client import anthropic_client, api_key_for, openai_client
+from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.tool_calls import call_ids
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class RemoteModel:
         self, model_id: str, model: str, protocol: WireProtocol, connection: SdkConnection, address: str
     ) -> None:
         self._id, self._model = model_id, model
-        self._protocol, self._connection = protocol, connection
+        self._codec, self._connection = CLIENTS[protocol.name], connection
         self._options, self._caps = protocol.options_at(address), protocol.caps_at(address)
 
     @property
@@ -61,8 +62,8 @@ class RemoteModel:
         Raises:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
-        body = {**self._options, **self._protocol.request_body(request, self._model, self._caps)}
-        headers = self._protocol.request_headers(request)
+        body = {**self._options, **self._codec.request_body(request, self._model, self._caps)}
+        headers = self._codec.request_headers(request)
         return await self._connection.ask(body, headers=headers, taken=call_ids(request))
 
     async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.errors import ModelError
+from codetaste.llm.wire.codecs import CLIENTS, STREAM_DECODERS
 from codetaste.llm.wire.common.http import read_json
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Usage
-    from codetaste.llm.wire.protocols import WireProtocol
+    from codetaste.llm.wire.protocols import ProtocolName
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class UsageTap:
         request_id: the provider's id of the request.
     """
 
-    def __init__(self, protocol: WireProtocol, *, streamed: bool, request_id: str = "") -> None:
+    def __init__(self, protocol: ProtocolName, *, streamed: bool, request_id: str = "") -> None:
         self._protocol, self._request_id = protocol, request_id
-        self._decoder = protocol.stream_decoder(request_id) if streamed else None
+        self._decoder = STREAM_DECODERS[protocol](request_id) if streamed else None
         self._events = SseParser()
         self._body = bytearray()
         self._complete = False
@@ -89,4 +90,4 @@ class UsageTap:
         if self._decoder is not None:
             return self._decoder.reply()
         body = read_json(self._body.decode("utf-8", "replace"))
-        return self._protocol.whole_reply(body, self._request_id)
+        return CLIENTS[self._protocol].whole_reply(body, self._request_id)

@@ -87,7 +87,7 @@ class Aggregator:
         """
         if self.aggregation is Aggregation.PUBLISHED:
             value = measure.published_value(record)
-        elif measure.is_score and record.status in ZERO_SCORE_STATUSES:
+        elif measure.is_score and record.scores.status in ZERO_SCORE_STATUSES:
             value = 0.0 if self._could_be_measured(record, measure) else None
         else:
             value = measure.value(record)
@@ -121,14 +121,14 @@ def make_aggregator(
     measured: set[tuple[str, str]] = set()
     scored: set[str] = set()
     for record in records:
-        if record.status is TrialStatus.SCORED and not record.pseudo:
+        if record.scores.status is TrialStatus.SCORED and not record.pseudo:
             scored |= {_agent_group(record), _instance_group(record)}
             for measure in measures:
                 if measure.is_score and measure.value(record) is not None:
                     measured |= {
                         (measure.name, group) for group in ("", _agent_group(record), _instance_group(record))
                     }
-    if all(record.status in ZERO_SCORE_STATUSES for record in records if not record.pseudo):
+    if all(record.scores.status in ZERO_SCORE_STATUSES for record in records if not record.pseudo):
         measured = {
             (measure.name, "") for measure in measures if measure.is_score and not measure.needs_tests
         }
@@ -157,6 +157,6 @@ def count_statuses(records: Sequence[TrialRecord]) -> StatusCounts:
     """Count trials by status."""
     return StatusCounts(
         len(records),
-        Counter(record.status for record in records),
+        Counter(record.scores.status for record in records),
         sum(1 for record in records if record.published is None),
     )

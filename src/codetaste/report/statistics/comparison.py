@@ -240,7 +240,7 @@ def _rank(estimate: Estimate, all_: Sequence[Estimate]) -> int | None:
 def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]:
     notes = []
     agents = view.trials.agents
-    statuses = Counter(str(record.status).replace("_", " ") for record in agents)
+    statuses = Counter(str(record.scores.status).replace("_", " ") for record in agents)
     if set(statuses) - {"scored"}:
         by_status = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
         dropped = sum(1 for record in agents if record.published is None)

@@ -72,11 +72,16 @@ class Measure:
 
 
 def _score(name: str, title: str, latex: str, *, tested: bool = False) -> Measure:
-    return Measure(name, title, latex, Unit.FRACTION, attrgetter(name), is_score=True, needs_tests=tested)
+    value = attrgetter(f"scores.{name}")
+    return Measure(name, title, latex, Unit.FRACTION, value, is_score=True, needs_tests=tested)
 
 
-def _fact(name: str, title: str, unit: Unit, latex: str = "") -> Measure:
-    return Measure(name, title, latex or title, unit, attrgetter(name))
+def _lines(name: str, title: str, latex: str) -> Measure:
+    return Measure(name, title, latex, Unit.NUMBER, attrgetter(f"scores.{name}"))
+
+
+def _effort(name: str, title: str, unit: Unit) -> Measure:
+    return Measure(name, title, title, unit, attrgetter(f"metadata.{name}"))
 
 
 def _activity(name: str, title: str, unit: Unit) -> Measure:
@@ -98,14 +103,16 @@ IFR_MINUS = _score("ifr_minus", "IFR⁻", r"\textsc{Ifr}$^{-}$")
 PREC = _score("prec", "PREC", r"\textsc{Prec}")
 PREC_PLUS = _score("prec_plus", "PREC⁺", r"\textsc{Prec}$^{+}$")
 PREC_MINUS = _score("prec_minus", "PREC⁻", r"\textsc{Prec}$^{-}$")
-EDITED = _fact("edited", "|L|", Unit.NUMBER, r"$|L_{\hat{X}}|$")
-ADDED = _fact("added", "|L⁺|", Unit.NUMBER, r"$|L^{+}_{\hat{X}}|$")
-REMOVED = _fact("removed", "|L⁻|", Unit.NUMBER, r"$|L^{-}_{\hat{X}}|$")
-COST = _fact("cost_usd", "Cost", Unit.USD)
-TIME = _fact("time_s", "Time", Unit.SECONDS)
-TURNS = _fact("turns", "Turns", Unit.NUMBER)
-TOOL_CALLS = _fact("tool_calls", "Tool calls", Unit.NUMBER)
+EDITED = _lines("edited", "|L|", r"$|L_{\hat{X}}|$")
+ADDED = _lines("added", "|L⁺|", r"$|L^{+}_{\hat{X}}|$")
+REMOVED = _lines("removed", "|L⁻|", r"$|L^{-}_{\hat{X}}|$")
+COST = _effort("cost_usd", "Cost", Unit.USD)
+TIME = _effort("time_s", "Time", Unit.SECONDS)
+TURNS = _effort("turns", "Turns", Unit.NUMBER)
+TOOL_CALLS = _effort("tool_calls", "Tool calls", Unit.NUMBER)
 RAN_TESTS = _activity("ran_tests", "Ran tests", Unit.FRACTION)
 TEST_RUNS = _activity("test_runs", "Test runs", Unit.NUMBER)
 MADE_BULK_EDITS = _activity("made_bulk_edits", "Replaced in bulk", Unit.FRACTION)
 BULK_EDITS = _activity("bulk_edits", "Bulk edits", Unit.NUMBER)
+RATES = (PASS, ALIGNMENT, ALIGNMENT_PLUS, ALIGNMENT_MINUS, IFR, IFR_PLUS, IFR_MINUS)
+PRECISION = (PREC, PREC_PLUS, PREC_MINUS)

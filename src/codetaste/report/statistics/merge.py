@@ -16,9 +16,7 @@ from codetaste.report.statistics import measures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.evaluation.trials.records import TrialRecord
-
-_Key = tuple[str, str, str, str, int]
+    from codetaste.evaluation.trials.records import TrialIdentity, TrialRecord
 
 REFERENCE_TITLES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
 """Titles of the pseudo agents in the paper's tables."""
@@ -26,9 +24,7 @@ _CHECKED = (
     measures.IFR,
     measures.IFR_PLUS,
     measures.IFR_MINUS,
-    measures.PREC,
-    measures.PREC_PLUS,
-    measures.PREC_MINUS,
+    *measures.PRECISION,
     measures.COST,
     measures.TIME,
 )
@@ -89,44 +85,36 @@ class MergedTrials:
 def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
     """Merge the records of one or more runs."""
     notes: list[str] = []
-    real: list[TrialRecord] = []
+    real: dict[tuple[str, TrialIdentity], TrialRecord] = {}
     pseudo: dict[tuple[str, str], TrialRecord] = {}
     for record in records:
         if record.pseudo:
             _add_pseudo(record, pseudo, notes)
-        else:
-            real.append(record)
-    agents = _with_run_names(_without_duplicates(real, notes), notes)
-    notes += _invalid_values([*agents, *pseudo.values()])
+        elif real.setdefault((record.run, record.identity), record) is not record:
+            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
+    agents = _with_run_names([*real.values()], notes)
+    # A value must be finite, and in 0..1 if it is a fraction.
+    notes += [
+        f"{_describe(record)}: {measure.title} is {value}, which is left out"
+        for record in (*agents, *pseudo.values())
+        for measure in _CHECKED
+        if (value := measure.value(record)) is not None and not measure.accepts(value)
+    ]
     lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
     return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
 
 
-def _invalid_values(records: list[TrialRecord]) -> list[str]:
-    """Return a note on each value that is not finite, or not in 0..1 although it is a fraction."""
-    return [
-        f"{_describe(record)}: {measure.title} is {value}, which is left out"
-        for record in records
-        for measure in _CHECKED
-        if (value := measure.value(record)) is not None and not measure.accepts(value)
-    ]
-
-
 def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:
     """Add a record of a pseudo agent, which every run has for its instances; note values that differ."""
-    key = (record.agent, record.instance)
-    first = added.setdefault(key, record)
-    if first.ifr is None and record.ifr is not None:
-        added[key] = record
-    elif first.ifr != record.ifr and record.ifr is not None:
+    first = added.setdefault((record.agent, record.instance), record)
+    ifr, first_ifr = record.scores.ifr, first.scores.ifr
+    if first_ifr is None and ifr is not None:
+        added[record.agent, record.instance] = record
+    elif first_ifr != ifr and ifr is not None:
         notes.append(
-            f"{record.agent} of {record.instance} has IFR {first.ifr} in {first.run} and {record.ifr} in"
+            f"{record.agent} of {record.instance} has IFR {first_ifr} in {first.run} and {ifr} in"
             f" {record.run}: the first counts"
         )
-
-
-def _key(record: TrialRecord) -> _Key:
-    return (record.agent, record.track, record.mode, record.instance, record.attempt)
 
 
 def _describe(record: TrialRecord) -> str:
@@ -134,21 +122,11 @@ def _describe(record: TrialRecord) -> str:
     return f"{record.agent} on {record.instance} ({track_mode_of(record).title}{again})"
 
 
-def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
-    """Remove trials that one run has twice, and note them."""
-    seen: dict[tuple[str, _Key], TrialRecord] = {}
-    for record in records:
-        first = seen.setdefault((record.run, _key(record)), record)
-        if first is not record:
-            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
-    return list(seen.values())
-
-
 def _with_run_names(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
     """Add the run's name to agents of whom two runs have the same trial, and note them."""
-    runs: defaultdict[_Key, list[TrialRecord]] = defaultdict(list)
+    runs: defaultdict[TrialIdentity, list[TrialRecord]] = defaultdict(list)
     for record in records:
-        runs[_key(record)].append(record)
+        runs[record.identity].append(record)
     twice: defaultdict[str, list[list[TrialRecord]]] = defaultdict(list)
     for same in runs.values():
         if len(same) > 1:

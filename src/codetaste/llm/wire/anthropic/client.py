@@ -20,6 +20,7 @@ from codetaste.llm.messages import (
 )
 from codetaste.llm.wire.common.http import error_for_status, retry_after_s
 from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
+from codetaste.llm.wire.protocols import ANTHROPIC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
     from codetaste.errors import ModelError
     from codetaste.llm.messages import Block, Request, ToolSpec
 
-PROTOCOL = "anthropic"
-CAP_NAMES = ("max_tokens",)
-DEFAULT_HEADERS = {"anthropic-version": "2023-06-01"}
-"""Headers of a client's request that has none of that name."""
+PROTOCOL = ANTHROPIC.name
 
 _STOPS = {
     "end_turn": StopReason.END,
@@ -78,7 +76,7 @@ def request_headers(request: Request) -> dict[str, str]:
     return {"anthropic-beta": ",".join(betas)} if betas else {}
 
 
-def request_body(request: Request, model: str, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+def request_body(request: Request, model: str, caps: Sequence[str] = ANTHROPIC.cap_names) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``, with the output cap by the names ``caps``.
 
     Two options are not sent as such: ``cache_control`` is the marker to put at up to four places of the

@@ -11,7 +11,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable, RateLimited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from codetaste.errors import ModelError
@@ -115,19 +115,6 @@ def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
             if isinstance(item, _NESTED)
         ]
     return bool(level)
-
-
-def take_event(data: str, take: Callable[[Any], None]) -> None:
-    """Parse the data of one event of a stream and pass it to ``take``.
-
-    Raises:
-        MalformedReply: the data is not JSON, or ``take`` finds it malformed.
-    """
-    event = read_json(data)
-    try:
-        take(event)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MalformedReply(f"malformed event ({error!r}): {one_line(data)}") from error
 
 
 def _no_constant(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What OpenAI's protocols, Responses and Chat Completions, share: addresses, errors and usage.
+"""What OpenAI's protocols, Responses and Chat Completions, share: headers, errors and usage.
 
 Compatible servers use other forms of errors and of usage; all known forms are decoded.
 """
@@ -20,22 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.errors import ModelError
+    from codetaste.llm.messages import Request
 
-
-BASE_URL = "https://api.openai.com/v1"
-
-KEY_VARIABLE = "OPENAI_API_KEY"
-
-REQUEST_ID_HEADER = "x-request-id"
-
-DEFAULT_OPTIONS = {"api.openai.com": {"service_tier": "default"}}
-"""Options for standard prices, by host.
-
-Without them, a setting of the OpenAI project could make all calls more expensive than the price table.
-"""
-
-NEWEST_CAP_ONLY = (".openai.com", ".azure.com")
-"""Hosts that accept only the newer name of the output cap, and refuse a request with both names."""
 
 PING = b": ping\n\n"
 """A keep-alive comment, valid between any two events."""
@@ -101,6 +87,11 @@ _TOO_MANY = 429
 def key_headers(key: str) -> dict[str, str]:
     """Return the header with an API key; none without a key."""
     return {"authorization": f"Bearer {key}"} if key else {}
+
+
+def request_headers(_request: Request) -> dict[str, str]:
+    """Return no headers: a request is only its body."""
+    return {}
 
 
 def error_body(error: ErrorCode, message: str) -> dict[str, Any]:

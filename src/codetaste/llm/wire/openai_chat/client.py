@@ -6,11 +6,12 @@ that they add to a reply are preserved and sent back in the place where such a s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
+from codetaste.llm.wire.common import openai
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.tool_calls import (
     arguments_to_json,
@@ -20,19 +21,18 @@ from codetaste.llm.wire.common.tool_calls import (
     valid_arguments_json,
     valid_tool_name,
 )
+from codetaste.llm.wire.protocols import OPENAI_CHAT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from codetaste.llm.messages import Block, Request, ToolSpec
 
-PROTOCOL: Final = "openai-chat"
+PROTOCOL = OPENAI_CHAT.name
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields with the reasoning, depending on the server, which expects it back in the same field."""
 LOCAL_OPTIONS = frozenset({"output_cap", "send_reasoning"})
 """Options that control the encoding of a request and are not sent."""
-CAP_NAMES = ("max_tokens", "max_completion_tokens")
-"""Names of the output cap, depending on the server; the first is the older one."""
 
 _STOPS = {
     "stop": StopReason.END,
@@ -54,8 +54,10 @@ _ABORTED = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons of a reply that the server aborted."""
 _SENT_BACK = ("role", "name", "content", "refusal", "tool_calls")
 
+key_headers, request_headers, error_from = openai.key_headers, openai.request_headers, openai.error_from
 
-def request_body(request: Request, model: str, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+
+def request_body(request: Request, model: str, caps: Sequence[str] = OPENAI_CHAT.cap_names) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``.
 
     Two options are not sent as such: ``output_cap`` is the name of the output cap that the server accepts,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
+from codetaste.llm.wire.common import openai
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.tool_calls import (
     FREEFORM_INPUT,
@@ -17,6 +18,7 @@ from codetaste.llm.wire.common.tool_calls import (
     valid_arguments_json,
     valid_tool_name,
 )
+from codetaste.llm.wire.protocols import OPENAI_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Block, Request, ToolSpec
 
 PROTOCOL = "openai-responses"
-CAP_NAMES = ("max_output_tokens",)
 
 FREEFORM_CALL = "custom_tool_call"
 CALL_TYPES = ("function_call", FREEFORM_CALL, "local_shell_call")
@@ -32,8 +33,12 @@ CALL_TYPES = ("function_call", FREEFORM_CALL, "local_shell_call")
 
 INCOMPLETE_REASONS = {"max_output_tokens": StopReason.LENGTH, "content_filter": StopReason.REFUSAL}
 
+key_headers, request_headers, error_from = openai.key_headers, openai.request_headers, openai.error_from
 
-def request_body(request: Request, model: str, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+
+def request_body(
+    request: Request, model: str, caps: Sequence[str] = OPENAI_RESPONSES.cap_names
+) -> dict[str, Any]:
     """Return the body of a streamed request to ``model``, with the output cap by the names ``caps``.
 
     The provider stores nothing: reasoning is returned encrypted and is sent back with the conversation. An
