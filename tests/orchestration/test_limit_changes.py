@@ -164,7 +164,7 @@ async def test_a_time_limit_set_while_a_job_runs_ends_it(tmp_path: Path) -> None
     async with open_session(tmp_path, grace_s=0.05) as session, anyio.create_task_group() as tasks:
         tasks.start_soon(shorten, session)
         job = closure_job(session, "long", run, session.budget.child("flow"), "1")
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             outcomes = await session.run([job])
     assert outcomes["long"].status is Status.TIMEOUT
 
@@ -178,7 +178,7 @@ async def test_a_later_time_limit_lets_a_job_go_on() -> None:
     assert not scope.cancelled_caught
     with node.deadline() as scope:
         root.set_limits(BudgetLimits(working_s=0.2))
-        await anyio.sleep(5)
+        await anyio.sleep(100)
     assert scope.cancelled_caught
 
 

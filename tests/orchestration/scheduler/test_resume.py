@@ -328,7 +328,7 @@ async def test_time_used_by_an_earlier_session_is_not_given_back(bench: Bench) -
     await bench.session({"a": run}, node=node)
     outcomes = await bench.session({"a": rest}, node=node)
     assert (outcomes["a"].status, outcomes["a"].error) == (Status.TIMEOUT, "not started: no time is left")
-    outcomes = await bench.session({"a": rest}, node=BudgetLimits(wall_s=5))
+    outcomes = await bench.session({"a": rest}, node=BudgetLimits(wall_s=500))
     assert outcomes["a"].status is Status.DONE
 
 
@@ -401,10 +401,11 @@ async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -
 
 async def test_next_session_shows_live_jobs_as_interrupted(bench: Bench) -> None:
     async def slow(_: JobContext) -> Json:
-        await anyio.sleep(30)
+        scope.cancel()
+        await anyio.sleep_forever()
         return None
 
-    with anyio.move_on_after(0.1):
+    with anyio.CancelScope() as scope:
         await bench.session({"a": slow})
     async with open_session(bench.directory) as session:
         assert session.history.jobs["a"].state == "interrupted"
