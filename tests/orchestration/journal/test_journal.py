@@ -245,7 +245,7 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
 
 async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="directory: Not a directory; it must be readable and writable$"):
+    with pytest.raises(JournalError, match=r"directory: Not a directory; it must be readable and writable$"):
         await write(tmp_path / "file" / "run")
 
 
