@@ -109,20 +109,12 @@ def parse_test_counts(data: object) -> TestCounts | None:
     """
     if not isinstance(data, dict):
         return None
-    numbers = [_count(data.get(name, default)) for name, default in _COUNTS]
+    counts: list[Any] = [data.get("passed"), data.get("failed"), data.get("skipped", 0), data.get("total")]
     error = data.get("error")
-    if None in numbers or not (error is None or isinstance(error, str)):
+    if not all(map(_is_count, counts)) or not (error is None or isinstance(error, str)):
         return None
-    passed, failed, skipped, total = (number or 0 for number in numbers)
+    passed, failed, skipped, total = map(int, counts)
     return TestCounts(passed, failed, skipped, total, error)
-
-
-_COUNTS: tuple[tuple[str, int | None], ...] = (
-    ("passed", None),
-    ("failed", None),
-    ("skipped", 0),
-    ("total", None),
-)
 
 
 def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
@@ -210,11 +202,10 @@ def _json(line: str) -> Any:  # noqa: ANN401 - any JSON value
         return None
 
 
-def _count(value: object) -> int | None:
+def _is_count(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # NaN fails each comparison.
-    return int(value) if 0 <= value <= _MAX_TESTS and value == int(value) else None
+        return False
+    return 0 <= value <= _MAX_TESTS and value == int(value)  # NaN fails each comparison
 
 
 def _tail(path: Path) -> bytes:

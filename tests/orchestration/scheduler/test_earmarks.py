@@ -24,6 +24,7 @@ from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.scheduler.earmarks import Earmarks, missing_funds
 from codetaste.orchestration.scheduler.scheduled_job import ScheduledJob
 from codetaste.orchestration.session import Session, open_session
+from support.orchestration.closure_jobs import closure_job
 from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +48,7 @@ def buying(price: float, *, started: list[str] | None = None, work_s: float = 0.
 
 
 def job(session: Session, key: str, run: Run, **more: Any) -> Job:
-    return Job(key, run, more.pop("budget", session.budget.child("flow")), "1", **more)
+    return closure_job(session, key, run, more.pop("budget", session.budget.child("flow")), "1", **more)
 
 
 async def test_a_job_that_can_never_be_paid_says_what_it_needs_and_what_is_left(tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def step(model: Recount, serial: int) -> None:
     node = model.nodes[rng.choice([("a",), ("b",)])]
     if deed < 0.4:
         least = dollars(rng.choice([1, 2, 5, 9, 25]))
-        made = Job(str(serial), _never, node, "1", min_cost=least)
+        made = Job(str(serial), "never", node.path, "1", min_cost=least)
         model.start(ScheduledJob(made, node.child(str(serial)), {}))
     elif deed < 0.6 and model.started:
         entry = rng.choice(list(model.started))
@@ -301,10 +302,6 @@ def step(model: Recount, serial: int) -> None:
         entry = rng.choice(list(model.started))
         del model.started[entry]
         model.means.release(entry)
-
-
-async def _never(_: JobContext) -> Json:
-    raise AssertionError("no job runs here")
 
 
 def gather(model: Recount) -> None:

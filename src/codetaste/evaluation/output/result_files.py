@@ -117,31 +117,27 @@ def read_recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | No
     scores = read_scores(folder) or {}
     if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
         return None
-    result = _read_result(folder / RESULT_FILE)
+    result = _read_object(folder / RESULT_FILE)
     return parse_test_counts(scores.get("tests") if result is None else result.get("agent_test_metrics"))
 
 
 def read_scores(folder: Path) -> dict[str, Any] | None:
     """Return the content of ``scores.json`` in ``folder``, None if it is missing or unreadable."""
     try:
-        with (folder / SCORES_FILE).open("rb") as file:
-            scores = json.loads(file.read(_MAX_RESULT_BYTES))
-    except (OSError, ValueError, RecursionError):
+        return _read_object(folder / SCORES_FILE)
+    except ConfigError:
         return None
-    return scores if isinstance(scores, dict) else None
 
 
-def _read_result(path: Path) -> dict[str, Any] | None:
-    """Read ``evaluation_result.json``, None if it does not exist."""
+def _read_object(path: Path) -> dict[str, Any] | None:
+    """Read a JSON object, None if the file does not exist."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MAX_RESULT_BYTES)
+            result = json.loads(file.read(_MAX_RESULT_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        result = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(result, dict):

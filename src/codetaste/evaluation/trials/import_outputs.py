@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING
@@ -103,7 +103,14 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, sourc
     except OSError as error:
         raise storage_error(error, str(to), SourceError) from error
     records = TrialRecords(tuple(imported), tuple(context.problems))
-    write_atomically(to / MANIFEST_FILE, json.dumps(_manifest(records, source_name), indent=2) + "\n")
+    manifest = {
+        "source": printable(source_name, 1000),
+        "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "codetaste_version": __version__,
+        "trials": len(imported),
+        "problems": [asdict(problem) for problem in context.problems],
+    }
+    write_atomically(to / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
     return ImportResult(records, copied)
 
 
@@ -164,15 +171,3 @@ def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
             if problem.kind is not ProblemKind.MISSING:
                 context.add_fault(f"{BASELINES_FOLDER}/{path}/{name}", problem)
     return copied
-
-
-def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
-    return {
-        "source": printable(named, 1000),
-        "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "codetaste_version": __version__,
-        "trials": len(records.records),
-        "problems": [
-            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
-        ],
-    }

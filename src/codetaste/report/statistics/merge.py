@@ -24,9 +24,7 @@ _CHECKED = (
     measures.IFR,
     measures.IFR_PLUS,
     measures.IFR_MINUS,
-    measures.PREC,
-    measures.PREC_PLUS,
-    measures.PREC_MINUS,
+    *measures.PRECISION,
     measures.COST,
     measures.TIME,
 )
@@ -87,27 +85,23 @@ class MergedTrials:
 def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
     """Merge the records of one or more runs."""
     notes: list[str] = []
-    real: list[TrialRecord] = []
+    real: dict[tuple[str, TrialIdentity], TrialRecord] = {}
     pseudo: dict[tuple[str, str], TrialRecord] = {}
     for record in records:
         if record.pseudo:
             _add_pseudo(record, pseudo, notes)
-        else:
-            real.append(record)
-    agents = _with_run_names(_without_duplicates(real, notes), notes)
-    notes += _invalid_values([*agents, *pseudo.values()])
-    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
-    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
-
-
-def _invalid_values(records: list[TrialRecord]) -> list[str]:
-    """Return a note on each value that is not finite, or not in 0..1 although it is a fraction."""
-    return [
+        elif real.setdefault((record.run, record.identity), record) is not record:
+            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
+    agents = _with_run_names([*real.values()], notes)
+    # A value must be finite, and in 0..1 if it is a fraction.
+    notes += [
         f"{_describe(record)}: {measure.title} is {value}, which is left out"
-        for record in records
+        for record in (*agents, *pseudo.values())
         for measure in _CHECKED
         if (value := measure.value(record)) is not None and not measure.accepts(value)
     ]
+    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
+    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
 
 
 def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:
@@ -126,16 +120,6 @@ def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], 
 def _describe(record: TrialRecord) -> str:
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
     return f"{record.agent} on {record.instance} ({track_mode_of(record).title}{again})"
-
-
-def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
-    """Remove trials that one run has twice, and note them."""
-    seen: dict[tuple[str, TrialIdentity], TrialRecord] = {}
-    for record in records:
-        first = seen.setdefault((record.run, record.identity), record)
-        if first is not record:
-            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
-    return list(seen.values())
 
 
 def _with_run_names(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:

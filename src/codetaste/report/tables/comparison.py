@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from operator import attrgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.core.text import plural
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import ALPHA, COMPARED_MEASURES, Comparison, compare_systems
-from codetaste.report.statistics.intervals import interval_to_json
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.report.statistics.comparison import ComparisonAxis, Estimate, PairwiseTest, ReferenceMean
+    from codetaste.report.statistics.comparison import ComparisonAxis, Estimate, PairwiseTest
     from codetaste.report.statistics.measures import Measure
 
 _MAX_DIFFERENCES = 12
@@ -131,22 +131,8 @@ def differences_table(comparison: Comparison) -> Table:
         Column("p", "p", Unit.P),
         Column("q", "p corrected", Unit.P),
     )
-    rows = tuple(
-        Row(
-            (
-                each.setting,
-                each.first,
-                each.second,
-                each.difference,
-                each.pairs,
-                each.clusters,
-                each.p,
-                each.q,
-            ),
-            each.measure.title,
-        )
-        for each in comparison.tests
-    )
+    cells = attrgetter("setting", "first", "second", "difference", "pairs", "clusters", "p", "q")
+    rows = tuple(Row(cells(each), each.measure.title) for each in comparison.tests)
     title = "paired differences, in percent points"
     notes = ("p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",)
     return Table("differences", title, columns, rows, notes, comparison.aggregation, "measure")
@@ -163,46 +149,34 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
         "trials": comparison.trials,
         "instances": comparison.instances,
         "repositories": comparison.repositories,
-        "estimates": [_estimate_to_json(each) for each in comparison.estimates],
-        "tests": [_test_to_json(each) for each in comparison.tests],
-        "references": [_reference_to_json(each) for each in comparison.references],
+        "estimates": [
+            {
+                "system": each.system,
+                "setting": each.setting,
+                "measure": each.measure.name,
+                **asdict(each.interval),
+                "missing": each.missing,
+                "rank": each.rank,
+                "better_than": list(each.beats),
+            }
+            for each in comparison.estimates
+        ],
+        "tests": [
+            {
+                "first": each.first,
+                "second": each.second,
+                "setting": each.setting,
+                "measure": each.measure.name,
+                "difference": each.difference,
+                "pairs": each.pairs,
+                "clusters": each.clusters,
+                "p": each.p,
+                "p_corrected": each.q,
+                "significant": each.significant,
+            }
+            for each in comparison.tests
+        ],
+        "references": [{**asdict(each), "measure": each.measure.name} for each in comparison.references],
         "notes": list(comparison.notes),
         "published": None if comparison.published is None else comparison_to_json(comparison.published),
-    }
-
-
-def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
-    return {
-        "system": estimate.system,
-        "setting": estimate.setting,
-        "measure": estimate.measure.name,
-        **interval_to_json(estimate.interval),
-        "missing": estimate.missing,
-        "rank": estimate.rank,
-        "better_than": list(estimate.beats),
-    }
-
-
-def _reference_to_json(reference: ReferenceMean) -> dict[str, Any]:
-    return {
-        "name": reference.name,
-        "setting": reference.setting,
-        "measure": reference.measure.name,
-        "mean": reference.mean,
-        "n": reference.n,
-    }
-
-
-def _test_to_json(test: PairwiseTest) -> dict[str, Any]:
-    return {
-        "first": test.first,
-        "second": test.second,
-        "setting": test.setting,
-        "measure": test.measure.name,
-        "difference": test.difference,
-        "pairs": test.pairs,
-        "clusters": test.clusters,
-        "p": test.p,
-        "p_corrected": test.q,
-        "significant": test.significant,
     }
