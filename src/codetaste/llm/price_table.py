@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
     from codetaste.llm.config import ModelConfig
 
-
-VERSION = version("genai-prices")
-
-_TABLE = f"genai-prices {VERSION}"
 
 _DATED = re.compile(r"(.+)[-@](?:\d{8}|\d{4}-\d\d-\d\d)")
 
@@ -77,20 +74,20 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
         sellers = [each for each in _known_sellers() if each.id == seller]
         if not sellers:
             suggestion = _suggest_name(seller, {each.id for each in _known_sellers()})
-            raise UnknownPrice(f"{_TABLE} knows no {seller!r}{suggestion}")
+            raise UnknownPrice(f"{_table_name()} knows no {seller!r}{suggestion}")
     else:
         address, model = config.address, config.model
         sellers = list(_sellers_at(address))
         if not sellers:
             host = urlsplit(address).hostname
-            raise UnknownPrice(f"{_TABLE} does not know the prices at {host}{_suggest_maker(config)}")
+            raise UnknownPrice(f"{_table_name()} does not know the prices at {host}{_suggest_maker(config)}")
     found, seller = _find(sellers, model)
     if found is None:
-        raise UnknownPrice(f"{_TABLE} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
+        raise UnknownPrice(f"{_table_name()} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
     factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
     hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
     price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
-    return PriceEntry(price, f"{_TABLE} {seller}/{found.id}")
+    return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
 
 
 def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
@@ -101,6 +98,11 @@ def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
         if name not in _NEUTRAL_OPTIONS
         and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
     )
+
+
+@cache
+def _table_name() -> str:
+    return f"genai-prices {version('genai-prices')}"
 
 
 def _known_sellers() -> list[Provider]:
@@ -193,7 +195,7 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
         }
         for table in _applicable(entry, today)
     ]
-    name = f"{_TABLE} {seller}/{entry.id}"
+    name = f"{_table_name()} {seller}/{entry.id}"
     if not all("input_mtok" in prices and "output_mtok" in prices for prices in tables):
         raise UnknownPrice(f"{name} has no price for tokens")
     extra = sorted({kind for prices in tables for kind in prices if not _KINDS.fullmatch(kind)})
