@@ -15,7 +15,7 @@ import pytest
 from codetaste.harness.manifest import AgentManifest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = (CHECKOUT / "docs" / "adding-an-agent.md").read_text("utf-8")
+PAGE = (CHECKOUT / "docs" / "guide" / "adding-an-agent.md").read_text("utf-8")
 
 MODEL = r"""
 def reply(request):
