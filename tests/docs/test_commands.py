@@ -69,7 +69,9 @@ def type_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.heavy) for page in PAGES[1:])]
+)
 def test_every_command_of_a_page_works_in_the_order_of_the_page(page: str, checkout: Path) -> None:
     typed = commands(CHECKOUT / page)
     if page != "README.md" and any("runs/quickstart" in command.text for command in typed):

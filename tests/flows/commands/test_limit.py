@@ -44,6 +44,7 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.heavy
 def test_raised_and_lowered_job_and_permit_limits_apply_at_once(tmp_path: Path, alpha: Tiny) -> None:
     models = {
         "m": f'provider = "scripted"\nmodel = "{tiny_benchmark.MODELS}:lingering"\nmax_concurrency = 1\n'
@@ -149,6 +150,7 @@ def test_limits_without_process_apply_until_config_is_newer(ended: Place) -> Non
     assert "by `codetaste limit`" not in ended.run().err
 
 
+@pytest.mark.heavy
 def test_budget_changed_before_kill_applies_in_next_session(tmp_path: Path, alpha: Tiny) -> None:
     where = alpha.place(tmp_path, {"m": "lingering"})
     with running(where):

@@ -6,10 +6,13 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import Tiny
 
 
+@pytest.mark.heavy
 def test_settle_unknown_call_once_restores_budget(tmp_path: Path, alpha: Tiny) -> None:
     where = alpha.place(tmp_path, {"m": "long"}, discover="")
     process = where.start()

@@ -172,6 +172,7 @@ def test_a_run_that_is_stopped_leaves_whole_logs(tmp_path: Path, alpha: Tiny, nu
     assert [line["event"] for line in logs["run"]] == ["draining"]
 
 
+@pytest.mark.heavy
 def test_retries_are_counted_by_cause_and_model_and_the_log_tells_each(tmp_path: Path, alpha: Tiny) -> None:
     with provider.serving() as flaky:
         refusals = [provider.status(529), provider.status(500), provider.reset]

@@ -19,7 +19,7 @@ from support.flows.trial_runs import agent_table, applied, metadata
 from support.system import dockerd
 from support.system.leak_check import Leaks
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(400)]
 
 SMALL, LIMIT = "0.30", "25s"
 TWO_EDITS = 3

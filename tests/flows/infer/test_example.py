@@ -69,6 +69,7 @@ def in_bubblewrap(
     return check(where, done, "bubblewrap")
 
 
+@pytest.mark.heavy
 def test_two_scripted_agents_are_compared_on_both_tracks_in_all_modes(
     in_bubblewrap: dict[str, bytes],
 ) -> None:

@@ -27,6 +27,7 @@ def undisturbed_trials(
     return where, where.run("--json")
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(240)
 def test_trials_killed_ten_times_give_same_outputs_and_cost(
     tmp_path: Path, alpha: Tiny, undisturbed_trials: tuple[Place, Ended]
