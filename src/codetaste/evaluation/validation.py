@@ -201,9 +201,8 @@ def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterato
         ("additive rules match R", () if expected else met_additive),
         ("reductive rules match nothing in R", () if expected else met_reductive),
     )
-    details = "; ".join(f"{cause}: {len(names)} ({_first(names)})" for cause, names in causes if names)
-    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {details}"
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
+    details = []
+    for cause, names in causes:
+        shown = ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
+        details += [f"{cause}: {len(names)} ({shown})"] if names else []
+    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {'; '.join(details)}"

@@ -80,6 +80,7 @@ class ReadContext:
 
     def _find_baseline(self, trial: TrialFolder) -> RecordedBaseline:
         instance = self.instance(trial) or Instance(trial.owner, trial.repo, trial.hash8, "")
+        label = f"{BASELINES_FOLDER}/{trial.instance_path}"
         benchmarks = [] if self.benchmark is None else [self.benchmark]
         if self.outputs is not None and is_folder(self.outputs.parent / BASELINES_FOLDER):
             benchmarks.append(Benchmark(self.outputs.parent, ()))
@@ -88,12 +89,10 @@ class ReadContext:
             try:
                 recorded = read_baseline(each, instance)
             except ConfigError as error:
-                self.add_problem(
-                    f"{BASELINES_FOLDER}/{trial.instance_path}", ProblemKind.UNREADABLE, error.problems[0]
-                )
+                self.add_problem(label, ProblemKind.UNREADABLE, error.problems[0])
                 continue
             for problem in recorded.faults:
-                self.add_problem(f"{BASELINES_FOLDER}/{trial.instance_path}", ProblemKind.UNREADABLE, problem)
+                self.add_problem(label, ProblemKind.UNREADABLE, problem)
             if recorded.source == BASELINES_FOLDER:
                 return recorded
             found = found if found.thresholds is not None else recorded

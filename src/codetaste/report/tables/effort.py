@@ -12,7 +12,6 @@ from codetaste.benchmark.layout import FinishReason
 from codetaste.core.text import plural
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
-from codetaste.report.statistics.aggregate import count_statuses
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
@@ -81,14 +80,15 @@ def counts_table(view: AggregatedTrials) -> Table:
         for lane in view.trials.track_modes
     }
     for agent, lane, trials in view.groups():
-        counts = count_statuses(trials)
+        by_status = Counter(record.scores.status for record in trials)
         measured = [
             sum(1 for record in trials if measure.value(record) is not None)
             for measure in (measures.PASS, measures.IFR, measures.PREC)
         ]
         absent = len(everywhere[lane] - {record.instance for record in trials})
-        statuses = [counts.by_status[status] for status in _STATUSES]
-        rows.append(Row((lane.title, counts.trials, *statuses, *measured, counts.dropped, absent), agent))
+        statuses = [by_status[status] for status in _STATUSES]
+        dropped = sum(record.published is None for record in trials)
+        rows.append(Row((lane.title, len(trials), *statuses, *measured, dropped, absent), agent))
     notes = (
         "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",

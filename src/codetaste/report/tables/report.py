@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TABLE_NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts")
 DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
 """The tables of a report unless tables are named."""
-_BENCHMARK = frozenset({"1", "2"})
+_BENCHMARK = {"1": table_1, "2": table_2}
 _MAX_LISTED = 60
 
 
@@ -60,10 +60,9 @@ def make_report(
     tables: list[Table] = []
     for name in table_names:
         if name in _BENCHMARK:
-            tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
+            tables += [] if facts is None else [_BENCHMARK[name](facts)]
         else:
-            made = [_table(name, view, comparisons) for view in views]
-            tables += _unique(made, merge=merge)
+            tables += _unique([_table(name, view, comparisons) for view in views], merge=merge)
     for by in groups:
         tables += _unique([group_table(view, by) for view in views], merge=merge)
     return TrialReport(tuple(tables), tuple(comparisons.values()))

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from codetaste.core.concurrency import call_on_loop, run_in_thread
+from codetaste.sandbox.local.threads import call_on_loop, run_in_thread
 
 pytestmark = pytest.mark.anyio
 
