@@ -177,7 +177,7 @@ def _finish(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime, 
         "agent": wanted.adapter.name,
         "version": wanted.version,
         "digest": wanted.digest,
-        "says": version_output,
+        "version_output": version_output,
     }
     # Replaces what the script may have put there; writing through a link would leave the tree.
     write_atomically(sandbox.tree / RECORD_FILE, json.dumps(record) + "\n")
