@@ -7,7 +7,6 @@ it: the supervisor in the container runs them (``supervisor/client.py``).
 from __future__ import annotations
 
 import secrets
-import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +16,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
+from codetaste.core.files import remove_tree
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import EndReason, Mount
 from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
@@ -120,7 +120,7 @@ class DockerSandboxProvider:
                     sandbox.expect_end()
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
+                await to_thread.run_sync(remove_tree, folder)
 
     @asynccontextmanager
     async def _container(
@@ -231,8 +231,7 @@ async def open_run_sandboxes(
         if engine is None:
             yield None
             return
-        # Not shutil.rmtree: it gives up on trees that are nested too deeply.
-        await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
+        await to_thread.run_sync(remove_tree, folder)
         warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
         with engine_errors(engine, "list the limits it enforces"):
             unlimited = unsupported_limits(await engine.client.system.info())
