@@ -178,7 +178,7 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
         "except Exception as fault: print(type(fault).__name__, fault)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "bubblewrap False bubblewrap is a Linux tool; Darwin has none" in done.stdout
+    assert "bubblewrap False it is a Linux tool; Darwin has none" in done.stdout
     assert "SandboxError" in done.stdout
     assert "on Linux, in a virtual machine" in done.stdout
 
