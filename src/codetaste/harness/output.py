@@ -200,16 +200,15 @@ def _parts(event: dict[str, Any], pick: EventPattern | None) -> Iterator[Any]:
 
 
 def _matches(event: Any, when: Mapping[str, ExpectedValue]) -> bool:  # noqa: ANN401 - JSON
+    # 1 == True in Python, but not in an agent.toml.
     return all(
-        any(_equals_any(found, wanted) for found in _values_at(event, place))
+        any(
+            type(found) is type(choice) and found == choice
+            for found in _values_at(event, place)
+            for choice in (wanted if isinstance(wanted, tuple) else (wanted,))
+        )
         for place, wanted in when.items()
     )
-
-
-def _equals_any(found: Any, wanted: ExpectedValue) -> bool:  # noqa: ANN401 - JSON
-    choices = wanted if isinstance(wanted, tuple) else (wanted,)
-    # 1 == True in Python, but not in an agent.toml.
-    return any(type(found) is type(choice) and found == choice for choice in choices)
 
 
 def _values_at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON

@@ -168,15 +168,30 @@ class BubblewrapSandboxProvider:
         """
         async with (
             self._folder() as folder,
-            self._running(spec, folder) as sandbox,
-            background_tasks() as tasks,
+            connect_supervisor(
+                folder / "control",
+                forwards=spec.egress.forwards,
+                lifetime_s=spec.lifetime_s,
+                heartbeat=self.heartbeat,
+            ) as supervisor,
         ):
-            tasks.start_soon(sandbox.watch_end)
-            tasks.start_soon(sandbox.collect_errors)
-            await sandbox.supervisor.wait_connected()
-            tasks.start_soon(sandbox.watch_processes)
-            tasks.start_soon(sandbox.watch_disk)
-            yield sandbox
+            with anyio.CancelScope(shield=True):  # a cancelled start would leave an unknown process
+                folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
+                plan = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
+                program = await start_contained(plan, spec.processes + OWN_PROCESSES)
+            sandbox = BubblewrapSandbox(spec, supervisor, folders, program, self.archive_limiter)
+            try:
+                async with background_tasks() as tasks:
+                    tasks.start_soon(sandbox.watch_end)
+                    tasks.start_soon(sandbox.collect_errors)
+                    await supervisor.wait_connected()
+                    tasks.start_soon(sandbox.watch_processes)
+                    tasks.start_soon(sandbox.watch_disk)
+                    yield sandbox
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await sandbox.stop()
+                    await program.close()
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
@@ -191,27 +206,6 @@ class BubblewrapSandboxProvider:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(remove_tree, folder)
             os.close(lock)
-
-    @asynccontextmanager
-    async def _running(self, spec: SandboxSpec, folder: Path) -> AsyncIterator[BubblewrapSandbox]:
-        opening = connect_supervisor(
-            folder / "control",
-            forwards=spec.egress.forwards,
-            lifetime_s=spec.lifetime_s,
-            heartbeat=self.heartbeat,
-        )
-        async with opening as supervisor:
-            with anyio.CancelScope(shield=True):  # a cancelled start would leave an unknown process
-                folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
-                plan = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
-                program = await start_contained(plan, spec.processes + OWN_PROCESSES)
-            sandbox = BubblewrapSandbox(spec, supervisor, folders, program, self.archive_limiter)
-            try:
-                yield sandbox
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await sandbox.stop()
-                    await program.close()
 
 
 def bubblewrap_provider(
