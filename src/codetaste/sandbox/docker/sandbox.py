@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,13 +88,10 @@ class DockerSandbox(SupervisedSandbox):
             await self._put("/", sent)
             return
         # The engine unpacks an archive only into one writable mount at a time.
-        with await spool_archive(sent) as spool:
-            parts = split_by_mount(spool, WRITABLE_FOLDERS)
-            try:
-                for folder, part in (await to_thread.run_sync(parts.__enter__)).items():
-                    await self._put(folder, ArchiveUpload(read_chunks(part)))
-            finally:
-                parts.__exit__(None, None, None)
+        with await spool_archive(sent) as spool, ExitStack() as stack:
+            parts = await to_thread.run_sync(split_by_mount, spool, WRITABLE_FOLDERS, stack)
+            for folder, part in parts.items():
+                await self._put(folder, ArchiveUpload(read_chunks(part)))
 
     async def _put(self, folder: str, sent: ArchiveUpload) -> None:
         try:
