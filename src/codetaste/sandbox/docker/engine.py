@@ -98,15 +98,6 @@ def permission_hint(socket: Path) -> str:
     return f"join the {group} group (sudo usermod -aG {group} $USER) and log in again"
 
 
-def describe_unusable_variables() -> list[str]:
-    """Return a message for each variable that names an unusable engine."""
-    return [
-        f"{variable} is not a socket of this host (unix:///…)"
-        for variable in (_DOCKER_HOST, _CONTAINER_HOST)
-        if os.environ.get(variable) and not _from_variable(variable)
-    ]
-
-
 def _from_variable(variable: str) -> list[EngineSocket]:
     value = os.environ.get(variable, "")
     scheme, _, path = value.partition("://")
@@ -199,7 +190,7 @@ async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> Asyn
     problems: list[str] = []
     for candidate in candidate_sockets(engine, socket):
         if not await to_thread.run_sync(os.path.exists, candidate.socket):
-            if candidate.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
+            if candidate.name in {NAMED, _DOCKER_HOST, _CONTAINER_HOST}:
                 problems.append(f"{candidate.socket} ({candidate.name}) does not exist")
             continue
         if not os.access(candidate.socket, os.W_OK):
@@ -223,7 +214,11 @@ async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> Asyn
             with anyio.CancelScope(shield=True):
                 await client.close()
     if socket is None:
-        problems += describe_unusable_variables()
+        problems += [
+            f"{variable} is not a socket of this host (unix:///…)"
+            for variable in (_DOCKER_HOST, _CONTAINER_HOST)
+            if os.environ.get(variable) and not _from_variable(variable)
+        ]
     fix = "install and start one (sudo apt-get install docker.io), or name its socket in sandbox.socket"
     if engine == PODMAN:
         fix = "start one: podman system service --time 0 (or systemctl --user start podman.socket)"

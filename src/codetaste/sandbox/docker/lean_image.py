@@ -19,7 +19,7 @@ from codetaste.sandbox.docker.images import import_image
 from codetaste.sandbox.docker.spec import LEAN_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable
 
     from anyio.abc import Process
 
@@ -78,7 +78,19 @@ async def build_lean_image(
     program = shutil.which("mmdebstrap")
     if program is None:
         raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
-    argv = [program, *_arguments(mirrors=mirrors)]
+    argv = [
+        program,
+        "--variant=minbase",
+        "--format=tar",
+        f"--include={','.join(_PACKAGES)}",
+        # A build that loses power is repeated anyway.
+        "--dpkgopt=force-unsafe-io",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
+        '--aptopt=Acquire::Languages "none"',
+        *(f"--customize-hook={hook}" for hook in (_HOOKS if mirrors else (*_HOOKS, _NO_MIRRORS))),
+        _SUITE,
+        "-",
+    ]
     env = {**os.environ, "SOURCE_DATE_EPOCH": _DATE, "LC_ALL": "C.UTF-8"}
     image_env = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}
     process = await anyio.open_process(argv, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
@@ -108,22 +120,6 @@ async def build_lean_image(
     if problem is not None:
         raise problem
     return ident
-
-
-def _arguments(*, mirrors: bool) -> Sequence[str]:
-    hooks = _HOOKS if mirrors else (*_HOOKS, _NO_MIRRORS)
-    return (
-        "--variant=minbase",
-        "--format=tar",
-        f"--include={','.join(_PACKAGES)}",
-        # A build that loses power is repeated anyway.
-        "--dpkgopt=force-unsafe-io",
-        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
-        '--aptopt=Acquire::Languages "none"',
-        *(f"--customize-hook={hook}" for hook in hooks),
-        _SUITE,
-        "-",
-    )
 
 
 async def _archive(process: Process) -> AsyncIterator[bytes]:
