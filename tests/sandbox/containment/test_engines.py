@@ -163,7 +163,7 @@ def test_a_bubblewrap_of_the_system_comes_before_that_of_the_package(require: Ca
 def test_the_advice_follows_the_machine_s_settings(
     problem: str, settings: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advice, "_setting", lambda name: settings.get(name, ""))
+    monkeypatch.setattr(advice, "_read", lambda path: settings.get(path.removeprefix("/proc/sys/"), ""))
     assert said in advice.suggest_namespaces_fix(problem, Path("/usr/bin/bwrap"))
 
 
