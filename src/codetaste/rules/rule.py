@@ -85,14 +85,7 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
     Raises:
         RuleError: the file is invalid; the message has one line per fault, ``line`` is that of the first.
     """
-    try:
-        found = _read_items(_listed_in_file(yaml_reader.compose(yaml_reader.decode(text))))
-    except RuleError as error:
-        raise RuleError(f"{source}:{error.line}: {error}", line=error.line, rule_id=error.rule_id) from None
-    if found.errors:
-        lines = (f"{source}:{e.line}: {f'rule {e.rule_id}: ' if e.rule_id else ''}{e}" for e in found.errors)
-        raise RuleError("\n".join(lines), line=found.errors[0].line, rule_id=found.errors[0].rule_id)
-    return found.rules
+    return _parse_file(text, source, may_be_empty=False)
 
 
 def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
@@ -103,18 +96,21 @@ def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
     Raises:
         RuleError: as ``parse_rules``.
     """
-    return () if not content.strip() or _lists_none(content) else parse_rules(content, source=source)
+    return _parse_file(content, source, may_be_empty=True) if content.strip() else ()
 
 
-def _lists_none(content: bytes) -> bool:
-    if len(content) > yaml_reader.MAX_KEY_CHARS:
-        return False
+def _parse_file(text: str | bytes, source: str, *, may_be_empty: bool) -> tuple[Rule, ...]:
     try:
-        root = yaml_reader.compose(yaml_reader.decode(content))
-    except RuleError:
-        return False  # parse_rules reports the error
-    listed = dict(yaml_reader.pairs(root)).get("rules") if yaml_reader.is_mapping(root) else None
-    return listed is not None and yaml_reader.is_sequence(listed) and not listed.value
+        listed = _listed_in_file(yaml_reader.compose(yaml_reader.decode(text)))
+    except RuleError as error:
+        raise RuleError(f"{source}:{error.line}: {error}", line=error.line, rule_id=error.rule_id) from None
+    if may_be_empty and not listed.value:
+        return ()
+    found = _read_items(listed)
+    if found.errors:
+        lines = (f"{source}:{e.line}: {f'rule {e.rule_id}: ' if e.rule_id else ''}{e}" for e in found.errors)
+        raise RuleError("\n".join(lines), line=found.errors[0].line, rule_id=found.errors[0].rule_id)
+    return found.rules
 
 
 def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:
