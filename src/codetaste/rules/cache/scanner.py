@@ -33,16 +33,12 @@ if TYPE_CHECKING:
 
 
 class IncrementalScanner:
-    """A scanner with a cache of matches."""
+    """A scanner with a cache of matches: ``store`` has answers of ``engine``, and of no other engine.
+
+    ``ignore`` is the text of the benchmark's ignore file (``default.semgrepignore``).
+    """
 
     def __init__(self, engine: RuleMatcher, store: MatchStore, ignore: str = "") -> None:
-        """Create the scanner.
-
-        Args:
-            engine: the rule engine.
-            store: cached answers of this engine, and of no other.
-            ignore: the text of the benchmark's ignore file (``default.semgrepignore``).
-        """
         self._engine, self._store = engine, store
         self._ignore = IgnoreFile(ignore) if ignore else None
         self._files = FileKeys()

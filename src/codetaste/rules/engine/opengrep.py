@@ -76,7 +76,6 @@ class OpenGrep:
         *,
         limits: RuleEngineLimits | None = None,
         processes: CapacityLimiter | None = None,
-        jobs: int = 0,
         scratch: Path | None = None,
     ) -> None:
         """Prepare the engine; no process is started.
@@ -85,13 +84,13 @@ class OpenGrep:
             engine: from ``find_rule_engine``.
             limits: limits of one call.
             processes: limiter of concurrent engine processes, shared between engines; default 2.
-            jobs: cores that one process uses; default an even share.
             scratch: parent of the private folders; default the system's temporary folder.
         """
         self.engine = engine
         self._limits = limits or RuleEngineLimits()
         self._processes = processes or CapacityLimiter(DEFAULT_PROCESSES)
-        self._jobs = jobs or max(1, (os.cpu_count() or 1) // int(min(self._processes.total_tokens, 1024)))
+        # An even share of the cores for each process.
+        self._jobs = max(1, (os.cpu_count() or 1) // int(min(self._processes.total_tokens, 1024)))
         self._scratch = scratch
 
     async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
