@@ -130,7 +130,7 @@ def _find_tool(name: str) -> Tool:
 def _parse_arguments(text: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"--args is not JSON: {error}") from None
     if not isinstance(arguments, dict):
         raise ConfigError('--args must be a JSON object, such as \'{"command": "ls"}\'')
